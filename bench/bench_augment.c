@@ -4,9 +4,10 @@
  *     bench_augment [--json FILE]
  *     bench_augment --crops [SECONDS [LINE]]
  *
- * It uses internals of the room to choose CPU levels in one process. It checks first that all
- * levels give the same bytes. Sources are in the cache, as after a decoder's band; slots cycle
- * through 256 MiB, as in a loader. Figures are medians of 9 runs.
+ * It calls internal functions of src/augment to choose CPU levels within one process. It checks
+ * first that all levels give the same bytes. Source pixels are in the CPU's cache, as they are when
+ * a decoder has just written them. Outputs cycle through 256 MiB of batch memory, as in a loader.
+ * Figures are medians of 9 runs.
  *
  * --crops makes the second table alone, one line for each source size, dtype and level:
  *
@@ -53,7 +54,7 @@ static struct pst_op make_op(enum pst_op_kind kind, uint32_t height, uint32_t wi
     return op;
 }
 
-/* A ColorJitter whose factors are always the same. */
+/* Makes a ColorJitter whose factors are fixed, to make all runs do the same work. */
 static struct pst_op make_jitter(float brightness, float contrast, float saturation, float hue)
 {
     struct pst_op op = make_op(PST_OP_COLOR_JITTER, 0, 0);
@@ -125,7 +126,7 @@ static void stage_open(struct stage *s, const struct bench_case *c, uint32_t fea
                     (c->format.layout == PST_LAYOUT_CHW ? 1 : c->format.channels);
 }
 
-/* Augments one sample. The draw is new for each, as in a loader. */
+/* Augments one sample. Each sample has new random numbers, as in a loader. */
 static void stage_run(struct stage *s, const struct bench_case *c, const unsigned char *source,
                       unsigned char *slot)
 {
@@ -145,7 +146,7 @@ static void stage_run(struct stage *s, const struct bench_case *c, const unsigne
         die(&err);
 }
 
-/* Returns the CPU time of this thread, so that other programs on the machine do not count. */
+/* Returns the CPU seconds of this thread: wall time would include the time of other programs. */
 static int64_t cpu_ns(void)
 {
     struct timespec t;
@@ -187,7 +188,8 @@ enum { N_SIZES = 2, N_DTYPES = 3, N_DRAWS = 64, CROP_BAND = 16 };
 
 static const uint32_t sizes[N_SIZES][2] = {{375, 500}, {1365, 2048}};
 
-/* RandomResizedCrop(224), a flip of each second image, Normalize if floats are made. */
+/* Makes the chain of the second table: RandomResizedCrop(224), a flip of every second image, and
+ * Normalize if the output is floats. */
 static struct bench_case crop_case(uint32_t i_size, uint32_t i_dtype)
 {
     const enum pst_dtype dtypes[N_DTYPES] = {PST_DTYPE_U8, PST_DTYPE_F16, PST_DTYPE_F32};
@@ -202,8 +204,8 @@ static struct bench_case crop_case(uint32_t i_size, uint32_t i_dtype)
     return c;
 }
 
-/* Augments sample number `sample`. The rows of the region come in bands, which lie one after
- * another in the same memory, as a decoder makes them. */
+/* Augments sample number `sample`. The rows of its region come in bands. All bands use the same
+ * memory one after another, as those of a decoder do. */
 static void crop_run(struct stage *s, const struct bench_case *c, uint64_t sample,
                      const unsigned char *source, unsigned char *slot)
 {
@@ -223,7 +225,7 @@ static void crop_run(struct stage *s, const struct bench_case *c, uint64_t sampl
         die(&err);
 }
 
-/* Returns seconds per image over whole rounds of N_DRAWS samples. */
+/* Returns the seconds per image. It measures whole rounds of N_DRAWS samples. */
 static double measure_crops(struct stage *s, const struct bench_case *c,
                             const unsigned char *source, unsigned char *slots, double seconds)
 {
@@ -292,7 +294,7 @@ static int crops(const unsigned char *source, unsigned char *slots, double secon
     return 0;
 }
 
-/* Returns milliseconds of a plain copy of as many bytes into the slots. */
+/* Returns the milliseconds of a plain memcpy of as many bytes into the batch memory. */
 static double measure_copy(size_t nbytes, const unsigned char *source, unsigned char *slots)
 {
     double times[RUNS];

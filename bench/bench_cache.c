@@ -1,15 +1,15 @@
-/* bench_cache.c - the cost of asking a cache for an item that it has: the cache of a process, and
- * the view that a client of the host service has of the service's cache.
+/* bench_cache.c - the cost of a cache hit: in the cache of a process, and in a client's view of the
+ * host service's cache.
  *
  *     bench_cache [--json FILE]
  *
  * A cache holds a million items of 64 bytes. Threads ask for all of them in random orders. A hit is
  * an address in the cache's memory: nothing is copied, and there is nothing to release. The figures
  * are medians of rounds, in nanoseconds of a thread's CPU time; the bytes of all items are compared
- * first. That nothing is copied is shown by the addresses: after all rounds each item still has the
- * one that it had, and no two items overlap, so none can lie in a buffer that a hit fills. For
- * comparison, the same threads load one random entry of an array of a million numbers: that is the
- * cache miss of the CPU that no table can avoid. */
+ * first. The addresses prove that nothing is copied: after all rounds each item still has its first
+ * address, and no two items overlap, so a hit cannot have filled a buffer. For comparison, the same
+ * threads load one random entry of an array of a million numbers: that is the cache miss of the CPU
+ * that no table can avoid. */
 #include "cache/cache.h"
 
 #include <penstock/penstock.h>
@@ -30,9 +30,9 @@
 static const struct psti_cache_shape shape = {{1}, N_ITEMS, 1, 0, false};
 
 static struct psti_cache_set *set;
-static struct psti_cache_view *view; /* NULL: the cache is this process's own */
+static struct psti_cache_view *view; /* NULL: the threads ask this process's own cache */
 static uint64_t *numbers;
-static const unsigned char **addresses; /* of all items */
+static const unsigned char **addresses; /* addresses of all items */
 
 struct work {
     uint64_t seed, sum;
@@ -42,11 +42,12 @@ struct work {
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* other work on the machine counts less so */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* CPU time, because wall time would include other
+                                                 * programs */
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Returns the next of N_ITEMS numbers in a pseudorandom order. */
+/* Returns the next pseudorandom number below N_ITEMS. */
 static uint64_t next_of(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -65,7 +66,7 @@ static enum psti_cache_answer ask(uint64_t sample, struct psti_cache_span *span)
                 : psti_cache_ask(set, sample, 0, ITEM_NBYTES, span);
 }
 
-/* Opens the view that a client of the host service would have. */
+/* Opens the view of the shared cache, as a client of the host service does. */
 static enum pst_status open_view(void)
 {
     struct psti_cache_export from = psti_cache_set_export(set);
@@ -88,7 +89,8 @@ static bool fill_set(void)
     return true;
 }
 
-/* Makes a cache of all items, which others can view if `shared`, and compares their bytes. */
+/* Makes a cache with all items and compares their bytes. If `shared` is set, other processes can
+ * view it. */
 static pst_cache *make_cache(bool shared)
 {
     const uint64_t nbytes = (uint64_t)128 << 20;
@@ -118,7 +120,8 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* True if every item lies where it lay, and in bytes of its own. Sorts the addresses. */
+/* Returns whether every item still has its first address and overlaps no other item. Sorts the
+ * addresses. */
 static bool nothing_is_copied(void)
 {
     for (uint64_t i = 0; i < N_ITEMS; i++) {
@@ -162,7 +165,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the median nanoseconds of one call, with that many threads at once. */
+/* Returns the median nanoseconds of one lookup, with `n_threads` threads at once. */
 static double measure(void *(*run)(void *), uint32_t n_threads)
 {
     double rounds[ROUNDS];
@@ -183,7 +186,8 @@ static double measure(void *(*run)(void *), uint32_t n_threads)
     return rounds[ROUNDS / 2];
 }
 
-/* Measures one of the two caches. Returns false, and says so, if it does not hold what it should.
+/* Measures one of the two caches. Prints the fault and returns false if the cache does not hold all
+ * items.
  */
 static bool run(bool shared, FILE *file)
 {

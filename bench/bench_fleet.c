@@ -3,14 +3,14 @@
  *     bench_fleet [--json FILE]
  *
  * A memcached with one thread listens on a Unix socket. It has 256 items of 110,000 bytes as the
- * fleet keeps them, in parts of 32 KiB with headers, and once more as one value each. A raw socket
- * does the least that anybody can: it sends `get` for the same parts, or for the whole value, and
- * receives until as many bytes have come as there must be. The fleet's client also finds the server
- * of the item, parses and compares the answers, and checks each part. All receive to buffers of
- * their own for each item. Rounds take turns over all items in random orders, so that other work on
- * the machine meets all; figures are medians of rounds, and ratios are those of neighbours. First
- * one item at a time; then 16 in flight, all the time. The bytes of all items are compared in the
- * end. */
+ * fleet keeps them, in parts of 32 KiB with headers, and once more as one value each. A raw
+ * socket does the least work possible: it sends `get` for the same parts, or for the whole
+ * value, and receives until the expected number of bytes has come. The fleet's client also finds
+ * the server of the item, parses and compares the answers, and checks each part. Each side receives
+ * every item into a buffer of its own. Both sides take turns, round by round, and each round
+ * requests all items in a random order, so other work on the machine slows both. Figures are
+ * medians of rounds; a ratio compares two neighbouring rounds. First one item is requested at a
+ * time; then 16 are always in flight. The bytes of all items are compared in the end. */
 #include "fleet/fleet.h"
 #include "format/format_fleet.h"
 
@@ -36,7 +36,7 @@ enum {
     ROUNDS = 41,
     IN_FLIGHT = 16,
     LINE_NBYTES = 64,
-    KEYS_NBYTES = 1024, /* more than the keys of an item */
+    KEYS_NBYTES = 1024, /* bytes that are enough for the memcached keys of an item */
     PART_NBYTES = 32768 - PSTI_FLEET_OVERHEAD_NBYTES,
     N_PARTS = (ITEM_NBYTES + PART_NBYTES - 1) / PART_NBYTES
 };
@@ -48,7 +48,8 @@ static pid_t server;
 static int raw_fd;
 static pst_fleet *fleet;
 static struct psti_fleet_set *set;
-static uint8_t *buffers[N_ITEMS], *raw_buffers[N_ITEMS]; /* what is received where */
+static uint8_t *buffers[N_ITEMS], *raw_buffers[N_ITEMS]; /* each item's buffers for received
+                                                          * bytes */
 static uint32_t order[N_ITEMS];
 
 static void fail(const char *what)
@@ -130,7 +131,7 @@ static void raw_receive(uint8_t *bytes, size_t nbytes)
     }
 }
 
-/* A request of the raw socket, and the bytes of its answer. */
+/* A `get` request of the raw socket, and the length of its answer in bytes. */
 struct question {
     char text[KEYS_NBYTES];
     size_t n_text, n_answer;
@@ -220,7 +221,7 @@ static void store_all(void)
     (void)psti_fleet_settle(set, INT64_MAX);
 }
 
-/* Seconds for all items, one at a time. */
+/* Returns the seconds for all items, requested one at a time. */
 static double raw_one(const struct question *questions)
 {
     double start = now();
@@ -249,7 +250,7 @@ static double fleet_one(void)
     return now() - start;
 }
 
-/* Seconds for all items, IN_FLIGHT of them asked for before the first is received. */
+/* Returns the seconds for all items. IN_FLIGHT items are requested before the first is received. */
 static double raw_many(const struct question *questions)
 {
     double start = now();
@@ -271,7 +272,7 @@ static struct {
 } flight = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 static struct psti_fleet_get gets[N_ITEMS];
 
-/* Each end asks for the next item, as a loader does that reads ahead. */
+/* Called when an item has arrived. Requests the next item, as a loader does that reads ahead. */
 static void one_is_done(struct psti_fleet_get *get)
 {
     pthread_mutex_lock(&flight.lock);
@@ -319,7 +320,7 @@ static double median(double *values)
     return values[ROUNDS / 2];
 }
 
-/* Seconds of a round, and the fleet's time as a multiple of the others'. */
+/* The seconds of a round, and the fleet client's time divided by that of the raw socket. */
 struct result {
     double whole, parts, fleet, ratio_whole, ratio_parts;
 };
@@ -327,7 +328,7 @@ struct result {
 static struct result measure(double (*raw)(const struct question *), double (*ours)(void))
 {
     double whole[ROUNDS], part[ROUNDS], fleets[ROUNDS], by_whole[ROUNDS], by_part[ROUNDS];
-    for (int round = -1; round < ROUNDS; round++) { /* the first one warms up */
+    for (int round = -1; round < ROUNDS; round++) { /* the first only warms up */
         shuffle((uint64_t)round + 7);
         double a = raw(wholes), b = raw(parts), c = ours();
         if (round < 0)

@@ -4,9 +4,9 @@
  *     bench_loader_raw [--json FILE] [--samples N] [--seconds S]
  *
  * Samples are 224x224x3 raw, all in memory, shuffled; batches of 64, 128 and 256; 1 and 2 workers.
- * Both sides take the same samples in the same kind of order and write to as many batch buffers in
- * turn as the loader has slots. The output is compared first. Loader and memcpy take turns, and
- * the figures are medians of their rounds. */
+ * Loader and memcpy take the same samples in random order, and both cycle through the same number
+ * of batch buffers. The loader's output is compared first. The two take turns, and the figures are
+ * medians of their rounds. */
 #include <penstock/penstock.h>
 
 #include <pthread.h>
@@ -98,7 +98,7 @@ static pst_loader *open_loader(pst_dataset *dataset, const struct setting *setti
     return loader;
 }
 
-/* Runs one epoch; with `all`, compares every byte. Returns the bytes delivered. */
+/* Runs one epoch. If `all` is set, compares every byte. Returns the number of bytes delivered. */
 static size_t run_epoch(pst_loader *loader, uint64_t epoch, const uint8_t *all)
 {
     pst_batch *batch;
@@ -137,7 +137,7 @@ static double time_loader(pst_loader *loader, double seconds)
     return (double)nbytes / (end - start);
 }
 
-/* One thread's part of the plain copy: its rows of batch after batch. */
+/* A thread of the plain copy: copies its rows of each batch. */
 struct copier {
     const uint8_t *all;
     uint8_t **slots;
@@ -207,7 +207,7 @@ static void measure(pst_dataset *dataset, struct setting *setting, const uint8_t
     uint8_t *slots[PREFETCH + 1];
     double loads[ROUNDS], copies[ROUNDS];
     pst_loader *loader = open_loader(dataset, setting);
-    run_epoch(loader, 1000, all); /* compares, and warms up */
+    run_epoch(loader, 1000, all); /* the first epoch compares the output, and warms up */
     for (int i = 0; i <= PREFETCH; i++) {
         slots[i] = aligned_alloc(4096, (setting->batch_size * SAMPLE_NBYTES + 4095) / 4096 * 4096);
         memset(slots[i], 0, setting->batch_size * SAMPLE_NBYTES);

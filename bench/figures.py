@@ -3,8 +3,9 @@
 
     bench/figures.py [--out FILE.svg]
 
-A column for each kind of data, a bar for each loader, images per second on one core. Each column has its own scale, from 0. FFCV's
-decoded pixels have a row of their own, with the bytes that they take; "times the fastest other" is of loaders that decode.
+A column for each kind of data, and a bar for each loader: images per second on one core. Each column has a scale of its own, which
+begins at 0. FFCV's decoded pixels have a row of their own, with the bytes that they take; "times the fastest other" is of loaders
+that decode.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-RUN, MACHINE = "loader_granite_rapids", "Intel Xeon (Granite Rapids)"  # the newest run that has all loaders
+RUN, MACHINE = "loader_granite_rapids", "Intel Xeon (Granite Rapids)"  # the newest run that has all loaders of the picture
 COLUMNS = (("imagenet", ("ImageNet JPEG", "RandomResizedCrop(224)")),
            ("photographs", ("JPEG of 2.7 Mpixel", "RandomResizedCrop(224)")),
            ("frames", ("PNG of 2048 x 1024", "crops of 768 x 768")))
@@ -28,25 +29,27 @@ ROWS = (("Penstock, packed", ("penstock_pli_jpeg", "penstock_pli")), ("Penstock,
 
 NAMES, COLUMN, BAR, ROW, TOP, BOTTOM, MARGIN = 170, 236, 16, 25, 100, 34, 20
 WIDTH, HEIGHT = MARGIN + NAMES + len(COLUMNS) * COLUMN + MARGIN, TOP + len(ROWS) * ROW + BOTTOM
-LONGEST = COLUMN - 96  # the rest of the width is for number and ratio behind the bar
+LONGEST = COLUMN - 96  # the rest of the column's width is for the number and the ratio beside the bar
 FONT = "font-family='Helvetica, Arial, DejaVu Sans, sans-serif'"
 INK, MUTED, OWN, PEER, FRAME = "#1b1f24", "#57606a", "#0b6bcb", "#a5adb7", "#d0d7de"
 
 
 def latest(stem: str) -> dict:
-    """Returns the newest file of that name and a date. Files of other machines have a word in between."""
+    """Returns the newest results file with that name and a date. Files of other machines have another word between name and
+    date.
+    """
     return json.loads(max(RESULTS.glob(f"{stem}-*.json")).read_text())
 
 
 def cell_of(run: dict, group: str, peers: tuple[str, ...]) -> dict | None:
-    """Returns the fastest cell of these peers on one core."""
+    """Returns the fastest cell on one core of these loaders."""
     found = [cell for cell in run["cells"]
              if cell["group"] == group and cell["cores"] == 1 and cell["peer"] in peers and "absent" not in cell]
     return max(found, key=lambda cell: cell["images_per_s"]) if found else None
 
 
 def stored_times(run: dict, group: str, cell: dict) -> float:
-    """Returns the bytes that a loader has stored, in those of the files."""
+    """Returns the bytes that a loader's data take, divided by the bytes of the files."""
     return cell["stored_mb"] / cell_of(run, group, ("penstock",))["stored_mb"]
 
 

@@ -1,12 +1,12 @@
-"""Images per second of the second half alone (crop, resize, flip, normalise, store): of builds of bench_augment in turns,
-and of other libraries that do the same work.
+"""Images per second of all work after decoding (crop, resize, flip, normalise, store): builds of bench_augment in turns, and other
+libraries that do the same work.
 
     python bench/second_half.py BENCH_AUGMENT [--before BENCH_AUGMENT] [--pairs 7] [--peers] [--json FILE]
 
 A sample is RandomResizedCrop(224) of an image in memory, a flip of each second one, and Normalize if floats are made: u8
 HWC, float16 and float32 CHW, on one core. `--before` names a build to compare with; the builds run in turns, and the
-ratio is the median over pairs of runs. Peers use the same sizes and as many crops, on whole images in memory; those that
-are not installed are left out. Pillow has no float output, so numpy normalises after it.
+ratio is the median over pairs of runs. Peers (other libraries) use the same sizes and the same number of crops, on whole images in
+memory. Libraries that are not installed are left out. Pillow has no float output, so numpy normalises after it.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def compare(args):
 
 
 def crops(width, height, n=64):
-    """The crops of RandomResizedCrop: (left, top, width, height, flip)."""
+    """Draws the crops of RandomResizedCrop: (left, top, width, height, flip)."""
     draw, found = random.Random(1), []
     while len(found) < n:
         area, ratio = width * height * draw.uniform(0.08, 1), draw.uniform(3 / 4, 4 / 3)
@@ -115,7 +115,7 @@ def peer_torchvision(image):
 
 
 def pillow_name():
-    """Pillow-SIMD takes Pillow's place, and says so by its version alone."""
+    """Returns Pillow's name. Pillow-SIMD has the same module name, and only its version tells it apart."""
     try:
         import PIL
     except ImportError:
@@ -138,7 +138,7 @@ def measure_call(call, seconds):
 
 
 def measure_dali(image, dtype, seconds):
-    """Images per second of DALI: one thread, batches of 64, images that lie in memory already."""
+    """Returns the images per second of DALI: one thread, batches of 64, images that are in memory."""
     from nvidia.dali import fn, pipeline_def, types
 
     @pipeline_def(batch_size=64, num_threads=1, device_id=None, prefetch_queue_depth=1)

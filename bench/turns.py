@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """turns.py OLD NEW: two source trees, measured in turns, for changes of a few per cent.
 
-Each pair runs the same benchmark once with either tree, and the trees take turns at being first, so that disturbances of
-the machine hit both. For each figure the median of the pairs' ratios new : old and their quartiles are printed. 15 pairs
-tell 3 % apart on a machine that others use too.
+Each pair runs the same benchmark once with each tree, and the trees take turns at being first, so disturbances of the machine
+affect both. For each figure the median of the pairs' ratios new : old and their quartiles are printed. On a machine that other
+programs use, too, 15 pairs can detect a difference of 3 %.
 
     codec    bench_codec, one core: PLI's tiers on photographs, label maps and screenshots
     jpeg     bench_codec_jpeg, one core: JPEGs kept as PLI, whole and crops

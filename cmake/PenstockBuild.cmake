@@ -21,7 +21,7 @@ endif()
 if(PST_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
-  # These three checks make clang take twice as long, and six times over a kernel. They are made where time matters less: in the
+  # These three checks make clang take twice as long, and six times as long for a kernel. They are made only in the
   # fuzz targets, and by gcc (the preset gcc-asan, which `make check-long` runs).
   if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND NOT PST_BUILD_FUZZ)
     add_compile_options(-fno-sanitize=null,object-size,pointer-overflow)
@@ -36,7 +36,7 @@ if(PST_BUILD_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# A project that takes Penstock in (add_subdirectory), as the Python package does, installs what it wants itself.
+# A project that includes Penstock (add_subdirectory), as the Python package does, installs the files that it needs itself.
 if(DEFINED SKBUILD OR NOT PROJECT_IS_TOP_LEVEL)
   set(install_by_default OFF)
 else()

@@ -4,7 +4,7 @@ set_property(CACHE PST_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 set(PST_CUDA_ARCHS 80 90 100 CACHE STRING "capabilities (without the dot) that get machine code; others get PTX")
 
-# Structs that kernels and host code share are in these headers: whoever was built from others does not fit.
+# These headers have the structs that kernels and host code share. Kernels and a library built from different ones do not fit.
 file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gpu/work/gpu_*.h)
 list(SORT headers)
 set(text "${PROJECT_VERSION}")
@@ -82,6 +82,6 @@ function(pst_cuda_library library)
   target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_BINARY_DIR}/kernels)
   target_compile_definitions(${library} PRIVATE PST_CUDA_ABI="${PST_CUDA_ABI}" PST_CUDA_VERSION=${cuda_version}
     PST_CUDA_TARGETS="${targets}")
-  # Beside libpenstock, which looks for it there.
+  # The build puts it beside libpenstock, which looks for it there.
   set_target_properties(${library} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endfunction()

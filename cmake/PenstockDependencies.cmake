@@ -1,4 +1,4 @@
-# Where the libraries come from that Penstock links: the system, or their pinned sources.
+# Finds or builds the libraries that Penstock links: from the system, or from their pinned sources.
 #
 # PENSTOCK_SYSTEM_LIBS=ON takes the system's, as distributions want. OFF builds those of third_party/sources.json in as static
 # libraries, whose symbols stay hidden: PENSTOCK_DEPENDENCIES names the folder where `scripts/dependencies.py build` has put them;

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: the library, its headers, penstock.pc, the CMake package, the program with its manual
+# The files that `cmake --install` installs: the library, its headers, penstock.pc, the CMake package, the program with its manual
 # pages, its completion and its systemd unit. Included last.
 if(NOT PST_INSTALL)
   return()
@@ -65,7 +65,7 @@ foreach(dir LIBDIR INCLUDEDIR)
   endif()
 endforeach()
 
-# The package may be moved as a whole: its prefix is told from where penstock.pc lies.
+# The package may be moved as a whole: its prefix is derived from the place of penstock.pc.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   set(PST_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
 else()

@@ -40,6 +40,6 @@ if(PST_URING)
   add_static(PkgConfig::URING uring)
   set(URING_FOUND TRUE)
 endif()
-# Licences of what is built in: who hands out the binary hands them out.
+# Licences of the libraries that are built in. They must be distributed with the binary.
 file(GLOB licences ${prefix}/licences/*)
 set_property(GLOBAL PROPERTY PST_LICENCES ${licences})

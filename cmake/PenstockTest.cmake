@@ -1,4 +1,4 @@
-# What ThreadSanitizer is for in `make check`: `ninja threaded_tests`, `ctest -L` these labels. `make check-long` has more.
+# Labels of the tests that `make check` runs with ThreadSanitizer: `ninja threaded_tests`, `ctest -L`. `make check-long` runs more.
 set(PST_THREADED_LABELS "base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify")
 add_custom_target(threaded_tests)
 

@@ -4,8 +4,8 @@
     examples/analyze_torch.py --analyze                              two lines of the script, below, do it
     penstock analyze --command "python examples/analyze_torch.py"    without a change of the script
 
-Images are decoded by Pillow, in worker processes, as in many scripts. The report says what the model waits for, and what Penstock
-would give on the same files.
+Images are decoded by Pillow in worker processes, as in many scripts. The report says what the model waits for, and how fast
+Penstock would load the same files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PHOTOGRAPHS = Path(__file__).resolve().parent / "photographs"
 
 
 class Folder(torch.utils.data.Dataset):
-    """Images in folders, which are their classes, made squares."""
+    """Images in folders, which are their classes. Each image is made a square."""
 
     def __init__(self, root: Path, edge: int) -> None:
         self.files = sorted(path for path in root.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
@@ -58,7 +58,7 @@ def main() -> None:
         optimizer.step()
 
     if arguments.analyze:
-        print(ps.analyze(loader, step, budget=arguments.budget).report())  # the two lines
+        print(ps.analyze(loader, step, budget=arguments.budget).report())  # the two added lines
         return
     for epoch in range(2):
         for batch in loader:

@@ -1,7 +1,7 @@
-"""The main job on real images, in under two minutes: pack, look, analyze, plan, repack, train, interrupt, resume.
+"""The main workflow on real images, in under two minutes: pack, look, analyze, plan, repack, train, interrupt, resume.
 
-A small network learns which photograph a random crop comes from. The first epoch reads the data set; the others find it in the
-cache. Run it by `make demo`.
+A small network learns which photograph a random crop comes from. The first epoch reads the data set; the later ones find it in the
+cache. Run it with `make demo`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.demo import one_epoch
 
 HERE = Path(__file__).parent
 PHOTOGRAPHS = HERE / "photographs"
-VIEWS = 32  # entries of each photograph in the training set: an epoch shows that many crops of it
+VIEWS = 32  # times that each photograph is in the training set: an epoch has that many crops of it
 SIZE = 64
 
 TRAIN = [T.RandomResizedCrop(SIZE, scale=(0.08, 0.4)), T.RandomHorizontalFlip(),
@@ -35,13 +35,13 @@ def say(title: str) -> None:
 
 
 def run(*command: str) -> None:
-    """Shows and runs one command of the CLI."""
+    """Prints and runs one command of the program penstock."""
     print("$ penstock " + " ".join(command), flush=True)
     subprocess.run([str(Path(sys.executable).parent / "penstock"), *command], check=True)
 
 
 def write_training_set(source: ps.Dataset, path: Path) -> None:
-    """Random crops are a function of the sample number, so each photograph gets VIEWS numbers."""
+    """Writes each photograph VIEWS times. A random crop depends on the sample number, so each copy gets a different crop."""
     labels = source["label"]
     with ps.Writer(str(path), schema={"image": ps.Image(), "label": ps.Int(classes=source.classes)}) as writer:
         for view in range(VIEWS):
@@ -64,8 +64,8 @@ def loader_of(dataset: ps.Dataset, seed: int, shuffle: bool, cache: str | None =
 
 
 def apply_plan(path: Path, out: Path) -> Path:
-    """Measures what a training would wait for, plans for an accelerator that takes 3000 crops a second, and changes the set in
-    place. Returns the plan's file."""
+    """Measures what a training would wait for, makes a plan for an accelerator that consumes 3000 crops a second, and repacks the
+    data set in place. Returns the path of the plan."""
     report, plan = out / "report.json", out / "plan.json"
     run("analyze", str(path), "--rate", "3000", "--batch-size", "32", "--budget", "8s", "--quiet", "--out", str(report), "--force")
     run("plan", str(report), "--cache", "0", "--storage-limit", "400%", "--machines", "example", "--out", str(plan), "--force")
@@ -74,9 +74,9 @@ def apply_plan(path: Path, out: Path) -> Path:
 
 
 def train(dataset: ps.Dataset, epochs: int, plan: Path) -> tuple[nn.Module, list[int]]:
-    """Returns the network, and the bytes that each epoch read from storage."""
+    """Trains the network. Returns it, and the bytes that each epoch read from storage."""
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # the network is tiny: a second thread would only wait for the first
+    torch.set_num_threads(1)  # the network is tiny, so a second thread would only wait for the first
     model = network(len(dataset.classes))
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, epochs * (len(dataset) // 32))
@@ -106,7 +106,7 @@ def train(dataset: ps.Dataset, epochs: int, plan: Path) -> tuple[nn.Module, list
 
 @torch.inference_mode()
 def accuracy(model: nn.Module, dataset: ps.Dataset) -> float:
-    """On crops that the training never saw: another seed draws others."""
+    """Returns the accuracy on crops that the training never saw: another seed gives other crops."""
     model.eval()
     right = 0
     with loader_of(dataset, seed=4242, shuffle=False) as loader:

@@ -1,14 +1,14 @@
-"""A search with Optuna: eight trials, each a process, get their batches from one preparation of the images.
+"""An Optuna search: eight trials, each in its own process, share one preparation of the images.
 
     python examples/hp_search.py [--trials 8] [--late 2] [--epochs 4] [--views 8]
 
 The trials' loaders name the same share, so the host service reads, decodes and augments each image once per epoch for all of them,
 although trials have different batch sizes, are pruned (successive halving), and two start late. A trial that starts late begins
-with the group's next epoch, so that its epochs are those of the others. If it began with epoch 0, that epoch would be prepared for
-it alone.
+with the group's next epoch, so that it has the same epochs as the others. If it began with epoch 0, that epoch would be prepared
+for this trial alone.
 
-The program asserts what it says. Each trial saw each sample once in each of its epochs, and the service has prepared as many
-samples as the group's epochs have. `--each` lets every trial prepare for itself instead, for comparison.
+The program asserts that each trial saw each sample once in each of its epochs, and that the service prepared exactly as many
+samples as the group's epochs have. With `--each`, every trial prepares its own batches instead, for comparison.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from penstock import transforms as T
 
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 SIZE = 64
-# The service keeps eight steps of the largest job. Here that is more than a trial takes, so that none is ever too far behind.
+# The service keeps eight steps of the largest job. That is more than a whole trial here, so no trial is ever too far behind.
 BATCH_SIZES = [16, 32, 64]
 STUDY = "hp_search"
-CONTEXT = multiprocessing.get_context("fork")  # torch is imported once; with a GPU: "spawn"
+CONTEXT = multiprocessing.get_context("fork")  # forked, so torch is imported only once; with a GPU, use "spawn"
 DEADLINE_S = 120.0
 
 
 def write_training_set(path: Path, views: int) -> None:
-    """Each photograph has `views` entries, so an epoch shows that many crops of it."""
+    """Writes each photograph `views` times, so an epoch has that many crops of it."""
     source = ps.Dataset(PHOTOGRAPHS)
     classes = [source.name(i) for i in range(len(source))]
     with ps.Writer(str(path), schema={"image": ps.Image(), "label": ps.Int(classes=classes)}) as out:
@@ -76,7 +76,7 @@ def loader_of(args: argparse.Namespace, batch_size: int) -> ps.Loader:
 
 
 class Run:
-    """One trial: its network, its loader and what it saw."""
+    """One trial: its network, its loader, and the samples that it saw."""
 
     def __init__(self, study: optuna.Study, args: argparse.Namespace, late: bool) -> None:
         self.trial = study.ask()
@@ -86,14 +86,14 @@ class Run:
         self.model = network(len(dataset.classes), self.trial.suggest_categorical("width", [4, 8]))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), self.trial.suggest_float("lr", 1e-5, 3e-2, log=True))
         self.loader = loader_of(args, self.trial.suggest_categorical("batch_size", BATCH_SIZES))
-        if late and not args.each:  # at once, so that the others are still in the epoch that the loader has been told of
-            newest = self.loader.stats()["share"]["epoch"]  # None: nobody has begun
+        if late and not args.each:  # immediately, while the others are still in the epoch that the loader was told
+            newest = self.loader.stats()["share"]["epoch"]  # None: no job has begun an epoch
             self.loader.set_epoch(0 if newest is None else newest + 1)
         if not late:
-            args.start.wait(DEADLINE_S)  # together: who begins an epoch later than the others would have it prepared for itself
+            args.start.wait(DEADLINE_S)  # wait for the other trials: an epoch that a trial begins too late would be prepared again
 
     def epoch(self) -> float:
-        """Trains for one epoch; returns the accuracy on its crops."""
+        """Trains for one epoch. Returns the accuracy on its crops."""
         seen, right = [], 0
         for batch in self.loader:
             logits = self.model(batch["image"])
@@ -108,7 +108,7 @@ class Run:
 
 
 def trial(args: argparse.Namespace, late: bool) -> None:
-    """What the process of one trial does."""
+    """The main function of a trial's process."""
     torch.set_num_threads(1)
     study = open_study(args.folder)
     run, epochs, state, accuracy = Run(study, args, late), [], optuna.trial.TrialState.COMPLETE, 0.0
@@ -127,7 +127,7 @@ def trial(args: argparse.Namespace, late: bool) -> None:
 
 
 def wait_for_report(study: optuna.Study) -> None:
-    """Waits until a trial has ended its first epoch."""
+    """Waits until any trial has finished its first epoch."""
     deadline = time.monotonic() + DEADLINE_S
     while not any(trial.intermediate_values for trial in study.get_trials(deepcopy=False)):
         if time.monotonic() > deadline:
@@ -136,7 +136,8 @@ def wait_for_report(study: optuna.Study) -> None:
 
 
 def keep_group(args: argparse.Namespace, begun, ended, prepared) -> None:
-    """A group ends with its last loader; this process has one that takes nothing. It says at the end what the service has done."""
+    """A group ends with its last loader. This process holds a loader that takes no batches, and reports the service's count at the
+    end."""
     with loader_of(args, max(BATCH_SIZES)):
         begun.set()
         ended.wait()
@@ -146,7 +147,7 @@ def keep_group(args: argparse.Namespace, begun, ended, prepared) -> None:
 
 @contextlib.contextmanager
 def service(folder: Path) -> Iterator[None]:
-    """A host service of this program's own. Usually one runs already: penstock serve."""
+    """Starts a host service for this program only. Usually one runs already: penstock serve."""
     os.environ["PENSTOCK_SOCKET"] = str(folder / "host.sock")
     server = subprocess.Popen([Path(sys.executable).with_name("penstock"), "serve"], stdout=subprocess.DEVNULL)
     try:
@@ -161,7 +162,7 @@ def service(folder: Path) -> Iterator[None]:
 
 
 def shared_search(args: argparse.Namespace) -> tuple[list[dict], int]:
-    """Returns what the trials tell, and how many samples the service has prepared for them."""
+    """Runs the search. Returns the results of the trials, and how many samples the service has prepared for them."""
     begun, ended, prepared = CONTEXT.Event(), CONTEXT.Event(), CONTEXT.Value("q", 0)
     with service(args.folder):
         keeper = CONTEXT.Process(target=keep_group, args=(args, begun, ended, prepared))
@@ -179,7 +180,7 @@ def shared_search(args: argparse.Namespace) -> tuple[list[dict], int]:
 
 def run_trials(args: argparse.Namespace) -> list[dict]:
     study = open_study(args.folder)
-    study.enqueue_trial({"lr": 1e-5})  # sure to be pruned
+    study.enqueue_trial({"lr": 1e-5})  # this trial is sure to be pruned
     args.start = CONTEXT.Barrier(args.trials - args.late)
     processes = [CONTEXT.Process(target=trial, args=(args, False)) for _ in range(args.trials - args.late)]
     for process in processes:

@@ -1,10 +1,10 @@
-"""Lightning with strategy="ddp": a Loader goes into fit() as it is, and its state into the checkpoint.
+"""Lightning with strategy="ddp": fit() takes a Loader as it is, and checkpoints contain its state.
 
     python examples/lightning_ddp.py
 
-Lightning starts the second process itself and joins the process group inside of fit(), after the loader was made. The
-program asserts that the ranks' samples are disjoint, and that a fit() from a checkpoint, of the middle of an epoch or of
-its end, has exactly the batches that were left.
+Lightning itself starts the second process, and joins the process group inside fit(), after the loader was made. The program asserts
+that the ranks' samples are disjoint, and that a fit() from a checkpoint, saved in the middle or at the end of an epoch, gets
+exactly the remaining batches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock import transforms as T
 
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 EPOCHS = 2
-SAVE_AFTER = 2  # steps: in the middle of the first epoch
+SAVE_AFTER = 2  # number of steps, which ends in the middle of the first epoch
 
 warnings.filterwarnings("ignore")
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
@@ -65,7 +65,7 @@ def fit(folder: str, checkpoint: str | None = None) -> tuple[Module, ps.Loader]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    # Lightning starts this program once more, as the other rank: both take the same folder.
+    # Lightning starts this program again as the other rank. Both ranks use the same folder.
     folder = os.environ.setdefault("LIGHTNING_DDP_FOLDER", tempfile.mkdtemp())
 
     module, loader = fit(f"{folder}/first")
@@ -79,11 +79,11 @@ def main() -> None:
         assert set(seen) == set(range(n)) and len(seen) == n + -n % world_size, "each once, but for padding"
     assert module.seen[0] != module.seen[len(loader)], "another order in the second epoch"
 
-    for steps in (SAVE_AFTER, len(loader)):  # in the middle of an epoch, and at its end
+    for steps in (SAVE_AFTER, len(loader)):  # saved in the middle of an epoch, and at its end
         resumed, _ = fit(f"{folder}/{steps}", checkpoint=f"{folder}/first/step={steps}.ckpt")
         assert resumed.seen == module.seen[steps:], "the batches that were left"
     line = f"rank {rank} of {world_size}: {len(module.seen)} batches, resumed after {SAVE_AFTER} and {len(loader)}: equal"
-    os.write(sys.stdout.fileno(), f"{line}\n".encode())  # in one piece: both ranks have the same standard output
+    os.write(sys.stdout.fileno(), f"{line}\n".encode())  # a single write, because both ranks share standard output
     dist.barrier()
     dist.destroy_process_group()
     if rank == 0:

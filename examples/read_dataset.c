@@ -1,4 +1,4 @@
-/* read_dataset.c - one epoch of a data set or of a folder of images, in shuffled order.
+/* read_dataset.c - reads one epoch of a data set or of a folder of images, in shuffled order.
  *
  *     cc read_dataset.c $(pkg-config --cflags --libs penstock) -o read_dataset
  *     ./read_dataset photographs */

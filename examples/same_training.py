@@ -2,9 +2,9 @@
 
     python examples/same_training.py FOLDER [--epochs 2] [--size 224] [--batch 32]
 
-FOLDER holds one folder of JPEGs per class. It is packed, which keeps JPEGs as pli-jpeg; then two
-networks with the same first weights are trained with the same seed, one from each. Prints, per epoch, a hash of all
-batches and the mean loss of both, and ends with status 1 if any differs.
+FOLDER holds one folder of JPEGs per class. It is packed, which stores JPEGs as pli-jpeg. Then two networks with the same initial
+weights are trained with the same seed, one from the folder and one from the packed data set. Prints a hash of all batches and the
+mean loss of both for each epoch, and ends with status 1 if any differs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock import transforms as T
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions and the way around them (He et al., CVPR 2016)."""
+    """Two 3x3 convolutions with a residual connection around them (He et al., CVPR 2016)."""
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
@@ -46,7 +46,7 @@ def resnet18(n_classes: int) -> nn.Module:
 
 
 def train(dataset: ps.Dataset, args) -> list[tuple[str, float, float]]:
-    """(hash of the batches, mean loss, seconds that the loader took) of each epoch."""
+    """Returns (hash of the batches, mean loss, seconds spent in the loader) for each epoch."""
     torch.manual_seed(1)
     torch.use_deterministic_algorithms(True)
     network = resnet18(len(dataset.classes))

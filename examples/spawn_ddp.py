@@ -1,10 +1,10 @@
-"""DDP with torch.multiprocessing.spawn: the loader is made once, before there are ranks.
+"""DDP with torch.multiprocessing.spawn: the loader is made once, before the ranks exist.
 
     python examples/spawn_ddp.py
 
-A loader pickles by its arguments and its state, and reads its rank when an epoch begins. So the parent may make it and
-hand it to the processes, which join their process group afterwards. The program asserts that the ranks' samples are
-disjoint, and that a state taken in the middle of an epoch by two ranks goes on exactly, also on one.
+A pickled loader contains its arguments and its state, and a loader reads its rank when an epoch begins. So the parent may make the
+loader and pass it to the processes, which join their process group afterwards. The program asserts that the ranks' samples are
+disjoint, and that a state saved by two ranks in the middle of an epoch resumes exactly, also on one rank.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock import transforms as T
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 WORLD_SIZE = 2
 BATCH_SIZE = 2
-STEPS = 2  # before the state is taken
+STEPS = 2  # steps before the state is saved
 
 
 def make_loader() -> ps.Loader:
@@ -33,7 +33,7 @@ def make_loader() -> ps.Loader:
 
 
 def samples_of(batch: dict[str, Any]) -> list[tuple[int, int]]:
-    """(number, sum of its pixels) of each sample: the augmentation shows, too."""
+    """Returns (number, sum of pixels) for each sample. The sum also depends on the augmentation."""
     return [(int(i), int(image.sum())) for i, image in zip(batch["index"], batch["image"], strict=True)]
 
 
@@ -60,7 +60,7 @@ def work(rank: int, loader: ps.Loader, folder: str) -> None:
 def main() -> None:
     loader = make_loader()
     n = len(loader.dataset)
-    assert loader.world_size == 1 and len(loader) == -(-n // BATCH_SIZE)  # nobody has joined a group yet
+    assert loader.world_size == 1 and len(loader) == -(-n // BATCH_SIZE)  # no process has joined a group yet
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(work, (loader, folder), nprocs=WORLD_SIZE)
         parts = [torch.load(f"{folder}/{rank}.pt") for rank in range(WORLD_SIZE)]
@@ -69,7 +69,7 @@ def main() -> None:
     assert set(seen) == set(range(n)) and len(seen) == n + -n % WORLD_SIZE, "each sample once, but for padding"
     assert parts[0]["state"] == parts[1]["state"], "the state is the same on all ranks"
 
-    loader.load_state_dict(parts[0]["state"])  # one process goes on where two stood
+    loader.load_state_dict(parts[0]["state"])  # one process continues where two processes stopped
     rest = [sample for batch in loader for sample in samples_of(batch)]
     done = [sample for part in parts for step in part["steps"][:STEPS] for sample in step]
     whole = [sample for batch in set_epoch(loader, 0) for sample in samples_of(batch)]

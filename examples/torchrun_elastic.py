@@ -1,12 +1,12 @@
-"""Training under torchrun that survives the loss of a worker, and goes on with as many workers as there are then.
+"""Training under torchrun that survives the loss of a worker, and continues with the remaining workers.
 
     torchrun --nnodes 1:4 --nproc-per-node 1 --max-restarts 3 --rdzv-backend c10d --rdzv-endpoint HOST:29400 \\
         examples/torchrun_elastic.py checkpoint.pt
 
-When a worker is lost torchrun starts all others anew, with new ranks. Each finds the newest checkpoint: weights, the loader's
-place, and here also the samples of all ranks so far. The loader takes a place of any number of ranks, so at the end the
-program asserts that each sample of each epoch came once, but for padding, however often it was started.
-PENSTOCK_EXAMPLE_DIE=RANK:STEP kills that rank without a word before it ends that step, once.
+When a worker is lost, torchrun restarts all others with new ranks. Each loads the newest checkpoint: weights, the loader's state,
+and, for the check below, the samples that all ranks have had so far. The loader accepts a state of any number of ranks. At the end,
+the program asserts that each sample of each epoch came once (except for padding), however often it was restarted.
+PENSTOCK_EXAMPLE_DIE=RANK:STEP kills that rank once, without warning, before it ends that step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EPOCHS = 2
 
 
 def save(path: Path, state: dict[str, object]) -> None:
-    """Writes a checkpoint whole or not at all."""
+    """Writes a checkpoint, whole or not at all."""
     other = path.with_suffix(".new")
     torch.save(state, other)
     other.replace(path)
@@ -43,7 +43,7 @@ def main(path: Path) -> None:
     net = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 1))
     chain = [T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     loader = ps.Loader(PHOTOGRAPHS, batch_size=1, shuffle=True, seed=1, transforms=chain, fields=["image"], output="torch")
-    steps: list[tuple[int, list[int]]] = []  # epoch, and the samples of all ranks
+    steps: list[tuple[int, list[int]]] = []  # for each step: its epoch, and the samples of all ranks
     if path.exists():
         saved = torch.load(path, weights_only=True)
         net.load_state_dict(saved["model"])

@@ -1,10 +1,10 @@
-"""Training with DDP under torchrun: each rank has its own part, and a run that was stopped goes on exactly.
+"""DDP training under torchrun: each rank has its own samples, and a stopped run resumes exactly.
 
     torchrun --standalone --nproc-per-node 2 examples/torchrun_resume.py
 
-The loader finds rank and world size by itself. Its state is a few numbers, the same on all ranks, and is saved beside
-the weights. The program asserts what it says: the ranks' samples are disjoint, and a run that is stopped in the middle
-of an epoch and resumed in new objects gives the same batches and the same losses as one that was never stopped.
+The loader finds rank and world size by itself. Its state is a few numbers, which are the same on all ranks, and is saved with the
+weights. The program asserts that the ranks' samples are disjoint, and that a run that is stopped in the middle of an epoch and
+resumed with new objects has the same batches and losses as a run that was never stopped.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from penstock import transforms as T
 
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 EPOCHS = 2
-STOP_AFTER = 2  # steps: in the middle of the first epoch
+STOP_AFTER = 2  # number of steps, which ends in the middle of the first epoch
 
 
 class Training:
-    """Model, optimiser and loader: what a checkpoint is made of."""
+    """Model, optimiser and loader, which together make up a checkpoint."""
 
     def __init__(self) -> None:
         torch.manual_seed(0)
@@ -40,7 +40,7 @@ class Training:
                                 fields=["image"], output="torch")
 
     def run(self, log: list[tuple[int, list[int], float]], max_steps: int | None = None) -> None:
-        """Goes on from where it stands to the end of the last epoch, or for max_steps."""
+        """Continues to the end of the last epoch, or for max_steps."""
         while self.loader.epoch < EPOCHS:
             epoch = self.loader.epoch
             for batch in self.loader:
@@ -86,7 +86,7 @@ def main() -> None:
     stopped = Training()
     stopped.run(again, max_steps=STOP_AFTER)
     checkpoint = [stopped.save()]
-    dist.broadcast_object_list(checkpoint)  # rank 0's state is everybody's
+    dist.broadcast_object_list(checkpoint)  # all ranks get rank 0's state
     resumed = Training()
     resumed.load(checkpoint[0])
     left = len(resumed.loader) - STOP_AFTER
@@ -95,7 +95,7 @@ def main() -> None:
     resumed.run(rest)
     assert again + rest == log, "the same batches and losses as without the stop"
     line = f"rank {rank} of {world_size}: {len(log)} batches, resumed after {STOP_AFTER}: equal"
-    os.write(sys.stdout.fileno(), f"{line}\n".encode())  # in one piece: all ranks have the same standard output
+    os.write(sys.stdout.fileno(), f"{line}\n".encode())  # a single write, because all ranks share standard output
     dist.destroy_process_group()
 
 

@@ -3,14 +3,14 @@
     python examples/train_audio.py FOLDER [--unseen nicolas theo] [--epochs 60] [--seeds 1 2 3]
     python examples/train_audio.py --made [--epochs 3]
 
-FOLDER holds WAV files named DIGIT_SPEAKER_TAKE.wav (such as those of the Free Spoken Digit Dataset). --made makes some instead:
-"digits" are pairs of tones, "speakers" have pitches of their own.
+FOLDER holds WAV files named DIGIT_SPEAKER_TAKE.wav (such as those of the Free Spoken Digit Dataset). --made generates files
+instead: a "digit" is a pair of tones, and each "speaker" has another pitch.
 
-First, without augmentation, Penstock and a plain torch Dataset with the same order train the same network: each loss must be
+First, without augmentation, Penstock and a plain torch Dataset with the same order train the same network, and every loss must be
 equal. The network is M5 of Dai et al., "Very deep convolutional neural networks for raw waveforms" (ICASSP 2017).
 
-Then a network of the same kind over log-mel spectrograms, which knows other voices better, is trained with augmentation by
-Penstock, and by the same operations written in torch (--peer), and tested on the unseen speakers. --waveform trains M5 there, too.
+Then a similar network over log-mel spectrograms, which is better at unseen voices, is trained with augmentation by Penstock, and
+with the same operations written in torch (--peer), and tested on the unseen speakers. --waveform also trains M5 in this way.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from torch import nn
 import penstock as ps
 from penstock import transforms as T
 
-RATE, LENGTH, LONG = 8000, 6000, 7000  # of all files; of a clip; of the sound that a clip is cut from
+RATE, LENGTH, LONG = 8000, 6000, 7000  # samples/s of all files; samples of a clip; samples of the sound that a clip is cut from
 GAIN, NOISE, MASK = (-6.0, 6.0), (15.0, 40.0), 500
 N_FFT, HOP, N_MELS, LOWEST, OFFSET = 256, 80, 40, 60.0, 1e-4
 FRAMES_MASK, BANDS_MASK = 8, 6
-SPEEDS = (1, 8 / 9, 8 / 7, 4 / 5, 5 / 4)  # epochs take turns: other speeds are other voices. Ratios that resample by small tables
+SPEEDS = (1, 8 / 9, 8 / 7, 4 / 5, 5 / 4)  # speeds of successive epochs, which imitate other voices and resample with small tables
 
 
 def m5(n_classes: int, width: int = 32) -> nn.Module:
@@ -49,7 +49,7 @@ def m5(n_classes: int, width: int = 32) -> nn.Module:
 
 
 def mel_network(n_classes: int) -> nn.Module:
-    """Convolutions over time of log-mel bands, each of which has mean 0 and variance 1."""
+    """Convolutions over time on log-mel bands. Each band is normalised to mean 0 and variance 1."""
     def block(inputs: int, outputs: int, kernel: int) -> list[nn.Module]:
         return [nn.Conv1d(inputs, outputs, kernel, padding=kernel // 2), nn.BatchNorm1d(outputs), nn.ReLU(), nn.MaxPool1d(2)]
 
@@ -59,7 +59,8 @@ def mel_network(n_classes: int) -> nn.Module:
 
 
 def make_digits(folder: Path, n_takes: int = 4) -> None:
-    """Files of two tones: the digit says which, the speaker how high, the take how long and how loud."""
+    """Writes files with two tones. The digit decides which tones, the speaker their pitch, and the take their length and
+    loudness."""
     rng = np.random.default_rng(0)
     for digit in range(10):
         for k, speaker in enumerate(("ann", "bob", "cem", "dia")):
@@ -75,7 +76,7 @@ def make_digits(folder: Path, n_takes: int = 4) -> None:
 
 
 def open_digits(folder: Path, labels: Path) -> ps.Dataset:
-    """A data set with the fields audio, label and speaker, from the names of the files."""
+    """Opens the files as a data set with the fields audio, label and speaker, which come from the file names."""
     with labels.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["file", "label", "speaker"])
@@ -92,7 +93,7 @@ def read_wav(path: Path) -> torch.Tensor:
 
 
 def resample(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
-    """torchaudio.functional.resample, where it is not installed."""
+    """Does the same as torchaudio.functional.resample, so torchaudio is not needed."""
     old, new = old // math.gcd(old, new), new // math.gcd(old, new)
     base = min(old, new) * 0.99
     width = math.ceil(6 * old / base)
@@ -103,7 +104,7 @@ def resample(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
 
 
 def log_mel(x: torch.Tensor) -> torch.Tensor:
-    """torchaudio's MelSpectrogram (HTK), where it is not installed, and the logarithm."""
+    """Returns the logarithm of torchaudio's MelSpectrogram (HTK), without needing torchaudio."""
     power = torch.stft(x, N_FFT, HOP, window=torch.hann_window(N_FFT), return_complex=True).abs().square()
     edges = 700 * (10 ** (torch.linspace(*(2595 * math.log10(1 + f / 700) for f in (LOWEST, RATE // 2)), N_MELS + 2) / 2595) - 1)
     bins = torch.linspace(0, RATE // 2, N_FFT // 2 + 1)[:, None]
@@ -118,7 +119,7 @@ def mask(x: torch.Tensor, axis: int, most: int, value: float) -> None:
 
 
 class Clips(torch.utils.data.Dataset):
-    """The peer: torch alone, with the same operations as Penstock's chain."""
+    """The data set for comparison: torch alone, with the same operations as Penstock's chain."""
 
     def __init__(self, folder: Path, dataset: ps.Dataset, augment: bool, speed: float = 1, mel: bool = False):
         self.folder, self.augment, self.speed, self.mel = folder, augment, speed, mel
@@ -149,7 +150,7 @@ class Clips(torch.utils.data.Dataset):
 
 
 def chain(augment: bool, speed: float = 1, mel: bool = False) -> list[T.Transform]:
-    """At a sample rate of RATE / speed, heard at RATE, a voice is faster and higher."""
+    """Returns the operations. A voice resampled to RATE / speed and treated as RATE is faster and higher."""
     rate = round(RATE / speed)
     bands = T.LogMel(rate, n_fft=N_FFT, hop_length=HOP, n_mels=N_MELS, f_min=LOWEST / speed, log="ln", offset=OFFSET)
     if not augment:
@@ -160,7 +161,7 @@ def chain(augment: bool, speed: float = 1, mel: bool = False) -> list[T.Transfor
 
 
 class Turns:
-    """Loaders that take turns, epoch by epoch."""
+    """Several loaders that are used in turn, one per epoch."""
 
     def __init__(self, loaders: list):
         self.loaders, self.epoch = loaders, 0
@@ -183,7 +184,7 @@ def penstock_batches(dataset: ps.Dataset, indices: np.ndarray, args: argparse.Na
 
 
 def train(make, batches, n_epochs: int, seed: int) -> tuple[nn.Module, list[float], float]:
-    """Returns the network, the loss of each step, and the part of the time in which it waited for batches."""
+    """Trains a network. Returns it, the loss of each step, and the fraction of the time in which it waited for batches."""
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True)
     network, losses, waited, n_steps = make(10), [], 0.0, n_epochs * len(batches)
@@ -217,10 +218,11 @@ def accuracy(network: nn.Module, dataset: ps.Dataset, indices: np.ndarray, mel: 
 
 
 def same_losses(folder: Path, dataset: ps.Dataset, indices: np.ndarray, args: argparse.Namespace) -> bool:
-    """Trains without augmentation, once with each loader. torch's loader reads the samples in Penstock's order."""
+    """Trains without augmentation, once with each loader, and compares the losses. torch's loader reads the samples in Penstock's
+    order."""
     loader = penstock_batches(dataset, indices, args, False, 1)
     orders = [batch["index"].tolist() for _ in range(args.same_epochs) for batch in loader]
-    # With a generator of its own the DataLoader leaves torch's, and so Dropout, alone.
+    # With its own generator, the DataLoader does not advance torch's global one, which Dropout uses.
     peer = torch.utils.data.DataLoader(Clips(folder, dataset, False), batch_sampler=orders, generator=torch.Generator())
     _, ours, _ = train(m5, penstock_batches(dataset, indices, args, False, 1), args.same_epochs, 1)
     _, theirs, _ = train(m5, peer, 1, 1)

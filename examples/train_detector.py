@@ -1,18 +1,18 @@
-"""A detector without anchors, in the way of FCOS, trained by Penstock and by torch's DataLoader.
+"""A detector without anchors, like FCOS, trained with Penstock and with torch's DataLoader.
 
     python examples/train_detector.py [--made 256] [--loader penstock torch] [--seeds 1 2 3] [--same]
     python examples/train_detector.py --data FOLDER --size 256 --width 48 --epochs 60
 
-Without --data the pictures are made: discs, squares and triangles on a background of noise, each with a dark dot in it, so that
-boxes, classes and the dot's place (a keypoint) are known exactly. FOLDER holds images/*.jpg beside annotations/*.xml in the form of
-Pascal VOC; it is written to a data set first. A fifth of the pictures is kept to test on.
+Without --data the pictures are generated: discs, squares and triangles on a background of noise, each with a dark dot in it. So the
+boxes, classes and the dot's position (a keypoint) are known exactly. FOLDER holds images/*.jpg beside annotations/*.xml in the
+format of Pascal VOC; it is packed first. A fifth of the pictures is used for testing.
 
-The network is a small FCOS (Tian et al., ICCV 2019): three levels of a feature pyramid, and at each place the classes, the
-distances to the four sides, the centre-ness, and the way to the keypoint. Results are the mean over classes of the average
-precision at an intersection over union of 0.5, and the mean distance of keypoints in pixels.
+The network is a small FCOS (Tian et al., ICCV 2019). It has three levels of a feature pyramid. At each place of a level it predicts
+the classes, the distances to the four sides, the centre-ness, and the offset to the keypoint. Results are the average precision at
+an intersection over union of 0.5, averaged over classes, and the mean distance of keypoints in pixels.
 
---loader torch needs torchvision (transforms.v2, with boxes and keypoints). --same trains by both without augmentation, torch
-fed Penstock's order, and ends with status 1 if their losses are not equal.
+--loader torch needs torchvision (transforms.v2, with boxes and keypoints). --same trains with both loaders without augmentation,
+with torch in Penstock's order, and ends with status 1 if their losses are not equal.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ import penstock as ps
 from penstock import transforms as T
 from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
-STRIDES, REACHES = (4, 8, 16), ((0.0, 24.0), (24.0, 48.0), (48.0, 1e9))  # of levels: pixels per place; sides that they learn
-RADIUS = 1.5  # places around a box's centre that learn it, in strides
+STRIDES, REACHES = (4, 8, 16), ((0.0, 24.0), (24.0, 48.0), (48.0, 1e9))  # per level: pixels per place; range of box sides
+RADIUS = 1.5  # places within this radius of a box's centre learn the box; in strides
 KINDS = ("disc", "square", "triangle")
 PER_BOX = ("labels", "points")
 SCHEMA = {"image": ps.Image(), "boxes": ps.Boxes(), "labels": ps.Array("int64"), "points": ps.Keypoints()}
 
 
-# Data: what is made, and what Pascal VOC's files say.
+# Data: generated pictures, and Pascal VOC's files.
 
 def draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, list[list[float]], list[int], list[list[float]]]:
-    """A picture, its boxes (x0, y0, x1, y1), their classes, and their keypoints (x, y, visibility)."""
+    """Generates a picture. Returns it with its boxes (x0, y0, x1, y1), their classes, and their keypoints (x, y, visibility)."""
     y, x = np.mgrid[:size, :size] + 0.5
     picture = rng.integers(90, 166, (size // 8, size // 8, 3)).repeat(8, 0).repeat(8, 1) + rng.normal(0, 6, (size, size, 3))
     boxes: list[list[float]] = []
@@ -56,7 +56,7 @@ def draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, list[list[flo
         cx, cy = rng.integers(half, size - half + 1, 2)
         box = [float(cx - half), float(cy - half), float(cx + half), float(cy + half)]
         if len(boxes) == 4 or any(min(box[2], b[2]) > max(box[0], b[0]) and min(box[3], b[3]) > max(box[1], b[1]) for b in boxes):
-            continue  # shapes do not touch each other
+            continue  # shapes must not touch each other
         kind = int(rng.integers(len(KINDS)))
         inside = ((x - cx) ** 2 + (y - cy) ** 2 <= half**2, (abs(x - cx) <= half) & (abs(y - cy) <= half),
                   (abs(x - cx) * 2 <= y - cy + half) & (abs(y - cy) <= half))[kind]
@@ -70,7 +70,7 @@ def draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, list[list[flo
 
 
 def make_shapes(path: Path, n: int, size: int) -> ps.Dataset:
-    """Made pictures, as PNG."""
+    """Generates pictures and packs them as PNG."""
     rng = np.random.default_rng(1)
     with ps.Writer(path, SCHEMA) as writer:
         for i in range(n):
@@ -82,7 +82,8 @@ def make_shapes(path: Path, n: int, size: int) -> ps.Dataset:
 
 
 def write_voc(folder: Path, path: Path) -> tuple[ps.Dataset, list[str]]:
-    """Pascal VOC's XML, whose first pixel is 1 and whose last one belongs to the box. The keypoint is the box's centre."""
+    """Packs Pascal VOC's files. VOC counts pixels from 1, and the last pixel belongs to the box. The centre of a box becomes its
+    keypoint."""
     files = [(file, xml.etree.ElementTree.parse(file).getroot()) for file in sorted((folder / "annotations").glob("*.xml"))]
     names = sorted({found.findtext("name", "") for _, root in files for found in root.iter("object")})
     with ps.Writer(path, SCHEMA) as writer:
@@ -106,7 +107,7 @@ def write_voc(folder: Path, path: Path) -> tuple[ps.Dataset, list[str]]:
 # Both loaders. A batch is a dict: "image" (N, 3, size, size), and lists of N tensors "boxes", "labels" and "points".
 
 def chain(size: int, augment: bool) -> list[T.Transform]:
-    """Without augmentation pixels stay as they are, uint8."""
+    """Returns the operations. Without augmentation, pixels stay uint8."""
     if not augment:
         return [T.CenterCrop(size)]
     normalize = T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)
@@ -121,7 +122,7 @@ def penstock_batches(dataset: ps.Dataset, args: argparse.Namespace, augment: boo
 
 
 class Pictures(torch.utils.data.Dataset):
-    """The peer: PIL decodes, and torchvision moves boxes and keypoints."""
+    """The data set for comparison: PIL decodes, and torchvision moves boxes and keypoints."""
 
     def __init__(self, dataset: ps.Dataset, size: int, augment: bool):
         from torchvision.transforms import v2
@@ -148,7 +149,7 @@ class Pictures(torch.utils.data.Dataset):
         points = tv_tensors.KeyPoints(truth["points"].reshape(-1, 3)[:, :2], canvas_size=canvas)
         image, boxes, points = self.transforms(tv_tensors.Image(pixels), boxes, points)
         sides, size = (boxes[:, 2:] - boxes[:, :2]), torch.tensor(image.shape[:0:-1])
-        keep = sides.prod(1) >= 1  # the rule of SanitizeBoundingBoxes, and Penstock's
+        keep = sides.prod(1) >= 1  # the rule of SanitizeBoundingBoxes and of Penstock
         seen = ((points >= 0) & (points < size)).all(1, keepdim=True)
         return {"image": torch.as_tensor(image), "boxes": torch.as_tensor(boxes)[keep], "labels": truth["labels"][keep],
                 "points": torch.cat([torch.as_tensor(points), seen], 1)[keep]}
@@ -163,14 +164,15 @@ def peer_batches(dataset: ps.Dataset, args: argparse.Namespace, seed: int) -> An
                        drop_last=True)
 
 
-# The network, and what its outputs mean.
+# The network, and the meaning of its outputs.
 
 def convolution(inputs: int, outputs: int, stride: int = 1) -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
 
 
 class Fcos(nn.Module):
-    """From images to all places of all levels: (N, places, classes + 7), and the places: (places, 3), x, y and stride."""
+    """Maps images to predictions (N, places, classes + 7) at all places of all levels, and returns the places (places, 3): x, y,
+    stride."""
 
     def __init__(self, n_classes: int, width: int):
         super().__init__()
@@ -179,7 +181,7 @@ class Fcos(nn.Module):
         self.down = nn.ModuleList([nn.Sequential(convolution(width << i, width << i + 1, 2),
                                                  convolution(width << i + 1, width << i + 1)) for i in range(2)])
         self.across = nn.ModuleList([nn.Conv2d(width << i, 2 * width, 1) for i in range(3)])
-        tower: list[nn.Module] = []  # for all levels, whose statistics differ: so its norms are of groups, not of batches
+        tower: list[nn.Module] = []  # shared by levels with different statistics, so it normalises groups, not batches
         for _ in range(2):
             tower += [nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=False), nn.GroupNorm(8, 2 * width), nn.ReLU()]
         self.head = nn.Sequential(*tower, nn.Conv2d(2 * width, n_classes + 7, 3, padding=1))
@@ -201,7 +203,8 @@ class Fcos(nn.Module):
 
 
 def assign(places: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-    """The number of the box that each place learns, or -1: the smallest one around whose centre it lies, of its level."""
+    """Returns for each place the number of the box that it learns, or -1: of the boxes for its level whose centre is near, the
+    smallest."""
     if len(boxes) == 0:
         return torch.full((len(places),), -1)
     at, stride = places[:, None, :2], places[:, None, 2]
@@ -216,7 +219,7 @@ def assign(places: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
 
 
 def overlap(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The intersection over union of boxes that broadcast, and their generalised one (Rezatofighi et al., CVPR 2019)."""
+    """Returns the intersection over union of boxes that broadcast, and their generalised IoU (Rezatofighi et al., CVPR 2019)."""
     low, high = torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])
     common = (high - low).clamp(min=0).prod(-1)
     union = (a[..., 2:] - a[..., :2]).prod(-1) + (b[..., 2:] - b[..., :2]).prod(-1) - common
@@ -230,7 +233,8 @@ def boxes_at(outputs: torch.Tensor, places: torch.Tensor, n_classes: int) -> tor
 
 
 def loss_of(network: Fcos, batch: dict[str, Any]) -> torch.Tensor:
-    """Focal loss of classes, generalised IoU of boxes, cross-entropy of centre-ness, and the distance of keypoints."""
+    """Returns the sum of focal loss for classes, generalised IoU for boxes, cross-entropy for centre-ness, and distance of
+    keypoints."""
     outputs, places = network(normalized(batch["image"]))
     n_classes, n_taken, parts = network.n_classes, 0, []
     for made, boxes, labels, points in zip(outputs, batch["boxes"], batch["labels"], batch["points"], strict=True):
@@ -258,7 +262,8 @@ def loss_of(network: Fcos, batch: dict[str, Any]) -> torch.Tensor:
 
 
 def detect(outputs: torch.Tensor, places: torch.Tensor, n_classes: int) -> list[tuple[float, int, torch.Tensor, torch.Tensor]]:
-    """(score, class, box, keypoint) of one image, the best first, without what overlaps a better one of its class."""
+    """Returns (score, class, box, keypoint) for one image, the best first. Boxes that overlap a better one of their class are
+    dropped."""
     scores = (outputs[:, :n_classes].sigmoid() * outputs[:, n_classes + 4, None].sigmoid()).sqrt()
     best = scores.flatten().topk(min(100, scores.numel()))
     boxes = boxes_at(outputs, places, n_classes)
@@ -272,7 +277,7 @@ def detect(outputs: torch.Tensor, places: torch.Tensor, n_classes: int) -> list[
 
 
 def average_precision(hits: list[tuple[float, bool]], n_truth: int) -> float:
-    """The area below precision over recall, precision made monotonous (as Pascal VOC does since 2010)."""
+    """Returns the area below the curve of precision over recall, with precision made monotonic (as Pascal VOC since 2010)."""
     hits.sort(key=lambda hit: -hit[0])
     right = np.cumsum([hit for _, hit in hits])
     precision = np.maximum.accumulate((right / np.arange(1, len(hits) + 1))[::-1])[::-1]
@@ -282,7 +287,7 @@ def average_precision(hits: list[tuple[float, bool]], n_truth: int) -> float:
 
 @torch.no_grad()
 def test(network: Fcos, dataset: ps.Dataset, args: argparse.Namespace) -> tuple[float, float]:
-    """The mean average precision at 0.5, and the mean distance of the keypoints of boxes that were found."""
+    """Returns the mean average precision at 0.5, and the mean distance of the keypoints of boxes that were found."""
     network.eval()
     n_truth = [0] * network.n_classes
     hits: list[list[tuple[float, bool]]] = [[] for _ in n_truth]

@@ -1,19 +1,19 @@
-"""A ResNet trained to classify, with the parts of torchvision's recipe, by Penstock and by torch's DataLoader.
+"""A ResNet classifier, with parts of torchvision's recipe, trained with Penstock and with torch's DataLoader.
 
     python examples/train_images.py [--data FOLDER --test 0.2] [--loader penstock torch] [--seeds 1 2 3] [--same]
     torchrun --standalone --nproc-per-node 2 examples/train_images.py
     python examples/train_images.py --data imagenet/train --test 0.02 --model resnet50 --width 64 --size 176 --batch 128 --epochs 90
 
-The recipe: RandomResizedCrop, flip, RandAugment, RandomErasing, MixUp or CutMix of each batch, label smoothing, SGD with
-momentum, a warm-up and a cosine; --ema averages the weights. See torchvision's references/classification.
+The recipe: RandomResizedCrop, flip, RandAugment, RandomErasing, MixUp or CutMix in each batch, label smoothing, SGD with momentum,
+a warm-up and a cosine schedule; --ema averages the weights. See torchvision's references/classification.
 
-FOLDER holds one folder of images per class. --test is the part of each class to test on; with 0 the images that were trained on
-are used. Without --data the photographs beside this file are cut into tiles, and the class of a tile is its photograph.
+FOLDER holds one folder of images per class. --test is the fraction of each class used for testing; with 0, the training images are
+used. Without --data, the photographs beside this file are cut into tiles, and the class of a tile is its photograph.
 
---from-size 32 begins with pictures of 32 pixels, which grow to --size: progressive resizing, by Penstock alone.
+--from-size 32 begins with pictures of 32 pixels, which grow to --size: progressive resizing, only with Penstock.
 
---loader torch needs torchvision: it reads the same files by PIL, with torchvision.transforms.v2. --same trains by both without
-augmentation, torch fed Penstock's order, and ends with status 1 if their losses are not equal.
+--loader torch needs torchvision: it reads the same files with PIL and torchvision.transforms.v2. --same trains with both loaders
+without augmentation, with torch in Penstock's order, and ends with status 1 if their losses are not equal.
 train_images_lightning.py does the same training with Lightning.
 """
 
@@ -44,7 +44,8 @@ MIXUP, CUTMIX, SMOOTHING, ERASING = 0.2, 1.0, 0.1, 0.1
 
 
 class Block(nn.Module):
-    """The block of ResNet-18, of two 3x3 convolutions, or that of ResNet-50, with 1x1 around one (He et al., CVPR 2016)."""
+    """The residual block of ResNet-18 (two 3x3 convolutions), or of ResNet-50 (a 3x3 convolution between two 1x1) (He et al., CVPR
+    2016)."""
 
     def __init__(self, inputs: int, width: int, stride: int, deep: bool):
         super().__init__()
@@ -74,7 +75,7 @@ def resnet(model: str, n_classes: int, width: int) -> nn.Module:
 
 
 def cut_tiles(folder: Path) -> None:
-    """A class folder for each photograph, with its tiles as JPEG."""
+    """Cuts the photographs into JPEG tiles, with a class folder for each photograph."""
     for path in sorted(PHOTOGRAPHS.glob("kodak*")):
         (folder / path.stem).mkdir()
         with Image.open(path) as photograph:
@@ -85,7 +86,7 @@ def cut_tiles(folder: Path) -> None:
 
 
 def chain(size: int, augment: bool) -> list[T.Transform]:
-    """Without augmentation pixels stay as they are, uint8."""
+    """Returns the operations. Without augmentation, pixels stay uint8."""
     if not augment:
         return [T.CenterCrop(size)]
     normalize = T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)
@@ -104,7 +105,7 @@ def peer_chain(size: int, augment: bool) -> Callable[[Any], torch.Tensor]:
 
 
 class Photographs(torch.utils.data.Dataset):
-    """The peer: PIL and torchvision."""
+    """The data set for comparison: PIL and torchvision."""
 
     def __init__(self, folder: Path, dataset: ps.Dataset, transforms: Callable[[Any], torch.Tensor]):
         self.paths = [folder / dataset.name(i) for i in range(len(dataset))]
@@ -119,7 +120,7 @@ class Photographs(torch.utils.data.Dataset):
 
 
 class Collate:
-    """Batches as Penstock's, a dict; mixed if told how many classes there are."""
+    """Makes batches like Penstock's, as dicts. Mixes them if the number of classes is given."""
 
     def __init__(self, n_classes: int = 0):
         self.mix = None
@@ -145,7 +146,7 @@ def penstock_batches(dataset: ps.Dataset, args: argparse.Namespace, augment: boo
 
 
 class Growing:
-    """Epochs of a loader whose pictures grow evenly to their last size, which the last third of the epochs has."""
+    """A loader whose pictures grow from epoch to epoch. The last third of the epochs has the final size."""
 
     def __init__(self, loader: ps.Loader, first: int, last: int, n_epochs: int):
         self.loader, self.first, self.last, self.n_growing = loader, first, last, max(1, 2 * n_epochs // 3)
@@ -161,7 +162,7 @@ class Growing:
 
 def peer_batches(dataset: ps.Dataset, folder: Path, args: argparse.Namespace, seed: int) -> Any:
     samples = Photographs(folder, dataset, peer_chain(args.size, True))
-    # DistributedSampler outside of torchrun is one rank of one: a shuffle whose seed is known.
+    # Outside of torchrun, DistributedSampler with rank 0 of 1 gives a shuffle with a known seed.
     ranks = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
     sampler = torch.utils.data.DistributedSampler(samples, *ranks, seed=seed, drop_last=True)
     return peer_loader(samples, Collate(len(dataset.classes or ())), args.workers, seed + ranks[1], batch_size=args.batch,
@@ -169,7 +170,7 @@ def peer_batches(dataset: ps.Dataset, folder: Path, args: argparse.Namespace, se
 
 
 def optimizer_of(network: nn.Module, rate: float, n_steps: int) -> tuple[torch.optim.Optimizer, Any]:
-    """SGD without decay of norms and biases; a warm-up over a twentieth of the steps, then a cosine."""
+    """SGD without weight decay for norms and biases; a warm-up over a twentieth of the steps, then a cosine schedule."""
     decayed = [p for p in network.parameters() if p.ndim > 1]
     rest = [p for p in network.parameters() if p.ndim <= 1]
     optimizer = torch.optim.SGD([{"params": decayed, "weight_decay": 1e-4}, {"params": rest, "weight_decay": 0.0}], rate,
@@ -180,7 +181,7 @@ def optimizer_of(network: nn.Module, rate: float, n_steps: int) -> tuple[torch.o
 
 
 def fit(batches: Any, n_classes: int, args: argparse.Namespace, n_epochs: int, n_steps: int, seed: int) -> tuple[Run, nn.Module]:
-    """Returns what the training was like, and the network, or with --ema the mean of its weights."""
+    """Trains a network. Returns the run, and the network, or with --ema the average of its weights."""
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True)
     network = resnet(args.model, n_classes, args.width)
@@ -203,7 +204,7 @@ def fit(batches: Any, n_classes: int, args: argparse.Namespace, n_epochs: int, n
 
 @torch.no_grad()
 def accuracy(network: nn.Module, dataset: ps.Dataset, args: argparse.Namespace) -> float:
-    """Each rank tests its part; no sample is repeated."""
+    """Returns the accuracy on a data set. Each rank tests its part, and no sample is repeated."""
     network.eval()
     right, ops = 0, [T.Resize(args.size + args.size // 8), T.CenterCrop(args.size), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     for batch in ps.Loader(dataset, 64, transforms={"image": ops}, fields=["image", "label"], pad_epoch=False,
@@ -216,7 +217,8 @@ def accuracy(network: nn.Module, dataset: ps.Dataset, args: argparse.Namespace) 
 
 
 def compare_losses(folder: Path, dataset: ps.Dataset, args: argparse.Namespace) -> bool:
-    """Trains without augmentation, once with each loader. torch's loader reads the samples in Penstock's order."""
+    """Trains without augmentation, once with each loader, and compares the losses. torch's loader reads the samples in Penstock's
+    order."""
     order = order_of(penstock_batches(dataset, args, False, 1), args.same_epochs)
     peer = peer_loader(Photographs(folder, dataset, peer_chain(args.size, False)), Collate(), 0, 1, batch_sampler=order)
     n = len(dataset.classes or ())
@@ -279,7 +281,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     args = parse()
-    if "RANK" in os.environ:  # torchrun
+    if "RANK" in os.environ:  # started by torchrun
         dist.init_process_group("gloo")
     try:
         with tempfile.TemporaryDirectory() as scratch:

@@ -1,8 +1,8 @@
-"""The training of train_images.py with Lightning, of one process or of several (strategy "ddp").
+"""The training of train_images.py with Lightning, in one process or in several (strategy "ddp").
 
     python examples/train_images_lightning.py [--devices 2] [--epochs 30] [the options of train_images.py]
 
-The Loaders go into fit() as they are, and find their rank when an epoch begins.
+fit() gets the Loaders as they are. They find their rank when an epoch begins.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run(folder: Path, args: Any, n_devices: int) -> None:
     ops = [T.Resize(args.size + args.size // 8), T.CenterCrop(args.size), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     held = ps.Loader(test, 16, transforms={"image": ops}, fields=["image", "label"], pad_epoch=False, num_workers=1, output="torch")
     batches = plain.penstock_batches(training, args, True, args.seeds[0])
-    # len(batches) is known once fit() knows the ranks.
+    # len(batches) is not known before fit() has set the ranks.
     n_steps = need_steps(args.epochs * (len(training) // (args.batch * n_devices)))
     module = Classifier(len(dataset.classes or ()), n_steps, args)
     trainer = lightning.Trainer(accelerator="cpu", devices=n_devices, strategy="ddp" if n_devices > 1 else "auto",
@@ -66,11 +66,11 @@ def run(folder: Path, args: Any, n_devices: int) -> None:
     last = sum(module.losses[-5:]) / len(module.losses[-5:])
     line = (f"lightning, rank {trainer.global_rank} of {n_devices}: {len(module.losses)} steps, loss {module.losses[0]:.3f} to "
             f"{last:.3f}, accuracy {float(trainer.callback_metrics['accuracy']):.1%}\n")
-    os.write(sys.stdout.fileno(), line.encode())  # in one piece: all ranks have the same standard output
+    os.write(sys.stdout.fileno(), line.encode())  # a single write, because all ranks share standard output
 
 
 def parse() -> tuple[int, argparse.Namespace]:
-    """The number of devices, and the options of train_images.py but for those that this program does not follow."""
+    """Returns the number of devices, and the options of train_images.py, without those that this program ignores."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], add_help=False, allow_abbrev=False)
     parser.add_argument("--devices", type=int, default=1, help="processes that train")
     own, rest = parser.parse_known_args()
@@ -88,7 +88,7 @@ def parse() -> tuple[int, argparse.Namespace]:
 def main() -> None:
     n_devices, args = parse()
     with tempfile.TemporaryDirectory() as scratch:
-        if args.data is None:  # each rank cuts its own, the same
+        if args.data is None:  # each rank cuts its own tiles, which are the same
             plain.cut_tiles(Path(scratch))
         run(args.data or Path(scratch), args, n_devices)
 

@@ -4,15 +4,15 @@
     python examples/train_segmentation.py --data FOLDER --size 256 --width 32 --epochs 100
     python examples/train_segmentation.py --frames leftImg8bit/train/aachen gtFine/train/aachen --size 128 --epochs 40
 
-Without --data the pictures are made: sky, ground, houses and trees, whose labels are known exactly, with a line around each thing
-that has the label to ignore. FOLDER is a folder with images/ and masks/, or Cityscapes as it unpacks (leftImg8bit/ beside gtFine/);
---frames names a folder of Cityscapes' frames and one of their label maps (*_labelIds.png), of which those of both are taken.
+Without --data the pictures are generated: sky, ground, houses and trees with exactly known labels, and a line with the ignored
+label around each thing. FOLDER is a folder with images/ and masks/, or unpacked Cityscapes (leftImg8bit/ beside gtFine/). --frames
+names a folder of Cityscapes' frames and a folder of label maps (*_labelIds.png); frames without a label map are left out.
 
-Where Cityscapes' own training labels are not there, they are made of its label numbers. Pictures are tested at --size on their
-shorter side, those that the data set calls "val", else the part --test; the result is the mean intersection over union (mIoU).
+If Cityscapes' own training labels are missing, they are made from its label numbers. Pictures are tested with --size as their
+shorter side: those in the split "val", else the fraction --test. The result is the mean intersection over union (mIoU).
 
---loader torch needs torchvision (transforms.v2, with masks). --same trains by both without augmentation, torch fed Penstock's
-order, and ends with status 1 if their losses are not equal.
+--loader torch needs torchvision (transforms.v2, with masks). --same trains with both loaders without augmentation, with torch in
+Penstock's order, and ends with status 1 if their losses are not equal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ IGNORE = 255
 # Cityscapes' label numbers, in the order of its training labels: cityscapesScripts, helpers/labels.py.
 TRAINED = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
 SCALE, DEGREES = (0.2, 1.0), 10.0
-# Of made pictures: means of the classes' colours. Those of ground and trees may be the same: texture and place tell them apart.
+# Mean colours of the classes in generated pictures. Ground and trees may have the same colour; texture and position tell them
+# apart.
 COLOURS = np.array([[120, 150, 200], [130, 120, 90], [170, 90, 80], [70, 120, 60]])
 
 
@@ -51,7 +52,7 @@ def block(inputs: int, outputs: int) -> nn.Sequential:
 
 
 class UNet(nn.Module):
-    """Ronneberger et al., MICCAI 2015, with padding and normalisation, for pictures of any size."""
+    """The U-Net of Ronneberger et al., MICCAI 2015, with padding and normalisation, for pictures of any size."""
 
     def __init__(self, n_classes: int, width: int, depth: int = 3):
         super().__init__()
@@ -69,10 +70,10 @@ class UNet(nn.Module):
         return self.last(x)
 
 
-# Data: what is made, and Cityscapes.
+# Data: generated pictures, and Cityscapes.
 
 def draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """A picture, and its labels: 0 sky, 1 ground, 2 houses, 3 trees."""
+    """Generates a picture and its labels: 0 sky, 1 ground, 2 houses, 3 trees."""
     y, x = np.mgrid[:size, :size] + 0.5
     horizon = size * rng.uniform(0.4, 0.7)
     labels = (y > horizon).astype(np.uint8)
@@ -91,7 +92,7 @@ def draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_scenes(folder: Path, n: int, size: int) -> None:
-    """images/ and masks/, PNG."""
+    """Writes generated pictures as PNG to images/ and masks/."""
     rng = np.random.default_rng(1)
     for name in ("images", "masks"):
         (folder / name).mkdir()
@@ -101,7 +102,7 @@ def make_scenes(folder: Path, n: int, size: int) -> None:
 
 
 def gather_frames(folder: Path, images: Path, labels: Path) -> None:
-    """Cityscapes' folders, with copies of those frames that have label maps."""
+    """Makes folders like those of Cityscapes, with copies of the frames that have a label map."""
     for path in sorted(images.glob("*_leftImg8bit.png")):
         label = labels / path.name.replace("_leftImg8bit", "_gtFine_labelIds")
         if label.is_file():
@@ -112,7 +113,7 @@ def gather_frames(folder: Path, images: Path, labels: Path) -> None:
 
 
 class Task:
-    """What a data set's masks are, and what it is to be tested on."""
+    """The masks of a data set, and the samples to test on."""
 
     def __init__(self, folder: Path, part: float):
         self.dataset = ps.Dataset(folder)
@@ -137,7 +138,7 @@ class Task:
 # Both loaders. A batch is a dict of "image" (N, 3, size, size) and "mask" (N, size, size).
 
 def chain(size: int, augment: bool) -> list[T.Transform]:
-    """Without augmentation pixels stay as they are, uint8."""
+    """Returns the operations. Without augmentation, pixels stay uint8."""
     if not augment:
         return [T.CenterCrop(size, mask_fill=IGNORE)]
     return [T.RandomResizedCrop(size, SCALE), T.RandomHorizontalFlip(),
@@ -151,7 +152,7 @@ def penstock_batches(task: Task, args: argparse.Namespace, augment: bool, seed: 
 
 
 class Frames(torch.utils.data.Dataset):
-    """The peer: PIL decodes, and torchvision moves images and masks."""
+    """The data set for comparison: PIL decodes, and torchvision moves images and masks."""
 
     def __init__(self, task: Task, size: int, augment: bool):
         from torchvision import tv_tensors
@@ -204,10 +205,10 @@ def fit(batches: Any, task: Task, args: argparse.Namespace, n_epochs: int, n_ste
 
 @torch.no_grad()
 def mean_iou(network: UNet, task: Task, args: argparse.Namespace) -> float:
-    """The mean over those classes that are in the truth; pixels to ignore count nowhere."""
+    """Returns the mean IoU over the classes that occur in the labels. Ignored pixels do not count."""
     network.eval()
     n = task.n_classes
-    counts = torch.zeros(n, n, dtype=torch.int64)  # truth, made
+    counts = torch.zeros(n, n, dtype=torch.int64)  # rows: true class; columns: predicted class
     ops = [T.Resize(args.size), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     for batch in ps.Loader(task.test, 1, transforms=ops, fields=["image", task.mask], num_workers=args.workers, output="torch"):
         truth, made = task.classes[batch[task.mask].long()], network(batch["image"]).argmax(1)

@@ -1,6 +1,6 @@
-"""What the examples of training share: a loop that times how long it waits for batches, and comparisons of two loaders.
+"""Code that the training examples share: a loop that measures how long it waits for batches, and comparisons of two loaders.
 
-It is no program. train_images.py, train_detector.py and train_segmentation.py import it.
+This is not a program. train_images.py, train_detector.py and train_segmentation.py import it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import penstock as ps
 
 @dataclass
 class Run:
-    """losses: of each step. seconds: of the whole loop. waited: the part of them that passed in next()."""
+    """losses: loss of each step. seconds: time of the whole loop. waited: the part of it spent in next()."""
 
     losses: list[float] = field(default_factory=list)
     waited: float = 0.0
@@ -30,17 +30,18 @@ class Run:
 
     @property
     def last(self) -> float:
-        """The mean loss of the last twentieth, at least 5 steps."""
+        """The mean loss of the last twentieth of the steps, at least 5."""
         part = self.losses[-max(5, len(self.losses) // 20):]
         return sum(part) / len(part)
 
 
 def train(step: Callable[[Any], torch.Tensor], batches: Iterable[Any], n_epochs: int) -> Run:
-    """Calls step, which returns a loss, with each batch of each epoch. The time in next() is the stall, for any loader."""
+    """Calls `step`, which returns a loss, with each batch of each epoch. The time in next() is the stall, whatever the loader
+    is."""
     run, begun = Run(), perf_counter()
     for epoch in range(n_epochs):
         sampler = getattr(batches, "sampler", None)
-        if hasattr(sampler, "set_epoch"):  # of torch's DistributedSampler; a ps.Loader would count by itself, too
+        if hasattr(sampler, "set_epoch"):  # needed by torch's DistributedSampler; a ps.Loader also counts epochs by itself
             sampler.set_epoch(epoch)
         iterator, end = iter(batches), object()
         while True:
@@ -55,14 +56,15 @@ def train(step: Callable[[Any], torch.Tensor], batches: Iterable[Any], n_epochs:
 
 
 def need_steps(n_steps: int) -> int:
-    """Returns the number, or ends the program if it is 0: the last batch of an epoch is left out if it is not full."""
+    """Returns the number of steps. If it is 0, ends the program: an epoch leaves out a last batch that is not full."""
     if n_steps < 1:
         sys.exit("there is nothing to train: an epoch has fewer samples than --batch says, or --epochs is 0")
     return n_steps
 
 
 def order_of(loader: ps.Loader, n_epochs: int) -> list[list[int]]:
-    """The samples of each batch of the loader's next epochs, by their places in its data set: a batch_sampler for a peer."""
+    """Returns the samples of each batch in the loader's next epochs, by position in its data set: a batch_sampler for a torch
+    loader."""
     places = {number: i for i, number in enumerate(loader.dataset.indices.tolist())}
     order = [[places[number] for number in batch["index"].tolist()] for _ in range(n_epochs) for batch in loader]
     need_steps(len(order))
@@ -70,17 +72,17 @@ def order_of(loader: ps.Loader, n_epochs: int) -> list[list[int]]:
 
 
 def peer_loader(samples: Any, collate: Callable[[list[Any]], Any], n_workers: int, seed: int, **options: Any) -> Any:
-    """Returns a DataLoader of torch. It has a random generator of its own and does not advance torch's global one."""
+    """Returns a torch DataLoader. It has its own random generator, so it does not advance torch's global one."""
     torch.manual_seed(seed)
     return torch.utils.data.DataLoader(samples, collate_fn=collate, num_workers=n_workers, persistent_workers=n_workers > 0,
                                        generator=torch.Generator().manual_seed(seed), **options)
 
 
 def normalized(images: torch.Tensor) -> torch.Tensor:
-    """Images for a network: uint8 are normalised here. Floats were normalised by their loader.
+    """Normalises uint8 images for a network. Floats were already normalised by their loader.
 
-    Penstock's Normalize rounds once where torchvision's rounds twice, so that numbers may differ in their last bit, and training
-    enlarges that from step to step. So losses are compared of pixels as integers.
+    Penstock's Normalize rounds once where torchvision's rounds twice, so numbers may differ in their last bit, and training
+    increases the difference from step to step. So losses are compared for integer pixels.
     """
     if images.dtype != torch.uint8:
         return images
@@ -89,7 +91,7 @@ def normalized(images: torch.Tensor) -> torch.Tensor:
 
 
 def same_losses(ours: Run, theirs: Run) -> bool:
-    """Prints how far the losses are from each other, and says whether they are equal."""
+    """Prints the largest difference of the losses. Returns True if they are equal."""
     gap = max(abs(a - b) for a, b in zip(ours.losses, theirs.losses, strict=True))
     print(f"without augmentation: {len(ours.losses)} losses, from {ours.losses[0]:.4f} to {ours.losses[-1]:.4f}; "
           f"largest difference {gap:g}", flush=True)

@@ -3,11 +3,10 @@
 
     scripts/build_site.py [--out DIR]
 
-The pages are those of the repository. They are copied to build/site-source with links to other files turned into links to pages,
-because a site has no repository beside it. The reference of commands comes from the tables of options of the program beside this
-Python, the Python reference from the docstrings of the installed package, the C reference from the comments of the headers. Any
-warning ends the build with status 1: a link that leads nowhere, a page that no table of contents has, a role of a docstring that
-names nothing.
+The pages are those of the repository. They are copied to build/site-source. Links to other files of the repository become links to
+pages of the site. The reference of commands comes from the tables of options of the program beside this Python, the Python
+reference from the docstrings of the installed package, the C reference from the comments of the headers. Any warning ends the build
+with status 1, such as a broken link, a page that is in no table of contents, or a role in a docstring that names nothing.
 """
 
 from __future__ import annotations
@@ -36,14 +35,15 @@ PACKAGE = ROOT / "python" / "src" / "penstock"
 PROGRAM = Path(sys.executable).parent / "penstock"
 SITE = Path(__file__).resolve().parent / "site"
 FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
-# Pages by the beginning of their paths; the first that fits counts. docs/guide is listed by its own table.
+# The sections of the site: pages by the beginning of their paths. The first beginning that matches counts. docs/guide has its own
+# table of contents.
 SECTIONS = {
     "Formats": ("docs/format-",),
     "Figures": ("docs/figures", "docs/status"),
     "Inside": ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/internals/"),
     "Topics": ("docs/",),
 }
-# Headings of the page of the package; each name of `penstock.__all__` is under one.
+# The headings of the package's page. Each name of `penstock.__all__` is listed under one heading.
 GROUPS = {
     "Loading": ("Loader", "TorchDataset", "to_original", "tiles_of", "CachedImages", "CachedImagesStats"),
     "Arguments of a loader": (
@@ -63,11 +63,11 @@ OF_THE_PACKAGE = ("arguments", "cache", "dataset", "fleet", "images", "loader", 
 
 @dataclass
 class Stage:
-    """The folder that Sphinx reads, and the files that links of staged pages have asked for."""
+    """The folder that Sphinx reads. It collects the files that links of the staged pages need."""
 
     folder: Path
-    pages: set[str]  # documents of the repository that are pages
-    sources: set[str] = field(default_factory=set)  # examples and folders, shown as pages of their own
+    pages: set[str]  # documents of the repository that become pages
+    sources: set[str] = field(default_factory=set)  # examples and folders that get pages of their own
 
     def write(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -75,7 +75,7 @@ class Stage:
         path.write_text(text)
 
     def target(self, where: str, link: str) -> str:
-        """Returns what a link of page `where` becomes. `where` and the result are relative as in the repository."""
+        """Returns the new target of a link in the page `where`. `where` and the result are paths in the repository."""
         if re.match(r"[a-z][a-z0-9+.-]*:|#", link):
             return link
         name, mark, anchor = link.partition("#")
@@ -96,7 +96,7 @@ class Stage:
         return os.path.relpath(goal, Path(where).parent) + mark + anchor
 
     def page(self, where: str, tail: str = "") -> None:
-        """Stages a document of the repository. Fenced code is left alone."""
+        """Stages a document of the repository. Links inside fenced code are not changed."""
         def link(match: re.Match[str]) -> str:
             if match[2]:
                 return match[0]
@@ -119,7 +119,7 @@ class Stage:
         return f"files/{name}"
 
     def source(self, name: str) -> None:
-        """Stages a page that shows an example, or lists a folder."""
+        """Stages a page that shows an example, or that lists a folder."""
         text, up = f":orphan:\n\n{name}\n{'=' * len(name)}\n\n", os.path.relpath(".", Path("source", name).parent)
         if (ROOT / name).is_dir():
             files = sorted(file.name for file in (ROOT / name).iterdir() if not file.name.startswith((".", "__")))
@@ -136,11 +136,13 @@ def heading(text: str, mark: str) -> str:
 
 # The Python reference --------------------------------------------------------------------------------
 
-OF_BASES = {"Loader": "LikeDataLoader"}  # classes with members in bases that have no page: up to this one, which is left out
+OF_BASES = {"Loader": "LikeDataLoader"}  # shows inherited members below this base class, as bases have no page
 
 
 def python_object(module: str, name: python_names.Name) -> str:
-    """A directive for a name. The index has a name of the package that a module's page has, too, from there."""
+    """Returns the directive that documents a name. If a module's page also documents the name, the package's page does not put it
+    into the index.
+    """
     whole = ".".join(filter(None, ("penstock", module, name.name)))
     options = "   :members:\n" if name.kind == "class" else ""
     if name.name in OF_BASES:
@@ -153,13 +155,13 @@ def python_object(module: str, name: python_names.Name) -> str:
 
 
 def is_page(module: str) -> bool:
-    """Whether a module has a page of its own. The names of the others are those of the package."""
+    """Returns whether a module has a page of its own. Other modules' names are documented on the page of the package."""
     return bool(module) and module not in OF_THE_PACKAGE
 
 
 @cache
 def names_of_pages() -> set[tuple[Path, str]]:
-    """Returns the names that pages of modules have, each with the file that defines it."""
+    """Returns the names that are documented on modules' pages, each with the file that defines it."""
     modules = [path for path in python_names.modules(PACKAGE) if is_page(python_names.module_of(path))]
     return {(name.path, name.name) for path in modules for name in python_names.names_of(path)}
 
@@ -169,7 +171,7 @@ def has_page(name: python_names.Name) -> bool:
 
 
 def python_reference(stage: Stage, package: Path) -> list[str]:
-    """Stages a page for the package and one for each public module; returns their names."""
+    """Stages a page for the package and a page for each public module. Returns the names of the pages."""
     pages = []
     for path in python_names.modules(package):
         names = {name.name: name for name in python_names.names_of(path)}
@@ -197,7 +199,9 @@ def python_reference(stage: Stage, package: Path) -> list[str]:
 
 @cache
 def c_roles() -> dict[str, str]:
-    """Returns for each name of the headers the role that links to it. A function goes before a struct of its name."""
+    """Returns for each name in the headers the role that links to it. If a function and a struct have the same name, the role is
+    the function's.
+    """
     roles = {"function": "func", "type": "type", "struct": "struct", "enum": "enum", "macro": "macro"}
     declarations = [one for header in headers.read_all(ROOT) for one in header.declarations]
     return {one.name: roles[one.kind] for one in sorted(declarations, key=lambda one: one.kind == "function")}
@@ -209,7 +213,9 @@ def literal(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text of a comment as reStructuredText: `x` is literal, names of the headers are links, all else stands for itself."""
+    """Returns the text of a comment as reStructuredText: `x` becomes a literal, names from the headers become links, and special
+    characters are escaped.
+    """
     parts = re.split(r"(`[^`]+`|\bpst_\w+\b|\bPST_\w+\b)", re.sub(r"\s+", " ", text))
     plain = [re.sub(r"([\\*_|`])", r"\\\1", part) for part in parts[::2]]
     marked = [literal(part.strip("`")) for part in parts[1::2]]
@@ -217,14 +223,17 @@ def escaped(text: str) -> str:
 
 
 def parameter(names: list[str], text: str) -> str:
-    """A field for the parameters that a comment describes together. Sphinx takes one name for each field."""
+    """Returns the fields for parameters that a comment describes together. Sphinx allows one name in a field, so each gets its
+    own.
+    """
     others = f"(and {', '.join(f'``{name}``' for name in names[1:])}) " if names[1:] else ""
     return f":param {names[0]}: {others}{escaped(text)}"
 
 
 def paragraphs(comment: str, parameters: set[str]) -> str:
-    """A comment as reStructuredText. Indented paragraphs are code; lines "name: text" of parameters are a list of fields, those of
-    statuses a list."""
+    """Returns a comment as reStructuredText. Indented paragraphs become code, lines "name: text" of parameters a list of fields,
+    and those of statuses a list.
+    """
     out = []
     for block in filter(None, re.split(r"\n\s*\n", comment)):
         lines = block.splitlines()
@@ -257,7 +266,7 @@ def c_declaration(one: headers.Declaration) -> str:
     body = paragraphs(one.comment, parameters)
     if one.kind in ("struct", "enum"):
         body += f"\n\n.. code-block:: c\n\n{indented(one.text)}"
-        if c_roles()[one.name] != one.kind:  # a function has its name, and Sphinx knows one meaning of a name
+        if c_roles()[one.name] != one.kind:  # Sphinx allows one object of a name: a function keeps it, the struct loses it
             return f".. rubric:: {one.kind} {one.name}\n\n{body}\n\n"
         head = f".. c:{one.kind}:: {one.name}"
     elif one.kind == "macro":
@@ -285,7 +294,7 @@ def c_reference(stage: Stage) -> list[str]:
 
 
 def option_entry(option: cli.Option) -> str:
-    """A directive for an option, with its whole text. Names of documents become links."""
+    """Returns the directive for an option with its whole help text. Names of documents become links."""
     names = ", ".join(f"{word} {option.argument}" if option.argument else word for word in reversed(option.words))
     text = re.sub(r"\bdocs/([\w-]+)\.md\b", r":doc:`docs/\1.md </docs/\1>`", escaped(option.help))
     default = "" if option.default is None else f" (default {escaped(option.default)})"
@@ -297,7 +306,7 @@ def examples(lines: list[str]) -> str:
 
 
 def command_page(verb: cli.Verb) -> str:
-    """The page of a verb: what it does, all options by their groups, examples."""
+    """Returns the page of a verb: what it does, all options by group, and examples."""
     name = f"penstock {verb.name}"
     text = heading(name, "=") + f"::\n\n   penstock {verb.usage}\n\n"
     text += "\n\n".join(map(escaped, verb.about.split("\n\n"))) + f"\n\n`More <../../docs/cli.html#{anchor_of(name)}>`__\n\n"
@@ -308,7 +317,7 @@ def command_page(verb: cli.Verb) -> str:
 
 
 def commands_index(verbs: list[cli.Verb]) -> str:
-    """The page of the command: exit statuses, variables of the environment, and the list of verbs."""
+    """Returns the page of the command: exit statuses, environment variables, and the list of verbs."""
     text = heading("The command line", "=") + "From the tables of options, which ``--help`` and the manual pages show, too. " \
         "What verbs are for, and how they go together: :doc:`/docs/cli`.\n\n"
     text += "".join(f"- :doc:`penstock {verb.name} <{cli.page_name(verb)}>`: {escaped(verb.summary)}\n" for verb in verbs)
@@ -325,7 +334,7 @@ def commands_reference(stage: Stage, verbs: list[cli.Verb]) -> None:
 
 
 def link_options(page: Path, verbs: list[cli.Verb]) -> None:
-    """Gives each verb's section of the staged page of the command a link to the verb's options."""
+    """Adds to each verb's section of the command's staged page a link to the verb's options."""
     text = page.read_text()
     for verb in verbs:
         link = f"[All options](../reference/commands/{cli.page_name(verb)}.rst)"
@@ -337,7 +346,7 @@ def link_options(page: Path, verbs: list[cli.Verb]) -> None:
 
 
 def contents(title: str, pages: list[str]) -> str:
-    """A table of contents in MyST, which only the side bar shows."""
+    """Returns a table of contents in MyST that is shown only in the side bar."""
     listed = "\n".join(page.removesuffix(".md") for page in pages)
     return f"\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n:caption: {title}\n\n{listed}\n```\n"
 

@@ -4,10 +4,10 @@
     scripts/check.py [--long] [--only STEP ...] [--list] [--set-up-since TIME]
 
 Without --long: the checks that a change must pass. With it: the slower suites, which do not repeat these. check_steps.py has
-the steps. All run even if one fails. At the end the script prints the skipped tests with their reasons and a table of the
-steps: the seconds that each took beside its budget. A step over its budget is marked and does not fail, for machines differ. The
-last line has the numbers of passed and failed tests. The exit status is 1 if any failed. --set-up-since names the second (date +%s)
-at which the set-up before this script began; the table then has a line for it. Tests on data outside the repository run if
+the steps. All steps run even if one fails. At the end the script prints the skipped tests with their reasons and a table of the
+steps: the seconds that each took beside its budget. A step over its budget is marked but does not fail, because machines differ.
+The last line has the numbers of passed and failed tests. The exit status is 1 if any failed. --set-up-since names the second (date
++%s) at which the set-up before this script began; the table then has a line for it. Tests on data outside the repository run if
 PST_SHARED_DATA names it or ../shared/data exists; otherwise they are skipped.
 """
 
@@ -40,12 +40,12 @@ class Count:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0
-    budget_s: int = 0  # of the step; 0: it has none
-    reasons: list[str] = field(default_factory=list)  # one line for each skipped test: name and reason
+    budget_s: int = 0  # budget of the step in seconds; 0: it has none
+    reasons: list[str] = field(default_factory=list)  # a line for each skipped test: name and reason
 
 
 def count_output(kind: str, output: str, status: int) -> Count:
-    """Counts tests from a command's output. If its status is a failure, at least one test counts as failed."""
+    """Counts the tests in a command's output. If the command failed, at least one test counts as failed."""
     count = Count()
     if kind == "ctest":
         for failed, total in CTEST_SUMMARY.findall(output):
@@ -68,7 +68,9 @@ def count_output(kind: str, output: str, status: int) -> Count:
 
 
 def skipped_by_ctest(report: Path) -> list[str]:
-    """Returns the tests that ctest's JUnit file lists as skipped, and those that cmocka programs skipped themselves."""
+    """Returns the skipped tests: those that ctest's JUnit file lists, and those that cmocka programs skipped within one ctest
+    test.
+    """
     reasons = []
     for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
         output = case.findtext("system-out") or ""
@@ -89,7 +91,7 @@ def skip_reasons(kind: str, command: list[str], output: str) -> list[str]:
 
 
 def run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Runs one command; shows its output at once and returns it as well."""
+    """Runs one command, shows its output as it comes, and returns it."""
     print("$ " + " ".join(f"{key}={value}" for key, value in environment.items()) + " " * bool(environment)
           + " ".join(command), flush=True)
     lines = []
@@ -121,7 +123,7 @@ def run_step(step: Step) -> Count:
 
 
 def summary(results: dict[str, Count]) -> str:
-    """Prints the skipped tests with their reasons, once each, and a table of the steps."""
+    """Prints each skipped test with its reason once, and a table of the steps."""
     where: dict[str, list[str]] = {}
     for name, count in results.items():
         for reason in count.reasons:
@@ -139,7 +141,7 @@ def summary(results: dict[str, Count]) -> str:
 
 
 def shared_data() -> dict[str, str]:
-    """Returns the variable that names the folder of real images, which the repository may not contain."""
+    """Returns the environment variable that names the folder of real images. These may not be in the repository."""
     if "PST_SHARED_DATA" in os.environ:
         return {}
     beside = ROOT.parent / "shared" / "data"
@@ -163,7 +165,7 @@ def main() -> int:
             parser.error("no such step: " + ", ".join(sorted(unknown)))
         every = [step for step in every if step.name in arguments.only]
     os.environ.update(shared_data())
-    # A suite under test must not see the caller's settings.
+    # The caller's environment must not change the settings of tests.
     for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
         del os.environ[name]
     if shutil.which("ccache"):

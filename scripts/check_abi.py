@@ -7,7 +7,7 @@ The description has a line for each public enumerator (its number), struct (its 
 (types of its result and its parameters) and symbol (its version node in src/penstock.map). The headers are preprocessed and
 parsed here; numbers, sizes and offsets are the C compiler's, on a machine with pointers of 8 bytes. If a library is given, it
 must export each symbol with its version. A difference is printed and the exit status is 1. --update rewrites the description;
-that commit must give the reason why existing programs keep working.
+the message of that commit must say why existing programs keep working.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ POINTER_TO_FUNCTION = re.compile(r"\(\s*\*\s*(\w+)\s*\)\s*\(")
 
 
 def preprocessed(include: Path) -> str:
-    """Returns the declarations of all public headers, without comments, attributes, and declarations of other headers."""
+    """Returns the declarations of all public headers, without comments, attributes and declarations from other headers."""
     code = "".join(f"#include <penstock/{path.name}>\n" for path in sorted((include / "penstock").glob("*.h")))
     text = subprocess.run([COMPILER, "-std=gnu17", "-E", f"-I{include}", "-xc", "-"], input=code, check=True,
                           capture_output=True, text=True).stdout
@@ -46,7 +46,7 @@ def preprocessed(include: Path) -> str:
 
 
 def spaced(text: str) -> str:
-    """Returns a type or declaration with one space where C needs one."""
+    """Returns a type or declaration with a single space where C needs one and no other white space."""
     return re.sub(r"\s*\*\s*", " *", re.sub(r"\s+", " ", text)).replace("* *", "**").strip()
 
 
@@ -63,7 +63,7 @@ def split(parameters: str) -> list[str]:
 
 
 def without_name(declaration: str) -> str:
-    """Returns the type of a parameter or member. Names of parameters are no part of the ABI."""
+    """Returns the type of a parameter or member without its name. Names of parameters are not part of the ABI."""
     text = spaced(declaration)
     if POINTER_TO_FUNCTION.search(text):
         head, parameters = re.split(r"\)\s*\(", text, maxsplit=1)
@@ -95,7 +95,7 @@ def members(body: str) -> list[tuple[str, str]]:
 
 
 def probe(text: str, include: Path) -> list[str]:
-    """Returns lines of enumerators, structs and members, with the compiler's numbers."""
+    """Returns the lines of enumerators, structs and members, with numbers that the C compiler computes."""
     prints = []
     for enum, body in re.findall(r"\benum (pst_\w+)\s*\{(.*?)\}", text, flags=re.S):
         prints += [f'printf("enumerator {enum} {name} %d\\n", (int){name});' for name in re.findall(r"\b(PST_\w+)\s*=", body)]
@@ -114,7 +114,7 @@ def probe(text: str, include: Path) -> list[str]:
 
 
 def functions(text: str) -> list[str]:
-    """Returns lines of functions and of types of callbacks, sorted."""
+    """Returns the lines of functions and of callback types, sorted."""
     text = re.sub(r"\{[^{}]*\}", "", text)
     lines = []
     for result, name, parameters in re.findall(r"^((?!typedef)[a-z_][\w \t*\n]*?)\b(pst_\w+)\s*\(([^;]*)\)\s*;", text, flags=re.M):
@@ -137,7 +137,7 @@ def describe(include: Path) -> list[str]:
 
 
 def key(line: str) -> str:
-    """Returns the subject of a line: the name without its properties."""
+    """Returns the subject of a line of the description: the name without its properties."""
     words = line.split()
     return " ".join(words[:3] if words[0] == "enumerator" else words[:2]).rstrip(":")
 
@@ -150,7 +150,7 @@ def compare(wanted: list[str], found: list[str]) -> list[str]:
 
 
 def missing(description: list[str], library: Path) -> list[str]:
-    """Returns symbols of the description that the library does not export with that version."""
+    """Returns the symbols of the description that the library does not export with the stated version."""
     exported = check_symbols.exported(library)
     wanted = [line.split()[1:] for line in description if line.startswith("symbol ")]
     return [f"{library.name} does not export {name}@{node}" for name, node in wanted if exported.get(name) != node]

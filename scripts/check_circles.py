@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that the files of a room call each other one way: services below, the door above.
+"""Checks that the files of a room (a folder under src/) call each other in one direction, without circles.
 
     scripts/check_circles.py BUILD
 
-Two files are in a circle if each uses, directly or through others of the room, what the other defines. The symbols of the room's
-objects in BUILD tell that. A circle is a finding, with the names of its files; the exit status is 1 if there is any.
+Two files are in a circle if each uses symbols of the other, directly or through other files of the room. The symbols are read from
+the room's object files in BUILD. A circle is a finding, with the names of its files; the exit status is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def symbols_of(objects: list[Path]) -> tuple[dict[str, Path], dict[Path, set[str]]]:
-    """Returns which object defines a symbol, and which symbols each object uses."""
+    """Returns the object that defines each symbol, and the symbols that each object uses."""
     defined: dict[str, Path] = {}
     used: dict[Path, set[str]] = defaultdict(set)
     lines = subprocess.run(["nm", "-A", "-P", *objects], check=True, capture_output=True, text=True).stdout.splitlines()
@@ -34,7 +34,7 @@ def symbols_of(objects: list[Path]) -> tuple[dict[str, Path], dict[Path, set[str
 
 
 def circles(edges: dict[Path, set[Path]]) -> list[list[Path]]:
-    """Returns the strongly connected components of more than one file (Tarjan, SIAM J. Comput. 1972)."""
+    """Returns the strongly connected components with more than one file (Tarjan, SIAM J. Comput. 1972)."""
     number: dict[Path, int] = {}
     low: dict[Path, int] = {}
     stack: list[Path] = []

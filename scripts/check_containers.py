@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes containers anew by other software, each in an environment of its own, and compares them with what they should hold.
+"""Makes containers anew by other software, each in an environment of its own, and compares their contents with the expected
+samples.
 
     scripts/check_containers.py [BUILD [NAME ...]]
 
 BUILD (build/containers) keeps the environments. NAME chooses sets of make_containers.py and folders of tables; all, if there
-is none. A library that cannot be installed, or that fails, is named with the reason, and makes the check fail. What the others made
-is compared all the same. The versions are those of the files VERSIONS in tests/golden/containers and its folders.
+is none. If a library cannot be installed or fails, the script prints its name and the reason, and the check fails. The containers
+of the other libraries are still compared. The versions are those of the files VERSIONS in tests/golden/containers and its folders.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "containers"
-LIMIT_S = 1800  # of one command: an installation fetches gigabytes
-# By set of make_containers.py, in order: what it needs from a package index. Others need nothing but Python and tar.
+LIMIT_S = 1800  # seconds for one command; an installation fetches gigabytes
+# The packages that each set of make_containers.py needs, in the order in which sets are made. Other sets need only Python and tar.
 NEEDS = {"gnu_tar": [], "tarfile": [], "webdataset": ["webdataset"], "wids": ["wids", "webdataset", "torch"],
          "wds2idx": ["nvidia-dali-cuda130"], "energon": ["megatron-energon", "webdataset", "torch"]}
 
 
-# By folder, each with a script of its own: the same by set of the script; "" is one without sets. What stands behind "unpacked:" is
-# Python, but for parts that are not needed and that would have to be compiled.
+# The packages for each folder of tables and each set of its script ("" if the script has no sets). "unpacked:" marks a package
+# whose Python files are copied: its compiled parts are not needed.
 TABLES: dict[str, dict[str, list[str]]] = {
     "lmdb": {"lmdb": ["lmdb", "protobuf", "pillow", "numpy"], "flags": ["lmdb-for-flags"],
              "psize": ["lmdb-psize", "pillow", "numpy"]},
@@ -43,19 +44,19 @@ TABLES: dict[str, dict[str, list[str]]] = {
 }
 
 
-WITH_FILES = {"arrow", "mds", "tfrecord"}  # whose scripts need the files of make_containers.py
+WITH_FILES = {"arrow", "mds", "tfrecord"}  # folders whose scripts need the files of make_containers.py
 
 
 def pinned(packages: list[str], folder: Path = GOLDEN) -> list[str]:
-    """The packages with the versions of the golden files, where these are stated."""
+    """Returns the packages pinned to the versions that made the golden files, where VERSIONS states them."""
     stated = dict(line.split(" ", 1) for line in (folder / "VERSIONS").read_text().splitlines())
     named = [(name, name.partition(":")[2] or name) for name in packages]
-    # A set may need another version of a package: "lmdb-for-flags".
+    # "lmdb-for-flags": the package lmdb in another version, for the set "flags" alone
     return [f"{name.partition('-for-')[0]}=={stated[bare].partition('+')[0]}" if bare in stated else name for name, bare in named]
 
 
 def ran(command: list[str], **more: str) -> str | None:
-    """Runs a command; returns None, or the last line of what it said if it failed."""
+    """Runs a command. Returns None, or the last line of its output if it failed."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=LIMIT_S, check=False, env={**os.environ, **more})
@@ -65,9 +66,11 @@ def ran(command: list[str], **more: str) -> str | None:
 
 
 def unpack(python: Path, place: Path, package: str) -> str | None:
-    """Puts a package into an environment without compiling it. Returns None, or what failed.
+    """Copies the Python files of a package into an environment without compiling it. Returns None, or the reason of a failure.
 
-    pip asks the package for its metadata, and FFCV then asks pkg-config for OpenCV: an answer of our own stands for that."""
+    pip asks the package for its metadata, and FFCV then calls pkg-config for OpenCV, so a script that always answers replaces
+    pkg-config.
+    """
     answers = place / "answers"
     answers.mkdir(exist_ok=True)
     (answers / "pkg-config").write_text("#!/bin/sh\necho -lturbojpeg\n")
@@ -88,7 +91,7 @@ def unpack(python: Path, place: Path, package: str) -> str | None:
 
 
 def python_of(build: Path, name: str, packages: list[str]) -> tuple[Path, str | None]:
-    """The interpreter of an environment with these packages, and why it could not be made."""
+    """Returns the interpreter of an environment with these packages, and the reason if it could not be made."""
     if not packages:
         return Path(sys.executable), None
     python, ready = build / name / "bin" / "python", build / name / "ready"
@@ -106,7 +109,7 @@ def python_of(build: Path, name: str, packages: list[str]) -> tuple[Path, str | 
 
 
 def make_tables(build: Path, fresh: Path, chosen: list[str]) -> list[str]:
-    """Makes the chosen folders of tables. Returns those that could not be made."""
+    """Makes the chosen folders of tables. Returns the folders that could not be made."""
     failures = []
     for folder, sets in TABLES.items():
         if folder not in chosen:
@@ -122,7 +125,7 @@ def make_tables(build: Path, fresh: Path, chosen: list[str]) -> list[str]:
             if problem:
                 failures.append(title)
         if not any((fresh / folder).iterdir()):
-            (fresh / folder).rmdir()  # tests skip what was not made
+            (fresh / folder).rmdir()  # an empty folder is removed: tests skip missing folders
     return failures
 
 

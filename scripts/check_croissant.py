@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Lets mlcroissant, MLCommons' own library, validate and read the metadata that Penstock writes, and compares what both read.
-Then it packs both by that metadata, and compares each sample with the one that the metadata was written of.
+"""Lets mlcroissant, MLCommons' own library, validate and read the metadata that Penstock writes, and compares the records that both
+read. Then it packs data sets by that metadata, and compares each sample with that of the original data set.
 
     scripts/check_croissant.py [BUILD]
 
@@ -87,7 +87,7 @@ compare("set.pst", "again-set", ["label", "split", "score", "boxes", "labels", "
 
 
 def run(command: list[str]) -> str:
-    """Runs a command and returns what it says; ends the check if it fails."""
+    """Runs a command and returns its output. Ends the check if the command fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"croissant: {command[0]} failed\n{done.stdout[-2000:]}{done.stderr[-6000:]}")

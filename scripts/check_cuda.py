@@ -3,11 +3,11 @@
 
     scripts/check_cuda.py [--root DIR] [--nvcc NVCC] [--only FILE ...] [--built DIR] [--json]
 
-With --built the kernels are not compiled again for the architectures that the build in DIR has machine code of: what nvcc wrote
-there is read. A table of registers, stack, spills and static shared memory per kernel and architecture, with the warps that the
-registers leave room for on one multiprocessor. The exit status is 1 if a kernel does not compile, spills registers, or
-keeps a stack: local memory is memory of the GPU, and a kernel that goes there for its own variables is slower by far
-than its source looks. Without nvcc there is nothing to say: the exit status is 77 (skipped).
+With --built, kernels are not compiled again for architectures that the build in DIR has machine code for: nvcc's log there is read.
+The script prints a table of registers, stack, spills and static shared memory per kernel and architecture, with the number of warps
+that fit on one multiprocessor by their registers. The exit status is 1 if a kernel does not compile, spills registers, or
+keeps a stack: the stack lies in local memory, which is the GPU's global memory, so such a kernel is far slower than its source
+suggests. Without nvcc the exit status is 77 (skipped).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-# The oldest architecture is shipped as PTX; it is compiled here too, as a driver would.
+# The oldest architecture is shipped as PTX. It is compiled here, too, as a driver would compile it.
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
-# Limits of one multiprocessor: warps, registers of 32 bits.
+# Limits of one multiprocessor: warps, and 32-bit registers.
 ROOM = {"sm_75": (32, 65536), "sm_80": (64, 65536), "sm_90": (64, 65536), "sm_100": (64, 65536)}
-REGISTERS_STEP = 8  # a thread's registers are allocated in steps of this
+REGISTERS_STEP = 8  # the registers of a thread are allocated in steps of 8
 SKIPPED = 77
 
 FILES = re.compile(r"set\(PST_CUDA_KERNELS([^)]*)\)")
@@ -51,21 +51,23 @@ class Kernel:
 
     @property
     def warps(self) -> int:
-        """Returns the warps that fit one multiprocessor by their registers."""
+        """Returns how many warps fit on one multiprocessor by their registers."""
         most, registers = ROOM[self.architecture]
         step = -(-max(self.registers, 1) // REGISTERS_STEP) * REGISTERS_STEP
         return min(most, registers // (32 * step))
 
 
 def kernel_files(root: Path) -> list[Path]:
-    """Returns the list in src/gpu/CMakeLists.txt."""
+    """Returns the kernel files that src/gpu/CMakeLists.txt lists."""
     folder = root / "src" / "gpu"
     listed = FILES.search((folder / "CMakeLists.txt").read_text())
     return [folder / name for name in listed[1].split()] if listed else []
 
 
 def parse(file: str, output: str) -> list[Kernel]:
-    """Parses the output of ptxas -v, in its order. Functions that were not inlined add to the stack of their kernel."""
+    """Parses the output of ptxas -v, kernel by kernel. The stack of a function that was not inlined is added to that of its
+    kernel.
+    """
     kernels: list[Kernel] = []
     for line in output.splitlines():
         if entry := ENTRY.search(line):
@@ -81,7 +83,7 @@ def parse(file: str, output: str) -> list[Kernel]:
 
 
 def built_log(built: Path, root: Path, path: Path) -> str:
-    """Returns what nvcc wrote when that build compiled a file, or nothing if a header or a kernel has changed since."""
+    """Returns nvcc's log from when the build compiled a file; nothing if a header or a kernel has changed since."""
     logs = sorted(built.rglob(f"{path.stem}.fatbin.log"))
     sources = [source for source in (root / "src").rglob("*") if source.suffix in (".cu", ".cuh", ".h")]
     newest = max(source.stat().st_mtime for source in sources)
@@ -89,7 +91,7 @@ def built_log(built: Path, root: Path, path: Path) -> str:
 
 
 def compile_file(nvcc: str, root: Path, path: Path, architecture: str) -> tuple[list[Kernel], list[str]]:
-    """Returns the kernels of one file for one architecture, and their faults."""
+    """Compiles one file for one architecture. Returns its kernels and their faults."""
     where = path.relative_to(root).as_posix()
     number = architecture.removeprefix("sm_")
     with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +107,9 @@ def compile_file(nvcc: str, root: Path, path: Path, architecture: str) -> tuple[
 
 
 def judge(root: Path, path: Path, architecture: str, kernels: list[Kernel]) -> tuple[list[Kernel], list[str]]:
-    """Returns the kernels of one file for one architecture again, with their faults."""
+    """Finds the faults of a file's kernels for one architecture: missing kernels, stacks and spills. Returns the kernels and the
+    faults.
+    """
     where = path.relative_to(root).as_posix()
     wanted = {match[1] for match in KERNEL.finditer(path.read_text())}
     found = {kernel.name for kernel in kernels}
@@ -118,7 +122,7 @@ def judge(root: Path, path: Path, architecture: str, kernels: list[Kernel]) -> t
 
 
 def look_at(nvcc: str, root: Path, built: Path | None, path: Path, architecture: str) -> tuple[list[Kernel], list[str]]:
-    """Returns the kernels of one file for one architecture, and their faults: from the build, or compiled now."""
+    """Returns the kernels of one file for one architecture, with their faults: from the build's log, or compiled now."""
     known = parse(path.relative_to(root).as_posix(), built_log(built, root, path) if built else "")
     known = [kernel for kernel in known if kernel.architecture == architecture]
     return judge(root, path, architecture, known) if known else compile_file(nvcc, root, path, architecture)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents: links and anchors of *.md resolve, and the files and `make` targets that they name exist. Each public
 declaration in C has a comment and each comment a declaration, the public headers have enough comments, and each public name in
-Python has a docstring. The users' documents stay below a number of words.
+Python has a docstring. The users' documents have at most a given number of words.
 
     scripts/check_docs.py [--root DIR] [--words]
 
@@ -23,25 +23,26 @@ import python_names
 from check_style import tracked
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
-# A path in back-quotes that begins with one of the repository's folders must exist.
+# A path in back-quotes must exist if it begins with one of the repository's folders.
 NAMED = re.compile(r"`((?:src|include|tests|scripts|docs|examples|bench|python|cmake|tools)/[\w./-]+\w/?)`")
-# Lines of comments per line of code in the public headers together. The headers are the C library's reference.
+# Minimum ratio of lines of comments to lines of code over all public headers, because the headers are the reference of the C
+# library.
 COMMENT_TO_CODE = 1.5
 TARGET = re.compile(r"`make ([a-z][a-z0-9-]*)")
-# The users' documents: README.md and docs/ without formats, figures and internals. Their words are counted as `wc -w` does, with
-# code and the bars of tables. A page that makes them too many says something twice, or belongs to formats or internals.
+# The users' documents: README.md and docs/, without formats, figures and internals. Words are counted as `wc -w` does, including
+# code and the bars of tables. If a page makes them too many, it repeats something, or belongs to formats or internals.
 NOT_FOR_USERS = ("docs/format-", "docs/figures", "docs/internals/")
 WORDS_MOST = 45_000
 
 
 def anchor_of(heading: str) -> str:
-    """Returns the anchor that a forge makes from a heading."""
+    """Returns the anchor that GitHub and similar sites make from a heading."""
     text = re.sub(r"`|\*|\[([^\]]*)\]\([^)]*\)", lambda match: match[1] or "", heading.strip().lower())
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
 
 def prose_of(text: str) -> str:
-    """Returns the text with fenced code blanked; lines keep their numbers."""
+    """Returns the text with fenced code blanked out. The line numbers stay the same."""
     return re.sub(r"^(```|~~~).*?^\1[^\n]*$", lambda match: "\n" * match[0].count("\n"), text,
                   flags=re.MULTILINE | re.DOTALL)
 
@@ -88,8 +89,9 @@ def check_document(root: Path, where: str, targets: set[str]) -> list[str]:
 
 
 def header_lines(text: str) -> tuple[int, int]:
-    """Counts lines of code and lines of comments in a C header. A comment behind code counts as code; a blank line does not
-    count."""
+    """Counts the lines of code and of comments in a C header. A line with code and a comment counts as code; blank lines do not
+    count.
+    """
     n_code = n_comment = 0
     within = ""
     for line in filter(None, map(str.strip, text.splitlines())):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Checks that the figures of the documents are those of bench/results: tables of docs/figures.md and docs/figures are made from the
-JSON that they name, and each measured number of their sentences and of README.md names a file and what it is computed from.
+JSON that they name, and each measured number in their sentences and in README.md has a marker that names a file and an expression.
 
     scripts/check_figures.py [--update]
 
---update makes the tables anew. Sentences are not made: change a number, and the line of its marker. scripts/figures/figure_pages.py
-explains markers; those of README.md are in docs/figures/readme.json. A finding is printed as file:line: what.
+--update makes the tables anew. Sentences are not updated: change a number, and the line of its marker.
+scripts/figures/figure_pages.py explains markers; those of README.md are in docs/figures/readme.json. A finding is printed as
+file:line: what.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from figure_data import FigureError  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 README_MARKERS = Path("docs/figures/readme.json")
-# Figures without JSON, each with the reason. tests/scripts/test_check_figures.py refuses a new one: make the bench write JSON.
+# Figures without JSON, each with the reason. tests/scripts/test_check_figures.py refuses new entries: the bench should write JSON
+# instead.
 KNOWN = {
     "reference": "plain C, after the reference implementation was written anew: the tables of two runs were read by eye",
     "examples": "the training examples print their results, and write no JSON",
@@ -49,7 +51,7 @@ def blank(match: re.Match[str]) -> str:
 
 
 def table_findings(path: Path, text: str) -> Iterator[tuple[int, str]]:
-    """Compares made tables with their JSON, and finds tables that nothing makes."""
+    """Compares the made tables with their JSON, and finds tables that no view makes."""
     for match in pages.TABLE.finditer(text):
         try:
             if pages.made(match[1], path.parent) != match[2]:
@@ -99,7 +101,9 @@ def sentence_findings(text: str) -> Iterator[tuple[int, str]]:
 
 
 def readme_findings(root: Path) -> Iterator[tuple[int, str]]:
-    """Each text of docs/figures/readme.json is in README.md, and together they have all its numbers that need a source."""
+    """Checks that each text of docs/figures/readme.json is in README.md, and that together they have all numbers that need a
+    source.
+    """
     left = " ".join(re.sub(r"^```.*?^```$", "", (root / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL).split())
     for entry in json.loads((root / README_MARKERS).read_text()):
         words = entry["text"]
@@ -140,7 +144,7 @@ def check(root: Path) -> list[str]:
 
 
 def update(root: Path) -> None:
-    """Makes the tables anew; one that cannot be made stays, and is a finding."""
+    """Makes the tables anew. A table that cannot be made stays unchanged and is a finding."""
     for path in page_paths(root):
 
         def made(match: re.Match[str], folder: Path = path.parent) -> str:

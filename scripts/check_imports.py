@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the folders of the Python package: which of them may import which, circles of imports, and how many files a folder has.
+"""Checks the folders of the Python package: which folder may import which, circles of imports, and how many files a folder has.
 
     scripts/check_imports.py [--root DIR]
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from check_circles import circles
 
 PACKAGE = "python/src/penstock"
-# The folders of the package, the lowest first, with those that each may import. A folder sees itself.
+# The folders of the package, lowest first, with the folders that each may import. A folder may import its own modules.
 FOLDERS: dict[str, set[str]] = {
     "base": set(),
     "data": {"base", "data/annotations", "data/croissant", "data/sources"},
@@ -36,20 +36,21 @@ FOLDERS: dict[str, set[str]] = {
     "planning": {"base", "data", "caching", "loading", "stalls", "stalls/measure"},
     "cli": {"base", "data", "data/croissant", "data/sources", "transforms", "loading", "stalls", "stalls/measure", "planning"},
 }
-# Modules of the package's own folder that all may import. The others there are public paths, and import what they offer.
+# Modules directly in the package that all folders may import. Other modules there are public paths, which only import the names
+# that they offer.
 LEAVES = {"_native", "cuda", "errors"}
-OLDER = "_older"  # names for old pickles, outside of all this
-# Imports inside of functions that close a circle, each with its reason. All others lead downwards.
+OLDER = "_older"  # modules that keep names for old pickles; the rules do not hold for them.
+# Imports inside functions that close a circle, each with its reason. All other imports lead to lower folders.
 UPWARD = {
     ("data/writer.py", "data/pack.py"): "Writer.from_folder is another name of pack",
 }
-# Files in a folder below these, at most.
+# Maximum number of files in each folder below these folders.
 MOST_FILES = {"python/src": 30, "python/native": 40, "src": 40, "tools": 40}
 
 
 @dataclass(frozen=True)
 class Import:
-    """One module imports another: paths within the package, and the line."""
+    """One module imports another: both paths within the package, and the line."""
 
     module: str
     target: str
@@ -57,14 +58,14 @@ class Import:
 
 
 def path_of(package: Path, name: str) -> str | None:
-    """Returns the path within the package of a module by its dotted name there; None: there is none."""
+    """Returns the path of a module within the package from its dotted name; None if the package has no such module."""
     base = name.replace(".", "/")
     candidates = (f"{base}/__init__.py" if base else "__init__.py", f"{base}.py", f"{base}.pyi")
     return next((found for found in candidates if (package / found).is_file()), None)
 
 
 def imports_of(package: Path, path: Path) -> Iterator[Import]:
-    """Gives what a module imports of the package, at any place in it."""
+    """Yields the imports of a module from within the package, also those inside functions."""
     module = path.relative_to(package)
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -87,7 +88,7 @@ def folder_of(path: str) -> str:
 
 
 def wall_problem(one: Import) -> str | None:
-    """Returns what is wrong with an import by the table of folders."""
+    """Returns what is wrong with an import according to the table of folders, or None."""
     here, there = folder_of(one.module), folder_of(one.target)
     if here and here not in FOLDERS:
         return f"{here} is not in the table of folders"
@@ -102,7 +103,7 @@ def wall_problem(one: Import) -> str | None:
 
 
 def check_imports(package: Path) -> list[str]:
-    """Finds imports through walls, circles, and entries of UPWARD that are not needed."""
+    """Finds imports that the table forbids, circles, and entries of UPWARD that are no longer needed."""
     modules = [path for path in sorted(package.rglob("*.py")) if OLDER not in path.relative_to(package).parts]
     found = [one for path in modules for one in imports_of(package, path)]
     findings = [f"{PACKAGE}/{one.module}:{one.line}: {problem}" for one in found if (problem := wall_problem(one))]
@@ -122,7 +123,7 @@ def check_imports(package: Path) -> list[str]:
 
 
 def check_texts(package: Path) -> list[str]:
-    """Finds folders of modules without __init__.py, or without the line there that says what lies in them."""
+    """Finds folders of modules without an __init__.py, or whose __init__.py does not describe the folder."""
     findings = []
     for folder in FOLDERS:
         path = package / folder / "__init__.py"
@@ -134,7 +135,7 @@ def check_texts(package: Path) -> list[str]:
 
 
 def check_numbers(root: Path) -> list[str]:
-    """Finds folders of more files than one can look over."""
+    """Finds folders that have too many files."""
     findings = []
     for top, most in MOST_FILES.items():
         for folder in [root / top, *sorted(path for path in (root / top).rglob("*") if path.is_dir())]:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Builds the example against an installed copy in every way that users have, and runs each program on photographs.
+"""Builds the example against an installed copy in each way that users can, and runs each program on photographs.
 
     scripts/check_install.py PREFIX
 
-Ways: pkg-config with the shared library, pkg-config with the static one, CMake with both. All must print the same
-order.
+Ways: pkg-config with the shared library, pkg-config with the static one, CMake with both. All programs must print the same order of
+samples.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def built_by_pkg_config(lib_dir: Path, out: Path) -> list[Path]:
     flags = run("pkg-config", "--cflags", "--libs", "penstock", environment=environment).split()
     shared = out / "shared"
     run(compiler, "-std=c17", "-Wall", "-Werror", EXAMPLE, "-o", shared, *flags, f"-Wl,-rpath,{lib_dir}")
-    # The static library, with its dependencies as shared ones: -l:libpenstock.a in the place of -lpenstock.
+    # The static library is linked with shared dependencies: -l:libpenstock.a replaces -lpenstock.
     flags = run("pkg-config", "--static", "--cflags", "--libs", "penstock", environment=environment).split()
     static = out / "static"
     run(compiler, "-std=c17", "-Wall", "-Werror", EXAMPLE, "-o", static,
@@ -64,7 +64,7 @@ def built_by_cmake(prefix: Path, out: Path) -> list[Path]:
 
 
 def check_unit(prefix: Path) -> None:
-    """The unit for systemd starts the program that was installed with it."""
+    """Checks that the systemd unit starts the program that was installed with it."""
     unit = (prefix / "lib" / "systemd" / "user" / "penstock.service").read_text()
     started = [line.partition("=")[2].split()[0] for line in unit.splitlines() if line.startswith("ExecStart=")]
     if len(started) != 1 or not Path(started[0]).samefile(prefix / "bin" / "penstock"):
@@ -72,7 +72,9 @@ def check_unit(prefix: Path) -> None:
 
 
 def check_pages(prefix: Path) -> None:
-    """Manual pages and completion lie where man and the shells look for them, and are those of the program."""
+    """Checks that the manual pages and the completion are where man and the shells look for them, and that they belong to the
+    program.
+    """
     share, program = prefix / "share", prefix / "bin" / "penstock"
     for shell, name in (("bash", "bash-completion/completions/penstock"), ("zsh", "zsh/site-functions/_penstock"),
                         ("fish", "fish/vendor_completions.d/penstock.fish")):

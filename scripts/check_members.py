@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that tests/options sees each mistake in the tables of members: takes each row out, and gives each row that jobs can share
-the use JOB, one at a time; the test must fail each time.
+"""Checks that tests/options detects each mistake in the tables of members. It removes each row, and changes the use of each
+shareable row to JOB, one at a time; the test must fail each time.
 
     scripts/check_members.py BUILD
 
-BUILD: a build with tests, for the objects of base/. Two minutes or so.
+BUILD: a build with tests, whose objects of base/ are linked. It takes about two minutes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMPILE = ["cc", "-std=gnu17", "-O0", "-w", "-D_GNU_SOURCE", *(f"-I{ROOT / name}
 
 
 def mutants(text: str) -> list[tuple[str, str]]:
-    """Returns what was done to the tables, and the tables then."""
+    """Yields each changed version of the tables, with a description of the change."""
     found = []
     for row in ROW.finditer(text):
         name = f"{row[1].lower()}.{row[2]}"
@@ -42,7 +42,7 @@ def run(*command: str | Path) -> None:
 
 
 def passes(folder: Path, number: int, text: str, rest: list[Path]) -> bool:
-    """Whether the test passes with these tables."""
+    """Compiles the test with these tables and returns whether it passes."""
     source, program = folder / f"{number}.c", folder / f"test_{number}"
     source.write_text(text)
     run(*COMPILE, source, *rest, "-lcmocka", "-lxxhash", "-ldeflate", "-lz", "-lpthread", "-lm", "-o", program)

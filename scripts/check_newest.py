@@ -4,13 +4,13 @@
     scripts/check_newest.py [--wheel FILE] [--minutes N] [--cuda] [--large] [--only PACKAGE ...]
 
 A fresh virtual environment, build/newest/venv, gets the wheel with all extras, none pinned, and runs the commands and the tests of
-each extra. Then it gets the packages that the documents name, and runs the tests that use them. A table says what was tried, by
-version. The exit status is 1 if Penstock does not work with its own extras; a package of the others that fails is only listed.
-What is known of versions stands in docs/internals/ports.md.
+each extra. Then it gets the packages that the documents name, and runs the tests that use them. A table lists what was tried, with
+versions. The exit status is 1 if Penstock does not work with its own extras; a failure of any other package is only listed. Known
+problems with versions are in docs/internals/ports.md.
 
-On x86-64 PyPI's torch brings CUDA, several GB. Without --cuda the newest build for CPUs is taken that pip finds: that of
-PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu, or a file of PIP_FIND_LINKS. --large tries MosaicML Streaming, DALI and
-TensorFlow, too.
+On x86-64 PyPI's torch brings CUDA, several GB. Without --cuda it takes the newest build for CPUs that pip finds, by
+PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu or PIP_FIND_LINKS. --large tries MosaicML Streaming, DALI and TensorFlow,
+too.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ TESTS = ROOT / "python" / "tests"
 PHOTOGRAPHS = ROOT / "examples" / "photographs"
 PINS = ROOT / "python" / "constraints.txt"
 WORKS, FAILS, UNTRIED = "works", "FAILS", "not tried"
-MOST_OF_ONE = 240  # seconds of one run of tests or installation of others; all together have --minutes
-MOST_OF_WHEEL = 3000  # seconds to build it
+MOST_OF_ONE = 240  # seconds for one run of tests, or one installation of a third-party package; all together have --minutes
+MOST_OF_WHEEL = 3000  # seconds to build the wheel
 PYTEST_SUMMARY = re.compile(r"^=*\s*((?:\d+ [a-z]+(?:, )?)+)(?: in [\d.]+s.*)$", re.MULTILINE)
 NO_INDEX = re.compile(r"NewConnectionError|NameResolutionError|Temporary failure in name resolution|Network is unreachable"
                       r"|Connection refused|Read timed out|No matching distribution found for pip")  # fmt: skip
@@ -43,15 +43,15 @@ NO_INDEX = re.compile(r"NewConnectionError|NameResolutionError|Temporary failure
 
 @dataclass(frozen=True)
 class Part:
-    """A package of others, and the tests of ours that use it.
+    """A third-party package, and our tests that use it.
 
     Attributes:
-        name: of the package on an index.
+        name: its name on the package index.
         tests: arguments of pytest, in python/tests.
         needs: packages that are installed with it.
-        extra: it belongs to an extra of Penstock: it must work.
-        large: it is tried with --large only.
-        torch: it needs torch.
+        extra: whether it belongs to an extra of Penstock, and so must work.
+        large: whether it is tried only with --large.
+        torch: whether it needs torch.
     """
 
     name: str
@@ -89,7 +89,7 @@ PARTS = (
     Part("torchmetrics", (page("evaluate-torchmetrics"),), needs=("pycocotools",), torch=True),
     Part("timm", (page("timm"),), torch=True),
     Part("webdataset", (page("from-webdataset", "test_peers"),), torch=True),
-    # It needs older packages than transformers does, so it comes after it.
+    # comes after transformers, because it needs older packages than transformers does
     Part("mosaicml-streaming", (page("from-mosaic", "test_peers"),), torch=True, large=True),
     Part("nvidia-dali-cuda130", (page("from-dali", "test_peers"),), large=True),
     Part("tensorflow", (page("from-tfdata", "test_peers"),), large=True),
@@ -98,18 +98,18 @@ PARTS = (
 
 @dataclass
 class Row:
-    """A line of the table."""
+    """A row of the printed table."""
 
     name: str
     verdict: str
     detail: str = ""
     version: str = ""
-    must: bool = False  # its failure is that of the script
+    must: bool = False  # True: a failure of this part makes the script fail
 
 
 @dataclass
 class Session:
-    """The environment, and what is left of the time."""
+    """The virtual environment, and the time that is left."""
 
     folder: Path
     deadline: float
@@ -123,14 +123,16 @@ class Session:
         return min(float(MOST_OF_ONE), self.deadline - time.monotonic())
 
     def run(self, *command: str | Path, cwd: Path | None = None, seconds: float = 0.0) -> tuple[int, str]:
-        """Runs a command; returns its status and its output. Status 124: time was over. seconds: instead of what is left."""
+        """Runs a command. Returns its status and output; status 124: the time was over. seconds: a limit that replaces the time
+        left.
+        """
         print("$ " + " ".join(map(str, command)), flush=True)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "PYTHONPATH"))}
         path = os.pathsep.join([str(self.python.parent), os.environ["PATH"]])
         environment = {**kept, "PATH": path, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "OMP_NUM_THREADS": "1",
                        "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
         with tempfile.TemporaryFile("w+", errors="replace") as output:
-            # A group of its own: what a test has started ends with it.
+            # the command gets a process group, which ends with it: tests may leave processes
             process = subprocess.Popen([str(word) for word in command], cwd=cwd or ROOT, env=environment, text=True,
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, process_group=0)
             try:
@@ -146,7 +148,7 @@ class Session:
         return self.run(self.python, "-m", "pip", *words)
 
     def versions(self) -> dict[str, str]:
-        """Returns the versions of what is installed, by names in lower case with hyphens."""
+        """Returns the versions of the installed packages, by names in lower case with hyphens."""
         status, output = self.pip("list", "--format=json")
         listed = json.loads(next(line for line in output.splitlines() if line.startswith("["))) if status == 0 else []
         return {normal(one["name"]): one["version"] for one in listed}
@@ -160,14 +162,14 @@ def normal(name: str) -> str:
 
 
 def last_line(output: str) -> str:
-    """Returns the line that says most of a failure: the last error, else the last line."""
+    """Returns the most informative line of a failed command's output: the last error, else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("WARNING")]
     errors = [line for line in lines if re.match(r"(E  |ERROR|\w*Error\b|\w+\.\w*Error\b|penstock: )", line)]
     return (errors or lines or ["it said nothing"])[-1][:160]
 
 
 def of_tests(status: int, output: str) -> tuple[str, str]:
-    """Returns verdict and detail of a run of pytest. Tests that were all skipped tried nothing."""
+    """Returns verdict and detail of a run of pytest. If all tests were skipped, the package counts as not tried."""
     if status == 124:
         return UNTRIED, "time was over"
     found = PYTEST_SUMMARY.findall(output)
@@ -188,7 +190,9 @@ def of_command(status: int, output: str) -> tuple[str, str]:
 
 
 def of_doctor(status: int, output: str) -> tuple[str, str]:
-    """The machine may lack what it wants; the package and HiGHS must work."""
+    """Returns verdict and detail of `penstock doctor`. Only the package itself and HiGHS must work; the machine may lack other
+    things.
+    """
     try:
         checks = {check["name"]: check for check in json.loads(output)["checks"]}
     except (ValueError, KeyError, TypeError):
@@ -213,7 +217,7 @@ def pins(text: str) -> dict[str, str]:
 
 
 def table(rows: list[Row], pinned: dict[str, str]) -> str:
-    """Returns the rows as text: package, version, the version that CI has, verdict."""
+    """Returns the rows as text: package, version, the version that CI uses, verdict."""
     lines = [("package", "newest", "in CI", "verdict")]
     for row in rows:
         verdict = row.verdict + (f": {row.detail}" if row.detail else "")
@@ -224,7 +228,7 @@ def table(rows: list[Row], pinned: dict[str, str]) -> str:
 
 
 def exit_status(rows: list[Row]) -> int:
-    """Returns 1 if Penstock does not work with its own extras. Time that was over is no failure: the table says it."""
+    """Returns 1 if Penstock does not work with its own extras. Running out of time is not a failure; the table shows it."""
     own = [row for row in rows if row.must]
     return int(not own or any(row.verdict == FAILS for row in own))
 
@@ -233,7 +237,9 @@ def exit_status(rows: list[Row]) -> int:
 
 
 def make_environment(session: Session, wheel: Path | None) -> str:
-    """Makes the environment, and the wheel if none is given. Returns its path, or why there is none: it begins with "no "."""
+    """Makes the environment, and the wheel if none is given. Returns the environment's path, or the reason why there is none, which
+    begins with "no ".
+    """
     shutil.rmtree(session.folder, ignore_errors=True)
     session.folder.mkdir(parents=True)
     status, output = session.run(sys.executable, "-m", "venv", session.folder / "venv")
@@ -252,7 +258,7 @@ def make_environment(session: Session, wheel: Path | None) -> str:
 
 
 def install_own(session: Session, wheel: str, cuda: bool) -> bool:
-    """Installs the wheel with its extras. Returns whether torch is there."""
+    """Installs the wheel with its extras. Returns whether torch is installed."""
     torch = ["torch"]
     if not cuda:
         _, output = session.pip("index", "versions", "torch")
@@ -269,7 +275,7 @@ def install_own(session: Session, wheel: str, cuda: bool) -> bool:
 
 
 def try_commands(session: Session) -> None:
-    """Tries the command line, as its first user would, on a folder and on a packed set."""
+    """Tries the command line as a new user would, on a folder and on a packed data set."""
     data = session.folder / "photographs"
     shutil.copytree(PHOTOGRAPHS, data)
     penstock, common = session.python.parent / "penstock", ("--rate", "500", "--batch-size", "4", "--budget", "5s")
@@ -292,12 +298,12 @@ def try_commands(session: Session) -> None:
 
 
 def install(session: Session, part: Part, versions: dict[str, str]) -> str:
-    """Installs the newest release of a package. Returns why it could not be; "": it is there."""
-    # torch stays what it is: another one would be a build with CUDA.
+    """Installs the newest release of a package. Returns the reason of a failure, or ""."""
+    # torch must not be replaced: another one would be a build with CUDA
     kept = session.folder / "constraints.txt"
     kept.write_text(f"torch=={versions['torch']}\n" if "torch" in versions else "")
     words = ["install", "--quiet", "--upgrade", "--constraint", kept]
-    if part.name in APART:  # beside a torch of another build: python/tests/conftest.py helps its import
+    if part.name in APART:  # these packages do not fit this build of torch: python/tests/conftest.py helps their import
         words = ["install", "--quiet", "--no-deps", "--upgrade", "--target", session.folder / "venv" / "references"]
     status, output = session.pip(*words, part.name, *part.needs)
     return "" if status == 0 else "time was over" if status == 124 else f"pip: {last_line(output)}"

@@ -3,9 +3,9 @@
 
     scripts/check_package.py BUILD [--asan] PYTEST_ARGUMENT ...
 
-BUILD/tests/python/penstock is the package (`ninja python_package`). With --asan the extension is built with AddressSanitizer,
-whose library must be loaded into the interpreter first. Then leaks are not detected (the interpreter itself leaks), and tests
-that cannot run there are left out, by name and with the reason.
+BUILD/tests/python/penstock is the package (`ninja python_package`). With --asan the extension is one that was built with
+AddressSanitizer; the sanitizer's library is loaded into the interpreter first. Leaks are not detected then, because the interpreter
+itself leaks. Tests that cannot run with AddressSanitizer are left out; a table names them with the reasons.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WHERE = "import sys, penstock; sys.exit(0 if penstock.__file__.startswith(sys.argv[1]) else penstock.__file__)"
-# A thread that allocates while another one forks leaves the lock of the sanitizer's allocator taken in the child, which then
-# waits for ever.
+# If a thread allocates while another one forks, the lock of the sanitizer's allocator stays taken in the child, which then waits
+# for ever.
 FORKS = "it forks beside the loader's threads"
-# The Python tests that AddressSanitizer cannot run, by pytest's names, which begin below python/.
+# Python tests that cannot run with AddressSanitizer, by pytest's names below python/.
 WITHOUT_ASAN = {
     "tests/test_leaks.py": "memory that was freed stays resident, in quarantine",
     "tests/test_bad_input.py::test_memory_stays_over_many_epochs": "memory that was freed stays resident, in quarantine",
@@ -37,7 +37,7 @@ WITHOUT_ASAN = {
 
 
 def compiler_of(build: Path) -> tuple[str, str]:
-    """Returns the C compiler that a build was configured for, and its own name for AddressSanitizer's library."""
+    """Returns the C compiler of a build, and that compiler's name for AddressSanitizer's library."""
     cache = (build / "CMakeCache.txt").read_text()
     compiler = re.search(r"^CMAKE_C_COMPILER:\w+=(.+)$", cache, re.MULTILINE)
     if compiler is None:
@@ -47,7 +47,9 @@ def compiler_of(build: Path) -> tuple[str, str]:
 
 
 def asan_environment(build: Path) -> dict[str, str]:
-    """Returns the libraries to load first: AddressSanitizer's, and C++'s, whose exceptions (of torch) it intercepts."""
+    """Returns the environment that preloads AddressSanitizer's library, and C++'s, because the sanitizer intercepts exceptions (of
+    torch).
+    """
     compiler, sanitizer = compiler_of(build)
     libraries = []
     for name in (sanitizer, "libstdc++.so"):

@@ -5,14 +5,15 @@
     scripts/check_pages.py [--wheel FILE] [--cuda] [--only PAGE ...]
 
 A page says what it needs: "needs `pip install penstock timm`". Each set of packages gets a virtual environment of its own,
-build/pages/N, with the wheel and these packages in their newest releases, and nothing else; then the pages that need just that run
-in it, each in a new folder with the files that pages expect. The demo and doctor run with the wheel alone, and once more with what
-plans need. Where `unshare` can take the network away, all of them have their own host alone; elsewhere a page of ultralytics, whose
+build/pages/N, with the wheel and these packages in their newest releases, and nothing else; then the pages that need exactly these
+packages run in it, each in a new folder with the files that pages expect. The demo and doctor run with the wheel alone, and again
+with the extra `plan`. Where `unshare` can remove the network, pages run without it; elsewhere the page of ultralytics, whose
 licence is the AGPL, does not run. torch is the newest build for CPUs, as in check_newest.py. Beside it torchvision's compiled
 operators do not load, and python/tests/conftest.py replaces them; so pytest and Pillow are installed, too.
 
-The exit status is 1 if a page fails. At the end stand, with the reason, the pages that cannot run here (no index, no build of torch
-for CPUs, no memcached), and those with blocks that are only compiled, because the page does not install what they use.
+The exit status is 1 if a page fails. At the end the script lists, with reasons, the pages that cannot run here (no index, no build
+of torch for CPUs, no memcached), and the pages with blocks that are only compiled because the page does not install the packages
+that they use.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ NEEDS = re.compile(r"pip install '?penstock(\[\w+\])?'?((?: [\w-]+(?:\[\w+\])?)*
 MOST_OF_INSTALL, MOST_OF_PAGE = 1800, 900  # seconds
 EXTRA = re.compile(r"\bpenstock\[(\w+)\]")
 OFFLINE = ("unshare", "--user", "--map-root-user", "--net")
-# The new network has lo only, which is down: ranks of torchrun and servers of a page meet there. 0x8914: SIOCSIFFLAGS, 1: IFF_UP.
+# A new network namespace has only lo, which is down. This brings it up, because ranks of torchrun and servers of a page use it.
+# 0x8914: SIOCSIFFLAGS, 1: IFF_UP.
 WITH_LO = ("import fcntl, os, socket, struct, sys; fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sh22x', b'lo', 1)); "
            "os.execvp(sys.argv[1], sys.argv[1:])")  # fmt: skip
-WITH_COMMANDS: list[tuple[str, ...]] = [(), ("[plan]",)]  # where demo and doctor run
+WITH_COMMANDS: list[tuple[str, ...]] = [(), ("[plan]",)]  # environments in which demo and doctor run
 DEMO_LAST_LINE = "Nothing is left behind."
 sys.path.append(str(TESTS))
 
@@ -64,7 +66,7 @@ from run_page import BLOCK_OF_PEER, USES_TORCHVISION  # noqa: E402
 
 
 def needs(text: str) -> tuple[str, ...]:
-    """Returns what pip installs for a page besides the wheel: an extra of the wheel, in brackets, and packages."""
+    """Returns what pip must install for a page besides the wheel: an extra of the wheel in brackets, and packages."""
     said = NEEDS.search(text)
     words = [*(f"[{name}]" for name in dict.fromkeys(EXTRA.findall(text))), *(said[2].split() if said else [])]
     code = BLOCK_OF_PEER.sub("", text)
@@ -74,7 +76,7 @@ def needs(text: str) -> tuple[str, ...]:
 
 
 def missing(text: str) -> str:
-    """Returns what the page needs and this machine lacks, or ""."""
+    """Returns what the page needs and this machine does not have, or ""."""
     if "memcached -M" in text and not shutil.which("memcached"):
         return "memcached is not installed"
     if "pkg-config" in text and "PKG_CONFIG_PATH" not in environment():
@@ -84,14 +86,16 @@ def missing(text: str) -> str:
 
 @functools.cache
 def offline() -> tuple[str, ...]:
-    """Returns the words before a command that take its network away; none: that is not possible here."""
+    """Returns the beginning of a command line that runs a command without network; empty if this machine cannot do that."""
     words = (*OFFLINE, sys.executable, "-c", WITH_LO)
     possible = shutil.which("unshare") is not None and subprocess.run([*words, "true"], capture_output=True).returncode == 0
     return words if possible else ()
 
 
 def install(session: Session, wheel: str, words: tuple[str, ...], helped: bool, torch: str) -> tuple[int, str]:
-    """Makes the environment of a set of packages. torch: what pip gets for torch. helped: with pytest and Pillow, too."""
+    """Makes the environment for a set of packages. torch: pip's requirement for torch. helped: whether pytest and Pillow are
+    installed, too.
+    """
     shutil.rmtree(session.folder, ignore_errors=True)
     session.folder.mkdir(parents=True)
     status, output = session.run(sys.executable, "-m", "venv", session.folder / "venv")
@@ -115,7 +119,7 @@ def try_page(session: Session, page: str, text: str) -> tuple[str, str]:
         return UNTRIED, "the network cannot be taken away here (unshare)"
     with tempfile.TemporaryDirectory(prefix="penstock-page-") as folder:
         made = make_folder(Path(folder), page)
-        os.environ["YOLO_CONFIG_DIR"] = folder  # not the user's own
+        os.environ["YOLO_CONFIG_DIR"] = folder  # the user's own configuration must not be read or changed
         os.environ.update({name: value for name, value in environment().items() if name.startswith(("PKG_", "LD_LIBRARY"))})
         status, output = session.run(*offline(), session.python, TESTS / "run_page.py", ROOT / page, cwd=made, seconds=MOST_OF_PAGE)
     verdict, detail = of_command(status, output)
@@ -125,7 +129,7 @@ def try_page(session: Session, page: str, text: str) -> tuple[str, str]:
 
 
 def only_compiled(output: str) -> str:
-    """Returns which blocks of a page that ran did not run, from what run_page.py says last."""
+    """Returns the blocks of a page that were only compiled, from the last lines that run_page.py prints."""
     try:
         compiled = json.loads(output.splitlines()[-1])["compiled"]
     except (IndexError, ValueError, KeyError, TypeError):
@@ -140,7 +144,9 @@ def of_demo(status: int, output: str) -> tuple[str, str]:
 
 
 def of_doctor(status: int, output: str) -> tuple[str, str]:
-    """The machine may lack what doctor wants. The package must work, and a user of the wheel must be able to do what is advised."""
+    """Returns verdict and detail of `penstock doctor`. The package must work, and its advice must be possible for a user of the
+    wheel; the machine may lack other things.
+    """
     try:
         checks = json.loads(output)["checks"]
         package = next(check for check in checks if check["name"] == "package")
@@ -158,7 +164,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[int, str], tuple[str, str]]
 
 
 def try_commands(session: Session, words: tuple[str, ...]) -> list[Row]:
-    """Runs demo and doctor in an empty folder, which must stay empty."""
+    """Runs the demo and doctor in an empty folder, and checks that it stays empty."""
     rows = []
     for name, (command, verdict_of) in COMMANDS.items():
         with tempfile.TemporaryDirectory(prefix="penstock-page-") as folder:
@@ -174,7 +180,7 @@ def try_commands(session: Session, words: tuple[str, ...]) -> list[Row]:
 
 
 def run_all(wheel: str, pages: list[str], torch: str | None, commands: Sequence[tuple[str, ...]] = ()) -> list[Row]:
-    """Returns a row for each page, and for demo and doctor in each of the environments that `commands` has."""
+    """Returns a row for each page, and rows for demo and doctor in each environment of `commands`."""
     sets: dict[tuple[str, ...], list[str]] = {words: [] for words in commands}
     for page in pages:
         sets.setdefault(needs((ROOT / page).read_text()), []).append(page)

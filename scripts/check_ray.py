@@ -6,9 +6,9 @@
     scripts/check_ray.py [--only newest|oldest] [BUILD [PYTEST_ARGUMENT ...]]
 
 BUILD (build/check) has the package (`ninja python_package`). build/ray keeps an environment with the newest releases of Ray and
-pyspark, build/ray-oldest one with the oldest release of Ray that the extra `ray` of the package admits. Fresh ones are made where
-there are none. Without a package index it says so, and is no failure. Without Java the tests of Spark are skipped. One node of Ray
-and one session of Spark have 2 cores each, and end with the tests.
+pyspark, build/ray-oldest one with the oldest release of Ray that the extra `ray` of the package admits. Missing environments are
+made. If there is no package index, the script says so and does not fail. Without Java the tests of Spark are skipped. One node of
+Ray and one session of Spark have 2 cores each, and end with the tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TESTS = {"newest": (*RAY_TESTS, "test_spark.py"), "oldest": RAY_TESTS}
 
 
 def oldest() -> str:
-    """Returns the requirement of the oldest release of Ray that the package admits."""
+    """Returns the requirement for the oldest release of Ray that the package allows."""
     extras = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     [(name, version)] = re.findall(r"^(ray\[data\])>=([0-9.]+)$", "\n".join(extras["ray"]), re.MULTILINE)
     return f"{name}=={version}.*"
@@ -48,14 +48,14 @@ def main() -> int:
         if given.only not in (None, name):
             continue
         if problem := environment.install():
-            # An index that has the newest release has the oldest one, too.
+            # If the index has the newest release, it has the oldest one, too.
             skipped = NO_INDEX in problem and n_tried == 0
             print(f"check-ray: {name}: {'skipped: ' if skipped else ''}{problem}")
             status |= not skipped
             continue
         n_tried += 1
         print(f"check-ray: {name}: {' '.join(environment.packages)}", flush=True)
-        # Without conftest.py: it needs more packages, and these tests do not use it.
+        # conftest.py is not used: it needs more packages than these environments have.
         tests = [ROOT / "python" / "tests" / test for test in TESTS[name]]
         status |= environment.run(given.build, "--noconftest", *tests, *given.arguments)
     return int(status)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checks the walls between rooms: compares #include lines, and words that name a processor, with the tables below.
+"""Checks which room (folder under src/) may include which: compares #include lines, and words that name a processor, with the
+tables below.
 
     scripts/check_rooms.py [--root DIR]
 
-A finding is printed as file:line: what; the exit status is 1 if there is any. ARCHITECTURE.md tells the reasons.
+A finding is printed as file:line: what; the exit status is 1 if there is any. The reasons are in ARCHITECTURE.md.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import re
 import sys
 from pathlib import Path
 
-# The rooms whose doors each room under src/ may open. Every room sees itself and <penstock/...>.
+# The rooms whose public headers ("doors") each room under src/ may include. Every room may include its own headers and
+# <penstock/...>.
 FOUNDATION = {"base", "format", "options"}
 WALLS = {
     "base": set(),
-    # It has the tables that describe all options.
+    # options/ has the tables that describe all options.
     "options": {"base"},
     "format": {"base"},
     "storage": FOUNDATION,
@@ -25,7 +27,7 @@ WALLS = {
     "plan": FOUNDATION | {"stall"},
     "cache": FOUNDATION,
     "fleet": FOUNDATION,
-    # Walks over the files of other people.
+    # containers/ walks over files that other programs wrote.
     "containers": FOUNDATION,
     "dataset": FOUNDATION | {"containers"},
     "order": FOUNDATION,
@@ -36,9 +38,9 @@ WALLS = {
     "sound": FOUNDATION,
     "batch": FOUNDATION,
     "device": FOUNDATION,
-    # The client of the host service, and what both sides of its socket know.
+    # The client of the host service, and what both ends of its socket share.
     "share": FOUNDATION | {"cache", "dataset"},
-    # It does the work of decode and augment on a GPU, by their plans.
+    # gpu/ does the work of decode/ and augment/ on a GPU, by plans that they make.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
     "loader": FOUNDATION | {"storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "sound",
                             "batch", "device", "gpu", "share", "stall"},
@@ -49,7 +51,7 @@ WALLS = {
     # The host service: it prepares batches by ordinary loaders, and reads items for the host cache.
     "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "decode", "loader"},
 }
-# Folders inside a room, with the other folders of the room that each may open. A folder below one of these belongs to it.
+# Folders inside a room, with the other folders of the room that each may include. Folders below them follow the same rule.
 PARTS = {
     "pli": {
         "format": set(),
@@ -61,7 +63,8 @@ PARTS = {
         "audio": set(),
         "png": set(),
     },
-    # The floors of the loader. Files of the room itself are the door, and what all floors see: plan, sources, workers.
+    # The folders of the loader. Files directly in the room are its door, and what all its folders may include: plan, sources,
+    # workers.
     "loader": {
         "tiers": {"placement"},
         "rows": {"tiers", "placement"},
@@ -73,9 +76,8 @@ PARTS = {
         "kernels": {"work"},
     },
 }
-# Only some files under src/ may name a processor or include its intrinsics: those in folders of kernels for one family of
-# processors, kernels of rooms that have no such folders (they bear the level in their names), base/, and the tables of
-# kernels, which choose a level.
+# Only some files under src/ may name a processor or include its intrinsics: files in folders of kernels for one processor family,
+# kernels with a level in their names (in rooms without such folders), base/, and the tables of kernels, which choose a level.
 ARCH_WORDS = re.compile(r"\b(__x86_64__|__aarch64__|__ARM_NEON|immintrin\.h|arm_neon\.h)\b")
 ARCH_FOLDERS = {"x86", "arm"}
 ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|icl|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c",
@@ -89,8 +91,8 @@ KERNEL_TABLES = {
     "src/pli/jpegfile/pli_jpeg_file_kernels.c",
     "src/sound/sound_kernels.c",
 }
-# The headers that a room shows to others. All headers of base and format are doors. A name that ends with a slash stands for
-# all headers of that folder.
+# The headers that other rooms may include. All headers of base and format are among them. A name that ends with a slash means all
+# headers of that folder.
 DOORS = {
     "options": {"options_members.h"},
     "storage": {"storage.h"},
@@ -117,26 +119,26 @@ DOORS = {
               "share_life.h", "share_link.h", "share_wire.h"},
     "serve": set(),
 }
-# Headers that only some files of a room may include, and these files, by their paths in the room.
+# Headers that only some files of a room may include, with the paths of these files in the room.
 INNER_WALLS = {
     "loader": {
         r"gpu/.*|loader/placement/loader_(gpu|pin)\.h": r"placement/.*",
         r"device/.*": r"placement/.*|loader_environment\.c",
     },
 }
-# Folders outside src/ that see only <penstock/...> and their own files.
+# Folders outside src/ that may include only <penstock/...> and their own files.
 FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
-# Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
-# The one of the kernels for GPUs has no loader around them.
+# Benchmarks that may include inner headers: they choose CPU levels in one process, which the public headers do not offer. The
+# benchmark of GPU kernels runs them without a loader.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/bench_cache.c": {"cache"},
                 "bench/bench_fleet.c": {"fleet", "format"},
                 "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
                 "bench/gpu/gpu_l3.h": {"gpu"}, "bench/l3/l3.cu": {"gpu"}}
-# The Python package calls the solver and the what-if model, which no C program does: functions of the private node of
+# The Python package calls the solver and the what-if model, which no C program does. They are in the private node of
 # src/penstock.map.
 ROOM_BINDINGS = {"native_plan.c": {"plan", "stall"}, "native_stall.c": {"stall"}, "native_yaml.c": {"containers"}}
-# Folders of tests that belong to no room, or need several: the rooms that they may see, with their inner headers.
+# Folders of tests that belong to no room or need several, with the rooms whose inner headers they may include.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
     "golden": {"base", "format", "decode", "pli"}, "fault": {"base"}, "fuzz": set(WALLS),
@@ -144,7 +146,7 @@ HOUSE_TESTS = {
     "gpu": {"base", "augment", "decode", "device", "gpu", "pli"},
     "l3": {"l3"},  # bench/l3, a peer's codec
 }
-# Headers of other libraries that only the named rooms may include, so that a library can be exchanged in one place.
+# Headers of other libraries that only the named rooms may include, so a library can be replaced in one place.
 OWNED = {
     r"semaphore\.h|threads\.h": {"base"},
     r"sys/socket\.h|sys/un\.h": {"fleet", "share", "serve"},
@@ -154,7 +156,7 @@ OWNED = {
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
     r"zlib\.h": {"base", "pli", "decode"},
     r"libdeflate\.h": {"base", "decode"},
-    # Lanes of a CPU, which whoever builds the kernels there brings: tests/kernels/host.
+    # GPU lanes emulated on a CPU. Whoever builds kernels for the CPU provides this header: tests/kernels/host.
     r"warp_host\.cuh": {"gpu"},
     r"kissfft/.*": {"sound"},
     r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|webp/.*": {"decode"},
@@ -180,7 +182,9 @@ def is_door(other: str, name: str) -> bool:
 
 
 def part_problem(room: str, part: str, name: str) -> str | None:
-    """Checks an #include of a file of the same room, from its folder `part` ("" is the room's own)."""
+    """Checks an #include of a header of the same room. `part` is the folder of the including file in the room ("": the room's top
+    folder).
+    """
     parts = PARTS.get(room, {})
     other = name.partition("/")[0]
     if "/" not in name or part not in parts or other == part or other in parts[part]:
@@ -189,7 +193,7 @@ def part_problem(room: str, part: str, name: str) -> str | None:
 
 
 def inner_problem(room: str, path: str, header: str) -> str | None:
-    """Checks an #include in the file `path` of a room that keeps some headers to a part of itself."""
+    """Checks an #include in the file `path` of a header that only some files of its room may include."""
     for headers, files in INNER_WALLS.get(room, {}).items():
         if re.fullmatch(headers, header) and not re.fullmatch(files, path):
             return f'"{header}" is for {files} of {room} alone'
@@ -197,7 +201,7 @@ def inner_problem(room: str, path: str, header: str) -> str | None:
 
 
 def room_problem(room: str, header: str) -> str | None:
-    """Checks an #include "..." in src/<room>/, or in tests/<room>/, which has the same walls."""
+    """Checks an #include "..." of a file in src/<room>/, or in tests/<room>/, for which the same rules hold."""
     other, _, name = header.partition("/")
     if not name:
         return f'"{header}": write "{room}/{header}"'
@@ -213,7 +217,9 @@ def room_problem(room: str, header: str) -> str | None:
 
 
 def outside_problem(path: Path, header: str, root: Path) -> str | None:
-    """Checks an #include "..." of tools, bench, examples, python: only files beside it, or below its own top folder."""
+    """Checks an #include "..." of a file of tools, bench, examples or python: it may only name files beside it or below its own top
+    folder.
+    """
     top = root / path.relative_to(root).parts[0]
     if (path.parent / header).is_file() or any(found.is_file() for found in top.rglob(Path(header).name)):
         return None

@@ -1,12 +1,12 @@
 """The steps of `make check` and of `make check-long`: lists of commands. check.py runs them.
 
 `make check` builds the library four times: as the package (optimised, also what is installed for C programs), for the tests
-("check"), by clang with AddressSanitizer ("asan"), and with ThreadSanitizer ("tsan"). What `make check-long` builds beside these:
-by clang without a sanitizer, by gcc with AddressSanitizer, for libFuzzer, and the wheels.
+("check"), by clang with AddressSanitizer ("asan"), and with ThreadSanitizer ("tsan"). `make check-long` also builds it by clang
+without a sanitizer, by gcc with AddressSanitizer, for libFuzzer, and as wheels.
 
 Each step of `make check` has a budget: the seconds that it may take on two quiet cores with an empty compiler cache. The sum of
-all budgets, with the set-up's, is at most BUDGET_S; tests/scripts/test_check_others.py checks that. A new step, or a longer one,
-needs room: what a test costs is in its suite's output (ctest: each test; pytest: the slowest).
+all budgets, with the set-up's, is at most BUDGET_S; tests/scripts/test_check_others.py checks that. A new or longer step must fit
+into that sum. The output of a suite has the times of tests (ctest: of each test; pytest: of the slowest).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PACKAGE_BUILD = BUILD / "package"  # where pip builds the Python package (Makefile)
 PYTHON = sys.executable
-# addr2line gives names and lines where llvm-symbolizer is not installed.
+# allow_addr2line: addr2line gives names and lines if llvm-symbolizer is not installed.
 ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:allow_addr2line=1",
         "UBSAN_OPTIONS": "print_stacktrace=1"}
 TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
-# Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
+# Labels of rooms that start threads. cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify)$"
-# With that sanitizer they take most of the step's time; make check-long runs them.
+# Tests that take most of the step's time with ThreadSanitizer. make check-long runs them.
 SLOW_WITH_TSAN = (r"^test_(fleet|loader_(cache_form|device|fleet|life|limit|memory|meter|order|pli_jpeg|ranges|set|sound|stats"
                   r"|steady|training|weights|world)|pack_pli_jpeg|serve_(hostile|siblings|stream|stream_gpu)"
                   r"|writer_journal_forged)$")
@@ -35,31 +35,32 @@ SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_(file_c|pixels)|wave_levels)|cli_(in
                   r"|kernels_(batch|jpeg|prepare|store|units|wave)|gpu_batch|bench_gpu|stall_trace"
                   r"|loader_(cache_form|device|fleet|limit|pli_jpeg|steady|training)|serve_(siblings|stream_gpu)"
                   r"|writer_journal_forged)$")
-# Labels of tests whose code differs by CPU level, or by how compilers optimise it. Others run with AddressSanitizer alone, and
-# without it in make check-long.
+# Labels of tests whose code differs by CPU level or by compiler. All other tests run only with AddressSanitizer, and in make
+# check-long without it.
 BY_LEVEL = "decode|pli|golden|augment|sound|loader"
-KERNELS = "decode|pli|golden|augment|sound"  # of them, the rooms that have kernels
-ASAN_LEAVES_OUT = f"_slow$|{SLOW_WITH_ASAN}"  # _slow: scripts
-# These compare all CPU levels with plain C in one process, or have no kernels, so they need no run at each level.
+KERNELS = "decode|pli|golden|augment|sound"  # the rooms of BY_LEVEL that have kernels
+ASAN_LEAVES_OUT = f"_slow$|{SLOW_WITH_ASAN}"  # _slow: tests of scripts.
+# Tests that are not repeated at each CPU level: they compare all levels with plain C in one process, or have no kernels.
 SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
                       r"|loader_(device|fallback|fleet|life|limit|memory|meter|order|stats|steady))$")
-# With this, tests of many combinations try some of them. The others are tried in make check-long.
+# With this variable, tests of many combinations try only some of them. make check-long tries all.
 FEW = {"PENSTOCK_TEST_FEW": "1"}
 HAS_FEW = "^test_loader_(cache_form|pli_jpeg)$"
-# Fuzzing in check-long only checks that all targets run and find nothing at once; `make fuzz` runs longer.
+# Seconds for each fuzz target. check-long only checks that all targets run and find nothing at once; `make fuzz` runs longer.
 FUZZ_SECONDS = "8"
-# Changes of each kind of file that python/tests/test_damaged_files.py tries.
+# Number of changes that python/tests/test_damaged_files.py tries on each kind of file.
 SWEEP = {"PENSTOCK_SWEEP": "4000"}
 PARALLEL = ("-n", str(os.cpu_count() or 1), "--dist", "worksteal")
 
-BUDGET_S = 1440  # of `.ci/run`, which has 30 minutes: the other six are for parts of the library that are still to come
-SET_UP_BUDGET_S = 175  # of what `make` does before the first step: .venv, and the package
+BUDGET_S = 1440  # CI has 30 minutes; six of them are kept for parts of the library that do not exist yet
+SET_UP_BUDGET_S = 175  # budget of the set-up before the first step: .venv, and the package
 
 
 @dataclass
 class Step:
-    """Commands that run in order until one fails. `kind`: how to count, as ctest, as pytest, or as one test ("script").
-    `budget_s`: see above; 0 in check-long."""
+    """Commands that run in order until one fails. `kind` says how to count tests: "ctest", "pytest", or "script" (one test).
+    `budget_s`: budget in seconds; 0 in check-long.
+    """
 
     name: str
     kind: str
@@ -74,42 +75,47 @@ def build(preset: str, *targets: str) -> list[list[str]]:
 
 
 def ctest(preset: str, *arguments: str, long: bool = False, without: str = "") -> list[str]:
-    """Runs tests of a preset, without those of some labels. Tests with the label "long" (kill sweeps, mutators, sleeping tests) run
-    in check-long alone."""
+    """Returns the command that runs a preset's tests except those with some labels. Tests with the label "long" (kill sweeps,
+    mutators, sleeping tests) run only in check-long.
+    """
     return ["ctest", "--test-dir", str(BUILD / preset), "--output-on-failure", "--no-tests=error",
             "--output-junit", str(BUILD / preset / "ctest.xml"), "--test-output-size-passed", "100000",
             "-j", str(os.cpu_count() or 1), "-L" if long else "-LE", f"^long${'|' * bool(without)}{without}", *arguments]
 
 
 def pytest(*arguments: str) -> list[str]:
-    """Runs tests in as many processes as there are cores, each a half of the files at first, then what the other one has left."""
+    """Returns the command that runs Python tests in a process for each core. Each process starts with its share of the files, and
+    then takes files from the others.
+    """
     return [PYTHON, "-m", "pytest", "-q", "-rs", "--durations=15", "-p", "no:cacheprovider", *PARALLEL, *arguments]
 
 
 def pytest_alone(*tests: str) -> list[str]:
-    """Runs tests in one process, because they share what is slow to make: a wheel, root file systems."""
+    """Returns the command that runs Python tests in one process, because they share things that are slow to make: a wheel, root
+    file systems.
+    """
     return pytest("-n", "0", *tests)
 
 
 def python_of(preset: str, *tests: str, asan: bool = False, budget_s: int = 0) -> Step:
-    """Runs tests of the Python package with the extension that the preset builds."""
+    """Returns the command that runs tests of the Python package with the extension that the preset builds."""
     command = [PYTHON, "scripts/check_package.py", str(BUILD / preset), *["--asan"] * asan, *PARALLEL, *tests]
     return Step(f"{preset}-python", "pytest", [*build(preset, "python_package"), command], SWEEP, budget_s)
 
 
 def install(build: Path, *options: str) -> list[list[str]]:
-    """Installs a build into build/installed, and tries it as C programs use it."""
+    """Returns the commands that install a build into build/installed, and try it as C programs use it."""
     installed = str(BUILD / "installed")
     return [["cmake", "--install", str(build), "--prefix", installed, *options], [PYTHON, "scripts/check_install.py", installed]]
 
 
 def levels_below() -> tuple[str, ...]:
-    """Returns the CPU levels below the machine's own, at which all other steps run."""
+    """Returns the CPU levels below the machine's own. All other steps run at the machine's own level."""
     return ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
 
 
 def at_levels(labels: str, budget_s: int = 0) -> list[Step]:
-    """Runs the tests with these labels at each CPU level below the machine's own."""
+    """Returns the commands that run the tests with these labels at each CPU level below the machine's own."""
     tests = ctest("check", "-L", f"^({labels})$", "-E", SAME_AT_ALL_LEVELS)
     return [Step(f"level-{level}", "ctest", [tests], {"PENSTOCK_CPU_MASK": level}, budget_s) for level in levels_below()]
 
@@ -141,7 +147,7 @@ def check_steps() -> list[Step]:
                   "python/tests/test_loader_arrays.py", "python/tests/test_writer.py", asan=True, budget_s=25),
         Step("build-tsan", "script", build("tsan", "threaded_tests"), budget_s=132),
         Step("tsan", "ctest", [ctest("tsan", "-L", THREADED, "-E", SLOW_WITH_TSAN)], TSAN, 80),
-        # The package's build has all objects; the libraries and the program are linked here.
+        # The package's build has all object files; only the libraries and the program are linked here.
         Step("install", "script", [
             ["cmake", "--build", str(PACKAGE_BUILD), "--target", "penstock", "penstock_static", "penstock_cli", "--", "--quiet"],
             *install(PACKAGE_BUILD, "--component", "Unspecified")], budget_s=6),
@@ -152,7 +158,7 @@ def check_steps() -> list[Step]:
 
 
 def long_steps() -> list[Step]:
-    """Returns the steps that take too long for every change. They repeat nothing of check_steps() except builds."""
+    """Returns the steps of check-long, which are too slow for every change. They repeat nothing of check_steps() except builds."""
     wide = "^(dataset|pli|decode|fault|cli)$"
     plain = BUILD / "plain"
     return [
@@ -183,7 +189,7 @@ def long_steps() -> list[Step]:
         Step("fuzz", "script", [[PYTHON, "scripts/fuzz.py", str(BUILD / "fuzz"), "--seconds", FUZZ_SECONDS]]),
         Step("options", "pytest", [pytest("python/tests/test_option_sets.py")], {"PENSTOCK_TEST_OPTIONS": "500"}),
         Step("interrupts", "pytest", [pytest("python/tests/test_interrupts.py")], {"PENSTOCK_TEST_INTERRUPTS": "1000"}),
-        # As `make install` does it, without Python.
+        # Builds like `make install`, without Python.
         Step("install", "script", [
             ["cmake", "-G", "Ninja", "-S", ".", "-B", str(plain), "-DCMAKE_BUILD_TYPE=Release", "-DPST_CUDA=OFF",
              "--log-level=WARNING"],

@@ -21,11 +21,11 @@ FILE_LINES = 1000
 COLUMNS = {".c": 100, ".h": 100, ".cu": 100, ".cuh": 100, ".py": 132, ".pyi": 132, ".sh": 132, ".cmake": 132}
 SOURCE_TOPS = ("src", "include", "tools", "bench", "examples", "python", "tests", "scripts", "cmake", ".ci")
 
-# Functions that may be longer than FUNCTION_LINES, each with its reason: inner loops, one loop on purpose.
+# Functions that may be longer than FUNCTION_LINES, each with its reason: inner loops that are one loop on purpose.
 LONG_FUNCTIONS: dict[str, str] = {}
-# Functions of Python that are longer, and their lines. None may grow; at present there is none.
+# Python functions that are longer than the limit, with their lines. None may grow; at present there is none.
 LONG_IN_PYTHON: dict[str, int] = {}
-# Names of files in src/<room>/ begin with the room's name, but in base.
+# Names of files in src/<room>/ begin with the room's name, except in base.
 UNPREFIXED_ROOMS = {"base"}
 
 # Functions that only tests may call, because they have no bounds, hide errors, or end the user's process.
@@ -63,10 +63,10 @@ def blank(match: re.Match[str]) -> str:
 
 
 def code_only(text: str) -> str:
-    """Returns the text with comments, strings and preprocessor lines blanked; every line keeps its number.
+    """Returns the text with comments, strings and preprocessor lines blanked out. Line numbers stay the same.
 
-    A macro that stands for `static ...` is replaced by `static`: a macro of the file, or one named INLINE or
-    PSTI_..._INLINE."""
+    A macro that expands to `static ...` is replaced by `static`: one that the file defines, or one named INLINE or PSTI_..._INLINE.
+    """
     token = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
     text = token.sub(blank, text)
     directive = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
@@ -76,7 +76,9 @@ def code_only(text: str) -> str:
 
 
 def functions_of(code: str) -> list[Function]:
-    """Finds function definitions at file scope. `code` comes from code_only; extern "C" braces do not count as depth."""
+    """Finds function definitions at file scope. `code` is the result of code_only. The braces of extern "C" do not count as
+    nesting.
+    """
     code = re.sub(r"\bextern\s+\{", lambda match: match[0][:-1] + " ", code)
     found, depth, start_of_item, opened = [], 0, 0, None
     for match in re.finditer(r"[{};]", code):
@@ -98,7 +100,9 @@ def functions_of(code: str) -> list[Function]:
 
 
 def functions_of_python(text: str) -> list[Function]:
-    """Finds all functions, inner ones too. A docstring does not count: it grows with the arguments that it describes."""
+    """Finds all functions, also inner ones. Docstrings are not counted as lines, because they grow with the arguments that they
+    describe.
+    """
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -110,9 +114,9 @@ def functions_of_python(text: str) -> list[Function]:
 
 
 def head_of_function(head: str, start: int, code: str) -> tuple[str, int, bool] | None:
-    """Returns name, line and linkage if `head`, the text before a brace, is that of a function.
-
-    Its last parenthesis closes the arguments; macros called before it at file scope are no part of it."""
+    """Returns name, line and linkage if `head`, the text before a brace, is the head of a function. The last parenthesis of `head`
+    closes the arguments. Macro calls before it at file scope are skipped.
+    """
     bare = re.sub(r"__attribute__\s*\(\(.*?\)\)|\bPST\w*\s*\([^()]*\)(?=\s*$)", blank, head, flags=re.DOTALL).rstrip()
     if not bare.endswith(")"):
         return None
@@ -202,7 +206,7 @@ def check_python(where: str, text: str) -> list[str]:
 
 
 def check_guard(where: str, text: str) -> list[str]:
-    """Checks that a header is guarded, or says in its first comment that it is included several times."""
+    """Checks that a header has an include guard, or that its first comment says that it is included several times."""
     code = re.sub(r"/\*.*?\*/", blank, text, flags=re.DOTALL)
     match = re.search(r"^\s*#\s*ifndef (\w+)\s*\n\s*#\s*define (\w+)\b", code)
     if match and match[1] == match[2]:
@@ -236,7 +240,7 @@ def check_unique(names: list[str]) -> list[str]:
     for where in names:
         base = where.rsplit("/", 1)[-1]
         if where.startswith("include/") or not base.endswith((".c", ".h")):
-            continue  # a room's door may have the name of the public header that it serves
+            continue  # a room's door may have the same name as the public header that it implements
         if base in seen:
             findings.append(f"{where}:1: the name {base} is taken by {seen[base]}")
         seen.setdefault(base, where)
@@ -244,7 +248,7 @@ def check_unique(names: list[str]) -> list[str]:
 
 
 def check_global_names(functions: dict[str, list[Function]]) -> list[str]:
-    """Finds functions that two files of the library define: the library would not link, or link the wrong one."""
+    """Finds functions that two files of the library define. Linking would fail, or take the wrong one."""
     seen: dict[str, str] = {}
     findings = []
     for where, found in functions.items():
@@ -257,7 +261,7 @@ def check_global_names(functions: dict[str, list[Function]]) -> list[str]:
 
 
 def check_tags(codes: dict[str, str]) -> list[str]:
-    """Finds tags of structs that two rooms define with different members, which confuses readers and debuggers."""
+    """Finds struct tags that two rooms define with different members, because they confuse readers and debuggers."""
     seen: dict[str, str] = {}
     findings = []
     for where, code in codes.items():
@@ -272,7 +276,7 @@ def check_tags(codes: dict[str, str]) -> list[str]:
 
 
 def tracked(root: Path) -> list[str]:
-    """Returns the files to check: all that git tracks or would add; without git, every file."""
+    """Returns the files to check: all that git tracks or would add. Without git: every file."""
     if (root / ".git").exists():
         output = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"], check=True,
                                 capture_output=True, text=True).stdout

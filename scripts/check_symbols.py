@@ -19,7 +19,8 @@ from wheels import GLIBC
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_GLIBC = tuple(map(int, GLIBC.split(".")))
-# Functions that newer glibcs give a newer version, for they moved to another library or got another inside. Old ones have them too.
+# Functions that got a new version in newer glibcs because they moved to another library or changed inside. Old glibcs have them,
+# too.
 OLD_WITH_NEW_VERSION = re.compile(
     r"(__isoc(23|99)_)?(strto|sscanf|fscanf|scanf|vsscanf)\w*|[fl]?stat(64)?|fstatat(64)?|mknod(at)?|fcntl(64)?|glob(64)?"
     r"|(exp|log|pow|fmod|hypot)f?|(exp|log)2f?|sincosf?|sinf|cosf|dl\w+|sem_\w+|shm_\w+|timer_\w+|aio_\w+"
@@ -27,7 +28,7 @@ OLD_WITH_NEW_VERSION = re.compile(
 
 
 def declared(include: Path) -> set[str]:
-    """Returns functions declared in the headers: names before a parenthesis that are not types of callbacks."""
+    """Returns the functions that the headers declare: names before a parenthesis that are not callback types."""
     names: set[str] = set()
     for header in sorted(include.rglob("*.h")):
         code = code_only(header.read_text())
@@ -37,8 +38,9 @@ def declared(include: Path) -> set[str]:
 
 
 def dynamic_symbols(library: Path, which: str) -> dict[str, str]:
-    """Returns those dynamic symbols that an option of nm asks for, and their versions, without the version nodes themselves
-    (absolute symbols)."""
+    """Returns the dynamic symbols that an option of nm selects, with their versions. Version nodes themselves (absolute symbols)
+    are left out.
+    """
     output = subprocess.run(["nm", "-D", which, "--with-symbol-versions", str(library)], check=True, capture_output=True,
                             text=True).stdout
     symbols = {}
@@ -55,7 +57,7 @@ def exported(library: Path) -> dict[str, str]:
 
 
 def too_new(used: dict[str, str]) -> list[str]:
-    """Returns functions of glibc that its oldest release for wheels lacks."""
+    """Returns the functions of glibc that the oldest supported glibc lacks."""
     findings = []
     for name, version in sorted(used.items()):
         number = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", version)
@@ -72,7 +74,9 @@ def compare(wanted: set[str], symbols: dict[str, str]) -> list[str]:
 
 
 def taken(symbols: dict[str, str], package: Path) -> tuple[set[str], list[str]]:
-    """Returns the functions of the private node, and those of them that are not psti_ or that the Python package does not call."""
+    """Returns the functions of the private node, and those of them that are not named psti_ or that the Python package does not
+    call.
+    """
     private = {name for name, version in symbols.items() if version == "PENSTOCK_PRIVATE"}
     called: set[str] = set()
     for source in sorted(package.rglob("native*.c")):
@@ -83,7 +87,7 @@ def taken(symbols: dict[str, str], package: Path) -> tuple[set[str], list[str]]:
 
 
 def untested(wanted: set[str], tests: Path) -> list[str]:
-    """Returns functions that no C file below `tests` calls."""
+    """Returns the functions that no C file below `tests` calls."""
     called: set[str] = set()
     for source in sorted(tests.rglob("*.c")):
         called.update(re.findall(r"\b(psti?_\w+)\s*\(", code_only(source.read_text())))

@@ -3,12 +3,12 @@
 
     scripts/check_tidy.py BUILD [--all | --since COMMIT] [--analyser] [--jobs N]
 
-BUILD is a configured build whose compile_commands.json tells how each file is compiled (all presets write it). Without --all the
-files are those that differ from where this branch left its upstream, origin/main or main; on main itself, from the last commit but
-one, and not more than MOST. Where there is nothing to compare with, as in a clone of one commit, the script says so. --all takes
-all files. --analyser adds clang's static analyser, which is no part of any check: it reads one file at a time, so it does not know
-what functions of other files return, and takes good code for wrong. A finding is printed as file:line: what; the exit status is 1
-if there is any.
+BUILD is a configured build whose compile_commands.json says how each file is compiled (all presets write it). Without --all it
+checks the files that differ from the commit where this branch left its upstream, origin/main or main; on main itself, from the
+commit before the last one. At most MOST files are checked. If there is no commit to compare with, as in a clone of one commit, the
+script says so. --all takes all files. --analyser adds clang's static analyser, which no check uses: it reads one file at a time and
+does not know what functions of other files return, so it reports correct code. A finding is printed as file:line: what; the exit
+status is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "tools")
-MOST = 24  # files of a quick run: two cores check them in the step's budget
-NO_ANALYSER = ["-clang-analyzer-*"]  # added to the rules of .clang-tidy
-# Rules that name places of a file that are right.
+MOST = 24  # maximum number of files in a quick run: two cores can check them within the step's budget
+NO_ANALYSER = ["-clang-analyzer-*"]  # added to the rules of .clang-tidy.
+# Rules that are turned off for a file because the code that they report is right.
 KNOWN: dict[str, list[str]] = {
     "augment_plan.c": ["misc-redundant-expression"],
     "augment_sizes.c": ["misc-redundant-expression"],  # a & 1 & (b & 1)
     "loader_boxes.c": ["bugprone-sizeof-expression"],
-    "options_members.c": ["bugprone-sizeof-expression"],  # sizes of members that are pointers
+    "options_members.c": ["bugprone-sizeof-expression"],  # sizeof of members that are pointers
     "options_others.c": ["bugprone-sizeof-expression"],
 }
-# The commands are those of gcc, which knows other warnings.
+# The build's commands are for gcc, which has other warning options than clang.
 COMPILER = tuple(f"--extra-arg=-Wno-{name}" for name in (
     "unknown-warning-option", "ignored-optimization-argument", "unterminated-string-initialization"))
 
 
 def tool() -> str | None:
-    """Returns the program: that of .venv, which has a fixed version, or the system's."""
+    """Returns the path of clang-tidy: that of .venv, which has a fixed version, else the system's."""
     beside = Path(sys.executable).parent / "clang-tidy"
     return str(beside) if beside.exists() else shutil.which("clang-tidy")
 
 
 def git(*arguments: str, root: Path = ROOT) -> str | None:
-    """Returns what git prints, or None where it fails."""
+    """Returns the output of git, or None if git fails."""
     done = subprocess.run(["git", "-C", str(root), *arguments], check=False, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def base(root: Path = ROOT) -> str | None:
-    """Returns the commit to compare with. None: there is none."""
+    """Returns the commit to compare with, or None if there is none."""
     head = git("rev-parse", "HEAD", root=root)
     for name in ("@{upstream}", "origin/main", "main"):
         common = git("merge-base", "HEAD", name, root=root)
@@ -62,7 +62,7 @@ def base(root: Path = ROOT) -> str | None:
 
 
 def changed(since: str, root: Path = ROOT) -> set[Path]:
-    """Returns the files that differ from a commit, those that are not committed or not known to git among them."""
+    """Returns the files that differ from a commit, including uncommitted and untracked files."""
     names = (git("diff", "--name-only", "--diff-filter=d", "-z", since, root=root) or "").split("\0")
     names += (git("ls-files", "--others", "--exclude-standard", "-z", root=root) or "").split("\0")
     return {root / name for name in names if name}
@@ -76,7 +76,7 @@ def compiled(build: Path, root: Path = ROOT) -> list[Path]:
 
 
 def findings(program: str, build: Path, file: Path, rules: list[str]) -> str:
-    """Returns what clang-tidy says of a file; empty: nothing. rules: added to those of .clang-tidy."""
+    """Returns clang-tidy's findings in a file, or an empty text. rules: rules that are added to those of .clang-tidy."""
     rules = [*rules, *(f"-{rule}" for rule in KNOWN.get(file.name, []))]
     done = subprocess.run([program, "-p", str(build), "--quiet", *COMPILER, f"--checks={','.join(rules)}", str(file)], check=False,
                           capture_output=True, text=True)
@@ -85,7 +85,7 @@ def findings(program: str, build: Path, file: Path, rules: list[str]) -> str:
 
 
 def chosen(given: argparse.Namespace) -> list[Path] | None:
-    """Returns the files to check. None: there is nothing to compare with, and the script has said so."""
+    """Returns the files to check. None: there is no commit to compare with, and the script has said so."""
     files = compiled(given.build)
     if given.all:
         return files

@@ -6,8 +6,8 @@
     scripts/check_torchft.py [BUILD [PYTEST_ARGUMENT ...]]
 
 BUILD (build/check) has the package (`ninja python_package`). build/torchft keeps the environment with the newest release of
-torchft; torch and what tests need are those of .venv. A fresh one is made where there is none. Without a package index it says so,
-and is no failure.
+torchft; torch and what tests need are those of .venv. A missing environment is made. If there is no package index, the script says
+so and does not fail.
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# CPython 3.11 has no name for the buffer protocol. Type checkers know it by this one in all versions.
+# CPython 3.11 has no name for the buffer protocol. Type checkers know it by this name for all versions.
 UNNAMED_AT_RUN_TIME = r".*\.__buffer__"
 
 
 def commands(source: Path, cache: Path, allowed: Path) -> list[list[str]]:
-    """Returns the commands of mypy and stubtest; options of mypy come from pyproject.toml."""
+    """Returns the commands of mypy and stubtest. The options of mypy are in pyproject.toml."""
     python = source.parent.parent
     return [
         [sys.executable, "-m", "mypy", "--config-file", str(python / "pyproject.toml"), "--cache-dir", str(cache), str(source)],
@@ -32,7 +32,7 @@ def commands(source: Path, cache: Path, allowed: Path) -> list[list[str]]:
 
 
 def stale(stub: Path) -> str | None:
-    """Returns the reason why the installed stub differs from the one in the sources; None if it does not."""
+    """Returns the reason why the installed stub differs from that in the sources; None if it does not."""
     found = subprocess.run([sys.executable, "-c", "import penstock; print(penstock.__path__[0])"], cwd="/", text=True,
                            capture_output=True)
     if found.returncode != 0:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what lies in wheels of Penstock: that they run where their names say, and carry what they must.
+"""Checks the contents of Penstock's wheels: they must run on the systems that their names state, and have all required files.
 
     scripts/check_wheel.py WHEEL ...
 
@@ -33,7 +33,8 @@ MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 NAME = re.compile(r"(penstock(?:_cuda)?)-([\d.]+)-(cp311-abi3|py3-none)-manylinux_2_17_(x86_64|aarch64)\.whl")
 EXTENSION = "penstock/_native.abi3.so"
 EXPORTS = {EXTENSION: {"PyInit__native"}, "penstock_cuda/libpenstock_cuda.so": {"penstock_cuda_library"}}
-# The extension calls these. zig's runtime library has them, too, slower or rounded otherwise.
+# Functions that the extension calls and must take from the system. zig's runtime library has them, too, but slower or rounded
+# otherwise.
 OF_SYSTEM = {"memcpy", "memmove", "memset", "memcmp", "cos", "exp", "log"}
 
 
@@ -43,7 +44,7 @@ def needed(elf: ELFFile) -> list[str]:
 
 
 def newer_symbols(elf: ELFFile) -> list[str]:
-    """Returns the versions of glibc that the file needs and old systems lack."""
+    """Returns the versions of glibc that the file needs and that older systems lack."""
     found = []
     for section in elf.iter_sections():
         if not isinstance(section, GNUVerNeedSection):
@@ -68,7 +69,7 @@ def exported(elf: ELFFile) -> set[str]:
 
 
 def taken_in(elf: ELFFile) -> list[str]:
-    """Returns functions of libc and libm that the file does not ask the system for, though its code calls them."""
+    """Returns functions of libc and libm that the file has linked in, though it must call the system's."""
     return sorted(OF_SYSTEM - {symbol.name for symbol in dynamic_symbols(elf) if symbol.entry.st_shndx == "SHN_UNDEF"})
 
 
@@ -116,7 +117,7 @@ def auditwheel_findings(wheel: Path, arch: str) -> list[str]:
 
 
 def abi3_findings(wheel: Path) -> list[str]:
-    """Asks abi3audit, where it is installed, whether the extension keeps to the limited API."""
+    """Runs abi3audit, if it is installed, to check that the extension uses only the limited API."""
     if importlib.util.find_spec("abi3audit") is None:
         return []
     done = subprocess.run([sys.executable, "-m", "abi3audit", "--strict", str(wheel)], capture_output=True, text=True)

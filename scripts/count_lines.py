@@ -6,8 +6,8 @@
 Without a commit the files of the working tree are counted. With two commits the script prints before, after and difference; a `.`
 names the working tree. --tops leaves out the rooms.
 
-Lines are those that hold code of C, CUDA, Python, shell or CMake. Blank lines, comments and docstrings do not count. Files that a
-program made and code of others (NOT_OURS) do not count either. Statements and tokens do not change when lines are only re-flowed:
+Lines are those that hold code of C, CUDA, Python, shell or CMake. Blank lines, comments and docstrings do not count. Generated
+files and third-party code (NOT_OURS) do not count either. Statements and tokens do not change when lines are only re-flowed:
 
 - statements: logical lines of Python; in C each `;` outside parentheses, each `{` and each directive; in CMake each command;
   in shell each line, joined at a backslash.
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKING_TREE = "."
-# Made by a program, or written by others. An entry that ends in a slash is a folder.
+# Generated files and third-party files. An entry that ends in a slash is a folder.
 NOT_OURS = ("tests/augment/augment_golden.h", "third_party/kissfft/")
 
 C_TOKEN = re.compile(
@@ -50,7 +50,7 @@ class Count(NamedTuple):
 
 
 def lines_of(text: str, spans: list[tuple[int, int]]) -> int:
-    """Returns how many lines the spans of characters touch. Spans are in order."""
+    """Returns how many lines the character spans touch. The spans are in order."""
     n_lines, line, at = 0, 0, 0
     last = -1
     for begin, end in spans:
@@ -87,7 +87,7 @@ def count_cmake(text: str) -> Count:
 
 
 def count_shell(text: str) -> Count:
-    """Counts words up to a word that begins a comment. Lines of a here-document count as code."""
+    """Counts words up to a comment. Lines of a here-document count as code."""
     lines, statements, tokens, goes_on = 0, 0, 0, False
     for line in text.splitlines():
         words = []
@@ -140,7 +140,7 @@ def counter_of(path: str, text: str) -> Callable[[str], Count] | None:
 
 
 def files_of(root: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Yields path and text of each tracked file of a commit, or of the working tree."""
+    """Yields path and text of each tracked file of a commit or of the working tree."""
     if commit == WORKING_TREE:
         names = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
         for name in filter(None, names.split("\0")):
@@ -157,7 +157,9 @@ def files_of(root: Path, commit: str) -> Iterator[tuple[str, str]]:
 
 
 def room_of(path: str) -> tuple[str, str]:
-    """Returns the top folder and the room in it. The root is the top folder `.`; files of a top folder itself have the room ""."""
+    """Returns the top folder of a file and the room in it. Files in the root have the top folder `.`; files directly in a top
+    folder have the room "".
+    """
     folders = PurePosixPath(path).parts[:-1]
     return (folders[0] if folders else ".", folders[1] if len(folders) > 1 else "")
 
@@ -172,7 +174,7 @@ def count(root: Path, commit: str) -> dict[tuple[str, str], Count]:
 
 
 def total(counts: list[dict[tuple[str, str], Count]], keys: list[tuple[str, str]]) -> list[Count]:
-    """Returns, for each of `counts`, the sum over those rooms."""
+    """Returns for each of `counts` the sum over these rooms."""
     sums = []
     for each in counts:
         taken = [each[key] for key in keys if key in each]
@@ -181,7 +183,7 @@ def total(counts: list[dict[tuple[str, str], Count]], keys: list[tuple[str, str]
 
 
 def rows(counts: list[dict[tuple[str, str], Count]], tops_only: bool) -> Iterator[tuple[str, list[Count]]]:
-    """Yields a name and a count for each of `counts`: rooms under their top folder, then the sum."""
+    """Yields a name with a count for each of `counts`: the rooms below their top folder, then the sum."""
     keys = sorted(set().union(*counts))
     for top in dict.fromkeys(key[0] for key in keys):
         inside = [key for key in keys if key[0] == top]
@@ -192,7 +194,7 @@ def rows(counts: list[dict[tuple[str, str], Count]], tops_only: bool) -> Iterato
 
 
 def table(counts: list[dict[tuple[str, str], Count]], tops_only: bool = False) -> str:
-    """Returns the table as text. Two counts come as before, after and difference, of each measure."""
+    """Returns the table as text. With two counts each measure has three columns: before, after and difference."""
     two = len(counts) == 2
     heads = ["before", "after", "difference"] if two else []
     out = [" " * 18 + "".join(f"{name:>{33 if two else 12}}" for name in Count._fields)]

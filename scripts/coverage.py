@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Prints which part of each room's lines the tests in C reach. `make check-long` runs it.
+"""Prints the share of each room's lines that the C tests run. `make check-long` runs it.
 
     scripts/coverage.py BUILD [--no-run] [--worst N]
 
-BUILD is a build of the preset "coverage", that is with gcc and --coverage. The script forgets earlier counts, runs ctest there
-without the tests with the label "long", and reads the counts with gcov. --no-run reads the counts that are there. A line is
-reached if any object that has it ran it: a header's line in any file, a kernel's line also under SIMDe. The files with the most
-lines that no test reached are printed below the table. BUILD/coverage.json has all of it, with the numbers of these lines.
+BUILD is a build of the preset "coverage", that is with gcc and --coverage. The script deletes earlier counts, runs ctest there
+without the tests with the label "long", and reads the counts with gcov. --no-run reads the existing counts. A line is reached if
+any object that contains it ran it: a header's line in any file, a kernel's line also under SIMDe. The files with the most unreached
+lines are printed below the table. BUILD/coverage.json has all counts and the numbers of these lines.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-AT_ONCE = 8  # objects for one call of gcov
+AT_ONCE = 8  # objects that one call of gcov gets
 
-Counts = dict[str, dict[int, int]]  # how often each line of a file ran
+Counts = dict[str, dict[int, int]]  # file -> line -> how often the line ran
 
 
 def gcov_of(build: Path) -> str:
-    """Returns the gcov that belongs to the compiler of the build: each reads only what its own compiler wrote."""
+    """Returns the gcov that belongs to the build's compiler: gcov reads only files of its own compiler."""
     compiler = re.search(r"^CMAKE_C_COMPILER:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)
     return subprocess.run([compiler[1] if compiler else "gcc", "-print-prog-name=gcov"], check=True, capture_output=True,
                           text=True).stdout.strip()
@@ -50,7 +50,7 @@ def run_tests(build: Path) -> int:
 
 
 def reports(gcov: str, notes: list[Path]) -> Iterator[dict[str, Any]]:
-    """Yields what gcov tells of each object. One that no test ran has notes and no counts; its lines count as not reached."""
+    """Yields gcov's report of each object. An object that no test ran has no counts, so its lines count as not reached."""
     def read(part: list[Path]) -> list[str]:
         return subprocess.run([gcov, "--json-format", "--stdout", *map(str, part)], check=True, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True).stdout.splitlines()
@@ -62,7 +62,7 @@ def reports(gcov: str, notes: list[Path]) -> Iterator[dict[str, Any]]:
 
 
 def add(counts: Counts, report: dict[str, Any], root: Path) -> None:
-    """Adds the lines of files below src/."""
+    """Adds to the counts the lines of files below src/."""
     folder = Path(report["current_working_directory"])
     for file in report["files"]:
         path = Path(os.path.normpath(folder / file["file"]))
@@ -73,7 +73,7 @@ def add(counts: Counts, report: dict[str, Any], root: Path) -> None:
 
 
 def by_room(counts: Counts) -> dict[str, tuple[int, int]]:
-    """Returns the lines of each room, and how many of them were reached."""
+    """Returns for each room the number of its lines, and how many of them were reached."""
     rooms: dict[str, tuple[int, int]] = {}
     for where, lines in sorted(counts.items()):
         room = "/".join(where.split("/")[:2])

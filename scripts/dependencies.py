@@ -5,10 +5,10 @@
     scripts/dependencies.py build --prefix DIR --work DIR [--sources DIR] [--toolchain FILE] [--cc COMMAND] [--nasm]
 
 third_party/sources.json names each source: a Debian source package, its version, and the SHA-256 of its files. A file with another
-sum is refused. `fetch` asks apt for those that --sources (build/sources, or PENSTOCK_SOURCES) lacks: it needs Debian and the
-network; elsewhere the files are put there by hand. `build` needs neither: it unpacks, applies Debian's patches, and installs
-headers, libraries, their licences and files for pkg-config below --prefix. --toolchain is CMake's; --cc the same compiler, as a
-command line. With --nasm the assembler of libjpeg-turbo comes from its pinned source too, and runs on this machine.
+sum is refused. `fetch` downloads by apt the files that --sources (build/sources, or PENSTOCK_SOURCES) lacks. It needs Debian and
+the network; on other systems the files must be copied there by hand. `build` needs neither: it unpacks, applies Debian's patches,
+and installs headers, libraries, their licences and files for pkg-config below --prefix. --toolchain is CMake's; --cc the same
+compiler, as a command line. With --nasm the assembler of libjpeg-turbo comes from its pinned source too, and runs on this machine.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "third_party" / "sources.json"
-# A source archive carries the sources along.
+# A source archive of Penstock contains these sources.
 CARRIED = ROOT / "third_party" / "sources"
-# Python 3.11.2 of Debian 12 has no filters yet. Sums were compared before.
+# tarfile of Python 3.11.2 (Debian 12) has no filters yet. That is safe, because the sums were compared before.
 EXTRACTION = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 OPTIONS = {
     "zlib": [],
@@ -53,7 +53,7 @@ def pins() -> dict[str, dict]:
 
 
 def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> None:
-    """Runs a command; shows what it said only if it failed."""
+    """Runs a command. Its output is shown only if it fails."""
     done = subprocess.run([str(part) for part in command], cwd=cwd, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     if done.returncode != 0:
@@ -66,7 +66,7 @@ def sha256(path: Path) -> str:
 
 
 def missing(pin: dict, folder: Path) -> list[str]:
-    """Returns the files of a source that are not in the folder. A file with another sum ends the program."""
+    """Returns the files of a source that are missing in the folder. A file with a wrong sum ends the program."""
     absent = []
     for name, wanted in pin["files"].items():
         path = folder / name
@@ -78,7 +78,7 @@ def missing(pin: dict, folder: Path) -> list[str]:
 
 
 def copy_archives(parts: Path, kind: str, codename: str) -> None:
-    """Writes what this machine's apt knows of archives into a folder, for that kind and another release of Debian."""
+    """Copies this machine's list of apt archives into a folder, changed for that kind of packages and another release of Debian."""
     own = next((line.partition("=")[2].strip() for line in Path("/etc/os-release").read_text().splitlines()
                 if line.startswith("VERSION_CODENAME=")), "")
     for path in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
@@ -91,10 +91,10 @@ def copy_archives(parts: Path, kind: str, codename: str) -> None:
 
 
 def apt_environment(folder: Path, kind: str = "deb-src", codename: str = "", arch: str = "", archive: str = "") -> dict[str, str]:
-    """Makes a configuration of apt of its own, which knows this machine's archives, and reads their lists.
+    """Makes a separate configuration of apt with this machine's archives, and downloads the package lists.
 
-    `kind`: deb-src for sources, deb for packages, of which none counts as installed. `codename`: of another release of Debian.
-    `archive`: a line of sources.list, of the only archive to know instead.
+    `kind`: deb-src for sources, deb for packages, of which none counts as installed. `codename`: name of another release of Debian.
+    `archive`: a line of sources.list that replaces all archives.
     """
     parts = folder / "parts"
     for name in ("lists/partial", "cache/archives/partial", "parts"):
@@ -136,7 +136,7 @@ def fetch(folder: Path, tools: bool = True) -> None:
 
 
 def unpack(source: str, pin: dict, sources: Path, work: Path) -> Path:
-    """Unpacks a source below `work`, applies the patches of its series, and returns its folder."""
+    """Unpacks a source below `work` and applies Debian's patches. Returns the source's folder."""
     absent = missing(pin, sources)
     if absent:
         sys.exit(f"{sources} has no {', '.join(absent)}: `scripts/dependencies.py fetch` gets it")
@@ -161,7 +161,8 @@ def unpack(source: str, pin: dict, sources: Path, work: Path) -> Path:
 
 
 def build_nasm(folder: Path, prefix: Path) -> None:
-    # The archive has the files that Perl generates. As none is older than a patched source, make does not ask for Perl.
+    # The archive contains the files that Perl generates. All files get the same time: if these were older than a patched source,
+    # make would run Perl.
     for path in folder.rglob("*"):
         os.utime(path, (0, 0), follow_symlinks=False)
     run("sh", "configure", f"--prefix={prefix}", cwd=folder)
@@ -180,7 +181,7 @@ def cmake_command(source: str, folder: Path, prefix: Path, flags: str, toolchain
 
 def build(arguments: argparse.Namespace) -> None:
     prefix, work = arguments.prefix.resolve(), arguments.work.resolve()
-    # Nothing of where this was built stays in the libraries.
+    # The result must not contain paths of this machine.
     flags = f"-ffile-prefix-map={work}=. -ffile-prefix-map={prefix}=."
     environment = {"PKG_CONFIG_PATH": "", "PKG_CONFIG_LIBDIR": str(prefix / "lib" / "pkgconfig"), "CC": arguments.cc}
     every = pins()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every fuzz target for a while, one after another, and writes a summary.
+"""Runs every fuzz target for some time, one after another, and writes a summary.
 
     scripts/fuzz.py BUILD [--seconds 600] [--only fuzz_x ...] [--findings build/fuzz-findings] [--json FILE]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts together a folder with which a machine with a GPU can test and measure Penstock without building anything.
+"""Makes a folder with which a machine with a GPU can test and measure Penstock without building anything.
 
     scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48]
 
@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("bench/gpu/bench_gpu", "tests/gpu/test_gpu_batch", "tools/penstock/penstock")
 TIERS = ("fast", "small", "dense")
-# Libraries that belong to every system and its kernel and loader, or to its Python and torch.
+# Shared libraries that are not copied, because each system, its loader, or Python and torch have their own.
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt", "libstdc++", "libgcc_s")
 FRAME = (2048, 1024)  # width, height
 
@@ -61,7 +61,7 @@ def carry_programs(build: Path, out: Path) -> None:
 
 
 def carry_package(out: Path) -> None:
-    call("make", "-C", ROOT, "build", stdout=subprocess.DEVNULL)  # the package of this tree, as the programs are
+    call("make", "-C", ROOT, "build", stdout=subprocess.DEVNULL)  # makes the package from this tree, like the programs
     python = ROOT / ".venv" / "bin" / "python"
     where = subprocess.run([str(python), "-c", "import penstock, pathlib; print(pathlib.Path(penstock.__file__).parent)"],
                            check=True, capture_output=True, text=True).stdout.strip()
@@ -78,7 +78,7 @@ def by_size(path: Path) -> tuple[int, Path]:
 
 
 def images_below(folder: Path, suffixes: tuple[str, ...], smallest_first: bool = False) -> list[Path]:
-    """Takes a file of each folder in turn, so that a few files are of many kinds. `smallest_first` begins with small files."""
+    """Takes a file of each folder in turn, which gives a few files of many kinds. `smallest_first` begins with small files."""
     key = by_size if smallest_first else None
     groups = [sorted((path for path in group.rglob("*") if path.suffix.lower() in suffixes), key=key)
               for group in [folder, *sorted(p for p in folder.iterdir() if p.is_dir())]]
@@ -89,21 +89,21 @@ def images_below(folder: Path, suffixes: tuple[str, ...], smallest_first: bool =
 
 
 def rgb_size(path: Path) -> tuple[int, int] | None:
-    """Returns width and height of a PNG of RGB with 8 bits."""
+    """Returns the width and height of a PNG if it is RGB with 8 bits."""
     head = path.read_bytes()[:26]
     width, height, bits, kind = struct.unpack(">IIBB", head[16:26])
     return (width, height) if (bits, kind) == (8, 2) else None
 
 
 def frame_size(paths: list[Path]) -> tuple[int, int]:
-    """Returns the most frequent size into which crops of 512 x 512 fit, or FRAME."""
+    """Returns the most frequent image size that crops of 512 x 512 fit into, or FRAME."""
     sizes = Counter(size for size in map(rgb_size, paths) if size and min(size) >= 512)
     if not sizes or FRAME in sizes:
         return FRAME
     return sizes.most_common(1)[0][0]
 
 
-# The package's Python runs this: argv = folder of JPEGs, folder of folders of PNGs, folder to write, tiers.
+# A program for the package's Python: argv = folder of JPEGs, folder of folders of PNGs, folder to write, tiers.
 ENCODE = """
 import sys
 from pathlib import Path
@@ -135,7 +135,7 @@ def carry_some(paths: list[Path], to: Path, share: int) -> None:
 
 
 def carry_data(data: Path, out: Path, limit: int) -> None:
-    """Stores JPEGs and their PLI, and pictures in every tier, each about as large as its PNG."""
+    """Stores JPEGs and their PLI, and pictures in every PLI tier. Each tier gets about as many bytes as the PNGs."""
     room = limit - sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     jpegs, pictures = out / "data" / "jpeg", out / "data" / "pictures"
     pngs = images_below(data, (".png",), smallest_first=True)

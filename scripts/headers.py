@@ -1,6 +1,6 @@
-"""Reads the public C headers: declarations with the comments that describe them. The reference and its check are made from it.
+"""Reads the public C headers: declarations with the comments that describe them. The site's reference and its check use this.
 
-A declaration's comment stands right before it, or behind it in its line. Macros without a blank line between them share the
+A declaration's comment stands right before it, or after it in the same line. Macros without a blank line between them share the
 comment before the first.
 """
 
@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# The title of the part of a header that follows: a line alone, or with dashes below.
+# A comment that is the title of the next part of a header: a single line, or a line with dashes below.
 HEADING = re.compile(r"/\* [^.\n]*(\*/|\n \* ---)")
-# Of one header: what is no declaration.
+# Comments that belong to no declaration, by header.
 GUARD = re.compile(r"^#define PENSTOCK_\w+_H$")
 NAME = {
     "function": re.compile(r"\b(pst_\w+)\("),
@@ -25,15 +25,15 @@ NAME = {
 
 @dataclass
 class Declaration:
-    kind: str  # a key of NAME
+    kind: str  # kind of the declaration: a key of NAME
     name: str
     line: int
-    text: str  # as the header has it
+    text: str  # the declaration as the header has it
     comment: str  # "" if there is none
 
     @property
     def signature(self) -> str:
-        """The declaration in one line, without its comments and attributes."""
+        """Returns the declaration in one line, without comments and attributes."""
         bare = re.sub(r"/\*.*?\*/", " ", self.text, flags=re.DOTALL)
         bare = re.sub(r"\bPST_(?:WARN_UNUSED|PRINTF\([^)]*\))", " ", bare)
         return re.sub(r"\s+", " ", bare).replace("( ", "(").strip(" ;")
@@ -44,18 +44,18 @@ class Header:
     path: Path
     overview: str
     declarations: list[Declaration]
-    orphans: list[int]  # lines of comments before another comment or a blank line, which describe nothing
+    orphans: list[int]  # line numbers of comments before another comment or a blank line: they describe no declaration
 
 
 def comment_text(comment: str) -> str:
-    """The text of a C comment, without its marks."""
+    """Returns the text of a C comment without its marks."""
     lines = comment.strip().removeprefix("/*").removesuffix("*/").splitlines()
     return "\n".join(re.sub(r"^\s*\* ?", "", line).rstrip() if i else line.strip() for i, line in enumerate(lines)).strip()
 
 
 def end_of(text: str, start: int) -> int:
-    """The end of the declaration that begins at `start`: behind its semicolon, outside of braces and comments, and behind a
-    remark in the same line. A macro ends with its last line."""
+    """Returns the end of the declaration that begins at `start`: after the semicolon outside of braces and comments, and after a
+    comment in the same line. A macro ends with its last line."""
     if text[start] == "#":
         stop = re.compile(r"(?<!\\)\n|\Z").search(text, start)
         return stop.start() if stop else len(text)
@@ -86,12 +86,12 @@ def kind_of(text: str) -> tuple[str, str] | None:
 
 
 def passed_over(text: str, at: int) -> bool:
-    """Whether the line is no declaration: a line of the preprocessor but #define, or a bracket of extern "C"."""
+    """Returns whether the line is not a declaration: a preprocessor line except #define, or a brace of extern "C"."""
     return text[at] == "}" or text.startswith('extern "C"', at) or (text[at] == "#" and not text.startswith("#define", at))
 
 
 def read(path: Path) -> Header:
-    """Reads a header. A comment before #if describes what follows it."""
+    """Reads a header. A comment before #if describes the declaration after it."""
     text = path.read_text()
     overview = text[: text.index("*/") + 2]
     declarations: list[Declaration] = []

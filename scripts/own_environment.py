@@ -1,4 +1,6 @@
-"""An environment of packages of others, kept in build/, in which tests of the package run: check_ray.py and check_torchft.py."""
+"""A virtual environment of third-party packages, kept in build/. check_ray.py and check_torchft.py run tests of the package in
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIMIT_S = 3600  # limit of one installation, which may fetch and build half a gigabyte
-NO_INDEX = "No matching distribution"  # pip says so, too, if no index answers
+LIMIT_S = 3600  # seconds for one installation, which may fetch and build half a gigabyte
+NO_INDEX = "No matching distribution"  # pip's message, also if no index answers
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,9 @@ class OwnEnvironment:
     """A virtual environment.
 
     Attributes:
-        name: of its folder in build/. A fresh one is made where there is none, or one of other packages.
+        name: name of its folder in build/. It is made if it is missing or has other packages.
         packages: what pip installs.
-        beside: the site-packages of another environment, which serve for what pip does not install.
+        beside: site-packages of another environment, for packages that pip does not install.
     """
 
     name: str
@@ -36,7 +38,7 @@ class OwnEnvironment:
         return self.folder / "bin" / "python"
 
     def install(self) -> str | None:
-        """Makes the environment; returns the last line of what pip said if that failed."""
+        """Makes the environment. Returns the last line of pip's output if that failed."""
         ready, wanted = self.folder / "ready", "\n".join((*self.packages, str(self.beside)))
         if ready.is_file() and ready.read_text() == wanted:
             return None
@@ -53,7 +55,7 @@ class OwnEnvironment:
         return None
 
     def run(self, build: str, *words: str | Path) -> int:
-        """Runs pytest with the package of that build; returns its exit status."""
+        """Runs pytest with the package of that build. Returns its exit status."""
         package = Path(build).resolve() / "tests" / "python"
         environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
         command = [self.python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *words]

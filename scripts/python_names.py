@@ -1,8 +1,7 @@
-"""The public names of the Python package, found in its sources without importing it. The reference and its check are made from
-them.
+"""The public names of the Python package, found in its sources without importing it. The site's reference and its check use them.
 
 Public are the names in `__all__` of modules without a leading underscore in the package's own folder and of
-PUBLIC_FOLDERS, and their public methods and properties. A name that a module imports is that of the module where it is defined.
+PUBLIC_FOLDERS, and their public methods and properties. An imported name belongs to the module that defines it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-# Folders of the package that are public as a whole, by their __init__.py. The others have public names by modules beside them.
+# Folders of the package that are public through their __init__.py. Names of other folders become public by modules directly in the
+# package.
 PUBLIC_FOLDERS = ("transforms",)
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign | ast.AnnAssign
@@ -21,10 +21,10 @@ Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign 
 
 @dataclass
 class Name:
-    module: str  # that has it in __all__, such as "transforms"; "" is the package
+    module: str  # module whose __all__ has the name, such as "transforms"; "": the package
     name: str
     node: Definition
-    path: Path  # of the file that defines it
+    path: Path  # the file that defines the name
 
     @property
     def kind(self) -> str:
@@ -37,8 +37,9 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def exported(path: Path) -> list[str]:
-    """Returns `__all__` of a file, or of the one that it takes whole; of a module without one, its classes and functions without a
-    leading underscore."""
+    """Returns `__all__` of a file, or of the module that it imports by `*`. If there is no `__all__`: its classes and functions
+    without a leading underscore.
+    """
     body = tree_of(path).body
     for node in body:
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
@@ -49,19 +50,19 @@ def exported(path: Path) -> list[str]:
 
 
 def imported(path: Path, node: ast.ImportFrom) -> Path:
-    """Returns the file of the module that a relative import takes names from."""
+    """Returns the file of the module that a relative import imports from."""
     found = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
     return found / "__init__.py" if found.is_dir() else found.with_suffix(".py")
 
 
 def statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Returns the statements of a module, those below its `if` among them."""
+    """Returns the statements of a module, including those inside its `if` statements."""
     for node in tree.body:
         yield from node.body if isinstance(node, ast.If) else [node]
 
 
 def defined(path: Path, name: str) -> tuple[Definition, Path] | None:
-    """Finds the definition of a name, in the file itself or in the one that it is imported from."""
+    """Finds the definition of a name in the file, or in the file that it is imported from."""
     for node in statements(tree_of(path)):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
             return node, path
@@ -77,7 +78,7 @@ def defined(path: Path, name: str) -> tuple[Definition, Path] | None:
 
 
 def modules(package: Path) -> list[Path]:
-    """Returns the public modules, the package first."""
+    """Returns the public modules, with the package first."""
     found = [path for path in package.glob("*.py") if not path.stem.startswith("_") or path.stem == "__init__"]
     found += [package / folder / "__init__.py" for folder in PUBLIC_FOLDERS if (package / folder).is_dir()]
     return sorted(found, key=module_of)
@@ -90,7 +91,7 @@ def module_of(path: Path) -> str:
 
 
 def names_of(path: Path) -> list[Name]:
-    """Returns the public names of a module but for the modules among them."""
+    """Returns the public names of a module, except names of modules."""
     module = module_of(path)
     found = []
     for name in exported(path):
@@ -101,13 +102,13 @@ def names_of(path: Path) -> list[Name]:
 
 
 def is_overload(node: ast.stmt) -> bool:
-    """Whether a function is one that says nothing: an overload for type checkers, or the setter of a property."""
+    """Returns whether a function needs no docstring: an overload for type checkers, or the setter of a property."""
     marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", [])]
     return any(mark in ("overload", "typing.overload") or mark.endswith(".setter") for mark in marks)
 
 
 def has_text(name: Name) -> bool:
-    """Classes and functions have a docstring; for other names a line with `#:` stands before them."""
+    """Returns whether a name is documented: a class or function by its docstring, any other name by a line with `#:` before it."""
     if isinstance(name.node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
         return ast.get_docstring(name.node) is not None
     lines = name.path.read_text().splitlines()
@@ -115,7 +116,7 @@ def has_text(name: Name) -> bool:
 
 
 def inherits_text(owner: ast.ClassDef, path: Path, member: str) -> bool:
-    """Whether a base class of the package has a docstring for this method."""
+    """Returns whether a base class in the package has a docstring for this method."""
     for base in owner.bases:
         found = defined(path, base.id) if isinstance(base, ast.Name) else None
         if found is None or not isinstance(found[0], ast.ClassDef):
@@ -129,7 +130,9 @@ def inherits_text(owner: ast.ClassDef, path: Path, member: str) -> bool:
 
 
 def undocumented_members(name: Name) -> Iterator[str]:
-    """Returns a line for each public method and property without a docstring, of its own or of the one that it overrides."""
+    """Returns a line for each public method and property without a docstring, either its own or that of the method that it
+    overrides.
+    """
     if not isinstance(name.node, ast.ClassDef):
         return
     for member in name.node.body:
@@ -140,7 +143,7 @@ def undocumented_members(name: Name) -> Iterator[str]:
 
 
 def undocumented(package: Path) -> list[str]:
-    """Returns a line for each public name without a text."""
+    """Returns a line for each public name that is not documented."""
     findings = []
     for name in (name for path in modules(package) for name in names_of(path)):
         if not has_text(name):

@@ -10,7 +10,8 @@
     notes.md                    the version's section of CHANGELOG.md
     SHA256SUMS                  the sums of all of these
 
-Bytes depend on the commit alone: times are its own. --twice makes all a second time, in another folder, and compares.
+The bytes depend on the commit alone, because all times are the commit's. --twice makes everything a second time in another folder,
+and compares.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pathlib import Path
 import dependencies
 from dependencies import ROOT, run, sha256
 
-# What pip needs to build the package; the rest of the repository is in the source archive.
+# The files that pip needs to build the package. All other files are only in the source archive.
 IN_SDIST = ("CHANGELOG.md", "CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "python", "scripts/dependencies.py",
             "src", "third_party", "tools/penstock")
 LEFT_OUT = re.compile(r"^python/(tests|cuda)/")
@@ -63,7 +64,7 @@ def source_archive(out: Path) -> Path:
 
 
 def sdist_project() -> str:
-    """Returns pyproject.toml for the top of the sdist: that of python/, with the paths as seen from there."""
+    """Returns the pyproject.toml at the top of the sdist: python/pyproject.toml, with paths changed for the top folder."""
     text = (ROOT / "python" / "pyproject.toml").read_text()
     changes = [('readme = "README.md"', 'readme = "python/README.md"'),
                ('license-files = ["LICENSE", "LICENSE.kissfft"]', 'license-files = ["LICENSE", "python/LICENSE.kissfft"]'),
@@ -79,7 +80,7 @@ def sdist_project() -> str:
 
 
 def metadata(project: str) -> bytes:
-    """Returns PKG-INFO: name, version and what pip asks before it builds."""
+    """Returns PKG-INFO: name, version, and the fields that pip reads before it builds."""
     table = tomllib.loads(project)["project"]
     lines = ["Metadata-Version: 2.4", "Name: penstock", f"Version: {version()}", f"Summary: {table['description']}",
              f"License-Expression: {table['license']}", *[f"License-File: {name}" for name in table["license-files"]],

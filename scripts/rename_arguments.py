@@ -3,9 +3,10 @@
 
     python scripts/rename_arguments.py [--check] [--call NAME] FILE...
 
-FILE: Python, or Markdown, of which the blocks of Python are changed. A keyword that is a member of an object now goes into the
+FILE: a Python file, or a Markdown file whose blocks of Python are changed. A keyword that is a member of an object now goes into
+the
 object: ``Loader(d, cache="8GiB", cache_form="pli")`` becomes ``Loader(d, cache=ps.CacheUse("8GiB", form="pli"))``. --call adds
-functions that hand their keywords to Loader. --check changes nothing, and ends with 1 if something would change.
+functions that pass their keywords on to Loader. --check changes nothing, and ends with 1 if something would change.
 
 Keywords in dicts (``options = {"cache_form": "pli"}``) are not seen: run your program with ``-W error::FutureWarning`` to find
 them. Run this by a Python that has penstock, whose table of arguments has the names.
@@ -21,7 +22,7 @@ import sys
 
 from penstock.loading.table import GROUPS, PLAIN, TABLE
 
-# By parameter: the object, the member that takes the plain value of the parameter ("": none), and the members by old keyword.
+# Parameter -> its object class, the member that takes a plain value ("": none), and the members by old keyword.
 OBJECTS = {
     name: (
         group.__name__, "parts" if name == "forms" else PLAIN.get(name, ""),
@@ -39,14 +40,14 @@ def name_of(call: ast.Call) -> str:
 
 
 def module_of(call: ast.Call, text: str) -> str:
-    """Returns the name before the object's, with its dot."""
+    """Returns the module name, with its dot, to write before an object such as CacheUse; it may be empty."""
     if isinstance(call.func, ast.Attribute) and name_of(call) == "Loader":
         return ast.unparse(call.func.value) + "."
     return "penstock." if re.search(r"^\s*import penstock$", text, re.M) else "ps."
 
 
 class Source:
-    """The text of a file, with places of the syntax tree as offsets. The tree counts bytes of UTF-8."""
+    """The text of a file, with offsets for places in the syntax tree. The tree counts bytes of UTF-8."""
 
     def __init__(self, text: str) -> None:
         self.data = text.encode()
@@ -64,7 +65,7 @@ class Source:
 
 
 def objects_of(call: ast.Call, source: Source, module: str) -> dict[ast.keyword, str | None]:
-    """Returns the new text of keywords of a call; None: the keyword is removed."""
+    """Returns the new text for keywords of a call. None: the keyword is removed."""
     given = {keyword.arg: keyword for keyword in call.keywords if keyword.arg}
     changed: dict[ast.keyword, str | None] = {
         keyword: f"{WORDS[name]}={source.text(keyword.value)}" for name, keyword in given.items() if name in WORDS
@@ -77,7 +78,7 @@ def objects_of(call: ast.Call, source: Source, module: str) -> dict[ast.keyword,
         if parameter in given and plain:
             parts.insert(0, source.text(given[parameter].value))
         elif parameter in given and f"{kind}(" in source.text(given[parameter].value):
-            continue  # both are given, which is an error
+            continue  # both the old and the new form are given, which is an error
         changed[mine[0]] = f"{parameter}={module}{kind}({', '.join(parts)})"
         changed.update(dict.fromkeys(mine[1:]))
     return changed
@@ -87,14 +88,14 @@ def edits_of(call: ast.Call, source: Source, module: str) -> list[tuple[int, int
     edits = []
     for keyword, text in objects_of(call, source, module).items():
         start, end = source.span(keyword)
-        if text is None:  # with the comma before it
+        if text is None:  # removes the comma before it, too
             start = source.data.rindex(b",", 0, start)
         edits.append((start, end, (text or "").encode()))
     return edits
 
 
 def renamed(text: str, calls: set[str]) -> str:
-    """Returns a program with the new names. Calls within calls are changed one after another, from within."""
+    """Returns a program with the new argument names. Nested calls are changed one at a time, the inner calls first."""
     while True:
         source = Source(text)
         found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and name_of(node) in calls]
@@ -113,7 +114,7 @@ def in_markdown(text: str, calls: set[str]) -> str:
     def block(match: re.Match[str]) -> str:
         try:
             return match[1] + renamed(match[2], calls) + match[3]
-        except SyntaxError:  # a part of a program
+        except SyntaxError:  # the block is not a whole program
             return match[0]
 
     return re.sub(r"(```python[^\n]*\n)(.*?)(```)", block, text, flags=re.DOTALL)

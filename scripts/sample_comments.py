@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Prints comments that a hash chooses, for readers who have not seen the code: is each clear at first reading?
+"""Prints comments chosen by a hash, for readers who have not seen the code, to test whether each is clear.
 
     scripts/sample_comments.py [N] [--seed TEXT] [--under PATH ...] [--root DIR]
 
 N comments (120) of the tracked files in C, CUDA and Python, or of those below PATH: blocks of comments and docstrings of four
-words and more. Each has the file, the line, and the name of the function or type that it stands in or in front of. The seed is the
-hash of the last commit, so that nobody can choose. The same seed and files give the same comments in the same order.
+words and more. Each has the file, the line, and the name of the function or type that it stands in or in front of. The default seed
+is the hash of the last commit, so nobody can influence the choice. The same seed and files give the same comments in the same
+order.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from check_style import tracked
 
 WORDS_LEAST = 4
 C_SUFFIXES = (".c", ".h", ".cu", ".cuh", ".inc")
-# Strings and characters are matched, too, so that a /* within one is no comment.
+# Strings and character constants are matched, too, because a /* in a string is not a comment.
 C_TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 C_NAME = re.compile(r"^(?:[\w*][\w\s*]*?\b(\w+)\s*\(|(?:typedef\s+)?(?:struct|enum|union)\s+(\w+)|#define\s+(\w+))", re.MULTILINE)
-# The names that a line declares before a comment stands at its end: members, constants of an enum.
+# The names that a line declares before its trailing comment: members of a struct, constants of an enum.
 MEMBER = re.compile(r"\b([A-Za-z_]\w*)(?:\[[^]]*\])*\s*(?=[,;]|=[^=;]*[,;])(?!.*\()")
 TOOLS = re.compile(r"^(?:noqa|type: ignore|fmt:|NOLINT|codespell:|clang-format)")
 
@@ -43,7 +44,7 @@ class Comment(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Returns the words of a comment in C, without its frame."""
+    """Returns the words of a C comment without its frame."""
     return " ".join(re.sub(r"^\s*\*", " ", text[2:-2], flags=re.MULTILINE).split())
 
 
@@ -102,7 +103,7 @@ def comments(root: Path, under: list[str]) -> list[Comment]:
 
 
 def chosen(found: list[Comment], n: int, seed: str) -> list[Comment]:
-    """Returns n of the comments: those whose hashes with the seed are the lowest."""
+    """Returns n of the comments: those with the lowest hashes of seed and comment."""
     return sorted(found, key=lambda one: hashlib.sha256(f"{seed}\n{one.path}\n{one.line}\n{one.text}".encode()).digest())[:n]
 
 

@@ -1,4 +1,5 @@
-"""The site's page of a loader's arguments by task, from the table and the docstrings of the installed package (build_site.py)."""
+"""The site's page of a loader's arguments by task, made from the installed package's table of arguments and docstrings
+(build_site.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Penstock's sources writes programs anew.
 
 
 def described(doc: str | None) -> dict[str, str]:
-    """Returns the texts of a docstring's section Args by name."""
+    """Returns the texts of a docstring's Args section, by argument name."""
     section = textwrap.dedent((doc or "").split("Args:\n", 1)[1].split("\n\n", 1)[0])
     found = {}
     for entry in re.split(r"\n(?=\S)", section):
@@ -33,7 +34,7 @@ def described(doc: str | None) -> dict[str, str]:
 
 
 def short(text: str) -> str:
-    """Returns a text up to the end of its first sentence, in Markdown."""
+    """Returns the first sentence of a text, in Markdown."""
     first = re.split(r"(?<=[^.0-9])\. (?=[A-Z\"`*])|(?<=[^.])\.$|(?<=\w); (?=None|a |an |0)", text, maxsplit=1)[0]
     plain = re.sub(r":\w+:`~?([\w.]+)`", lambda found: f"`{found[1].rsplit('.', 1)[-1]}`", first)
     return plain.replace("``", "`").replace("|", "\\|").rstrip(":;,")
@@ -47,7 +48,7 @@ def meaning(row: Argument) -> str:
 
 
 def line(rows: list[Argument]) -> str:
-    """Returns the line of arguments that one text describes."""
+    """Returns the table row for arguments that share one description."""
     first = rows[0]
     names = ", ".join(f"`{row.shown}`{' *' if row.plan else ''}" for row in rows)
     defaults = ", ".join(dict.fromkeys("required" if row.name == "dataset" else f"`{row.default!r}`" for row in rows))

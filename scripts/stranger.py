@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tries the wheels as a stranger would: in root file systems that have nothing but Python and pip, and no network.
+"""Tries the wheels in root file systems that have only Python and pip, and no network.
 
     scripts/stranger.py [--release CODENAME] [--arch amd64|arm64]
 
-A root file system is made of the packages of Debian or Ubuntu, unpacked below build/stranger; that needs root, apt and, the first
-time, the network. There pip installs the wheel of build/dist (scripts/wheels.py) from a folder of wheels, and
+A root file system consists of packages of Debian or Ubuntu, unpacked below build/stranger. This needs root, apt and, the first
+time, the network. In it pip installs the wheel of build/dist (scripts/wheels.py) from a folder of wheels, and
 scripts/stranger_job.py packs, verifies and loads photographs. Programs for arm64 run under qemu. tests/scripts/stranger_of_wheel.py
 has all cases; this runs one and prints what came out.
 """
@@ -30,20 +30,20 @@ WORK = ROOT / "build" / "stranger"
 DIST = ROOT / "build" / "dist"
 PHOTOGRAPHS = ROOT / "examples" / "photographs"
 JOB = ROOT / "scripts" / "stranger_job.py"
-# Python, pip and the certificates that it loads, a shell; libstdc++ for numpy.
+# Packages of a root file system: Python, pip and the certificates that it loads, a shell; libstdc++ for numpy.
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "dash", "coreutils", "libstdc++6")
-# An sdist needs these as well: a compiler, Python's headers, and the programs that unpack and configure the sources inside it.
+# More packages for an sdist: a compiler, Python's headers, and the programs that unpack and configure the libraries' sources.
 COMPILER = ("gcc", "libc6-dev", "libpython3-dev", "make", "patch", "mawk", "sed", "grep", "diffutils", "findutils")
-# pip builds an sdist with these of the pinned tools (scripts/wheels.py).
+# The pinned tools (scripts/wheels.py) with which pip builds an sdist.
 BUILD_TOOLS = ("cmake", "ninja", "packaging", "pathspec", "scikit-build-core")
-UBUNTU = ("noble",)  # the others are Debian's
+UBUNTU = ("noble",)  # all other releases are Debian's
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
-# What a wheel of numpy may be tagged with, for the glibcs of the releases that are tried.
+# Platform tags of numpy wheels that fit the glibcs of the tested releases.
 PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
 
 
 class CannotTryError(Exception):
-    """This machine cannot try that; the text says why."""
+    """This machine cannot run the trial. The text gives the reason."""
 
 
 def is_foreign(arch: str) -> bool:
@@ -65,7 +65,7 @@ def check_machine() -> None:
 
 
 def ubuntu_archive(codename: str) -> str:
-    """Returns the line of sources.list for a release of Ubuntu, with the keys that Debian 13 has of it."""
+    """Returns the line of sources.list for a release of Ubuntu. It is signed with keys that Debian 13 has in a package."""
     keys = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
     if not keys.exists():
         keys = WORK / "keyring" / keys.relative_to("/")
@@ -78,7 +78,7 @@ def ubuntu_archive(codename: str) -> str:
 
 
 def unpack_packages(codename: str, arch: str, root: Path, packages: tuple[str, ...]) -> None:
-    """Fetches packages and what they need, and unpacks them. Nothing of them is configured."""
+    """Fetches packages with their dependencies and unpacks them. No package is configured."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "apt"
         archive = ubuntu_archive(codename) if codename in UBUNTU else ""
@@ -91,10 +91,10 @@ def unpack_packages(codename: str, arch: str, root: Path, packages: tuple[str, .
             run("sh", "-c", f"dpkg-deb --fsys-tarfile {package} | tar -x --keep-directory-symlink -C {root}")
     for directory in ("proc", "dev", "tmp", "root", "job", "wheels"):
         (root / directory).mkdir(exist_ok=True)
-    for name, program in (("sh", "dash"), ("awk", "mawk"), ("cc", "gcc")):  # configuring would make these links
+    for name, program in (("sh", "dash"), ("awk", "mawk"), ("cc", "gcc")):  # links that configuring the packages would make
         if (root / "bin" / program).exists() and not (root / "bin" / name).exists():
             (root / "bin" / name).symlink_to(program)
-    # Configuring ca-certificates would make this file.
+    # A file that configuring ca-certificates would make.
     certificates = sorted((root / "usr" / "share" / "ca-certificates").rglob("*.crt"))
     bundle = root / "etc" / "ssl" / "certs" / "ca-certificates.crt"
     bundle.parent.mkdir(parents=True, exist_ok=True)
@@ -102,8 +102,9 @@ def unpack_packages(codename: str, arch: str, root: Path, packages: tuple[str, .
 
 
 def make_root(codename: str, arch: str, more: tuple[str, ...] = ()) -> Path:
-    """Returns the root file system of a release of Debian or Ubuntu, with more packages than Python and pip if asked for; makes it
-    where it is missing."""
+    """Returns the root file system of a release of Debian or Ubuntu, with Python, pip and, if asked for, more packages. Makes it if
+    it is missing.
+    """
     check_machine()
     packages = (*PACKAGES, *more)
     root = WORK / "-".join((codename, arch, *more[:1]))
@@ -126,7 +127,7 @@ def make_root(codename: str, arch: str, more: tuple[str, ...] = ()) -> Path:
 
 def enter(root: Path, arch: str, *command: str, read_only: str = "", check: bool = True,
           **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program within a root file system, without network. `read_only`: a folder that cannot be written meanwhile."""
+    """Runs a program inside a root file system, without network. `read_only`: a folder that is read-only meanwhile."""
     inside = shlex.quote(str(root))
     lines = ["set -e", f"mount -t proc proc {inside}/proc", f"mount --rbind /dev {inside}/dev",
              f"mount -t tmpfs tmpfs {inside}/tmp"]
@@ -149,7 +150,7 @@ def python_version(root: Path, arch: str) -> str:
 
 
 def download(what: str, folder: Path, *arguments: str) -> None:
-    """Lets pip fetch wheels into a folder, without what they need."""
+    """Downloads wheels into a folder by pip, without their dependencies."""
     done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
                            "--only-binary", ":all:", "--dest", str(folder), *arguments], capture_output=True, text=True)
     if done.returncode != 0:
@@ -157,7 +158,7 @@ def download(what: str, folder: Path, *arguments: str) -> None:
 
 
 def numpy_wheel(version: str, arch: str) -> Path:
-    """Returns the wheel of numpy for a Python; fetches it where it is missing."""
+    """Returns the wheel of numpy for a Python version. Fetches it if it is missing."""
     folder = WORK / "numpy" / f"{version}-{arch}"
     if not list(folder.glob("*.whl")):
         platforms = sum((["--platform", f"{name}_{MACHINES[arch]}"] for name in PLATFORMS), [])
@@ -167,7 +168,7 @@ def numpy_wheel(version: str, arch: str) -> Path:
 
 
 def fetch_pinned(with_tools: bool) -> None:
-    """Fetches the pinned sources of libraries, and the tools that build wheels of them."""
+    """Fetches the pinned sources of the libraries, and the tools that build wheels."""
     try:
         dependencies.fetch(dependencies.sources_folder())
         if with_tools:
@@ -182,8 +183,9 @@ def make_wheel(arch: str) -> None:
 
 
 def wheel_of(arch: str) -> Path:
-    """Returns the wheel that scripts/wheels.py made for a processor. Makes it where it is missing; with STRANGER_WHEEL=fresh,
-    anyway."""
+    """Returns the wheel that scripts/wheels.py built for a processor. Builds it if it is missing, or always if
+    STRANGER_WHEEL=fresh.
+    """
     pattern = f"penstock-*-manylinux*_{MACHINES[arch]}.whl"
     if os.environ.get("STRANGER_WHEEL") == "fresh" or not list(DIST.glob(pattern)):
         make_wheel(arch)
@@ -192,7 +194,7 @@ def wheel_of(arch: str) -> Path:
 
 
 def build_tools() -> list[Path]:
-    """Returns the wheels of the tools that build an sdist; fetches them where they are missing."""
+    """Returns the wheels of the tools that build an sdist. Fetches them if they are missing."""
     folder = WORK / "build-tools"
     lines = [line for line in wheels.PINNED_TOOLS.read_text().splitlines() if line.split("==")[0] in BUILD_TOOLS]
     if len(list(folder.glob("*.whl"))) != len(lines):
@@ -204,7 +206,7 @@ def build_tools() -> list[Path]:
 
 
 def make_sdist() -> Path:
-    """Makes the sdist of the last commit, as `make release` does."""
+    """Makes the sdist of the last commit as `make release` does."""
     fetch_pinned(with_tools=False)
     out = WORK / "sdist"
     out.mkdir(parents=True, exist_ok=True)
@@ -212,7 +214,7 @@ def make_sdist() -> Path:
 
 
 def prepare_home(root: Path, packages: list[Path]) -> None:
-    """Puts packages and the job into the root file system, and takes away what was there of an earlier installation."""
+    """Copies packages and the job into the root file system, and removes those of an earlier installation."""
     for name in ("wheels", "job", "env"):
         shutil.rmtree(root / name, ignore_errors=True)
     (root / "wheels").mkdir()
@@ -223,7 +225,9 @@ def prepare_home(root: Path, packages: list[Path]) -> None:
 
 
 def install_sdist(root: Path, arch: str) -> str:
-    """Makes a virtual environment in the root file system, where pip builds and installs the sdist. Returns its Python."""
+    """Makes a virtual environment in the root file system, in which pip builds and installs the sdist. Returns the environment's
+    Python.
+    """
     prepare_home(root, [make_sdist(), numpy_wheel(python_version(root, arch), arch), *build_tools()])
     enter(root, arch, "/usr/bin/python3", "-m", "venv", "/env")
     enter(root, arch, "/env/bin/pip", "install", "--no-index", "--find-links", "/wheels", "penstock")
@@ -231,10 +235,10 @@ def install_sdist(root: Path, arch: str) -> str:
 
 
 def install(root: Path, arch: str, with_numpy: bool = True) -> str:
-    """Makes a virtual environment in the root file system and installs the wheel there. Returns its Python."""
+    """Makes a virtual environment in the root file system and installs the wheel. Returns the environment's Python."""
     prepare_home(root, [wheel_of(arch), *([numpy_wheel(python_version(root, arch), arch)] if with_numpy else [])])
     options = ["install", "--no-index", "--find-links", "/wheels", *(["--no-deps"] if not with_numpy else []), "penstock"]
-    if is_foreign(arch):  # qemu starts one program; pip and venv would start others
+    if is_foreign(arch):  # qemu runs one program only; pip and venv start others
         [pip] = (root / "usr" / "share" / "python-wheels").glob("pip-*.whl")
         enter(root, arch, "/usr/bin/python3", "-m", "venv", "--without-pip", "/env")
         site = f"/env/lib/python{python_version(root, arch)}/site-packages"
@@ -248,14 +252,14 @@ def install(root: Path, arch: str, with_numpy: bool = True) -> str:
 
 def job(root: Path, arch: str, python: str, *arguments: str, flags: tuple[str, ...] = (), read_only: str = "",
         **environment: str) -> dict[str, str]:
-    """Runs the job in the root file system. Returns what it found."""
+    """Runs the job in the root file system. Returns its results."""
     done = enter(root, arch, python, *flags, "/job/stranger_job.py", "/job/photographs", "/tmp", *arguments, read_only=read_only,
                  **environment)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def reference() -> dict[str, str]:
-    """Returns what the package of this Python, which this machine's compiler built, finds."""
+    """Returns the job's results with this Python's package, which this machine's compiler built."""
     with tempfile.TemporaryDirectory() as out:
         done = subprocess.run([sys.executable, str(JOB), str(PHOTOGRAPHS), out], check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])

@@ -1,10 +1,10 @@
-"""What a stranger does first with the package, and what it gave, as one line of JSON. scripts/stranger.py runs it.
+"""The first things that a new user does with the package. Prints the results as one line of JSON. scripts/stranger.py runs it.
 
     stranger_job.py PHOTOGRAPHS OUT [--command PENSTOCK] [--beside MODULE] [--after] [--fork-server] [--analyze]
 
-It packs photographs, verifies the set, and loads two epochs of it and of the plain folder. The digests of what came out are
-compared with those of another build. --beside imports a module first, or, with --after, between opening and loading. --analyze
-runs penstock.demo, too.
+It packs photographs, verifies the set, and loads two epochs of it and of the plain folder. The digests of the results are compared
+with those of another build. --beside imports a module first, or, with --after, between opening and loading. --analyze runs
+penstock.demo, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock import transforms as T
 
 
 def digest_of(path: str, output: str = "numpy") -> str:
-    """Loads two epochs of crops and returns the digest of all that came, in order."""
+    """Loads two epochs of crops. Returns the digest of all batches, in order."""
     total = hashlib.sha256()
     loader = ps.Loader(ps.Dataset(path), batch_size=4, shuffle=True, seed=3, num_workers=2, output=output, transforms=[
         T.RandomResizedCrop(96), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)])
@@ -38,7 +38,7 @@ def digest_of(path: str, output: str = "numpy") -> str:
 
 
 def stored_digest(path: str) -> str:
-    """Returns the digest of the stored images, which pack made of the files."""
+    """Returns the digest of the images that pack stored."""
     dataset = ps.Dataset(path)
     total = hashlib.sha256()
     for number in range(len(dataset)):
@@ -52,7 +52,7 @@ def send_digest(path: str, pipe) -> None:
 
 
 def digest_in_fork_server(path: str) -> str:
-    """The same in a child of a fork server that has the package loaded and its objects frozen."""
+    """Returns the same digest as digest_of, from a child of a fork server that has loaded the package and frozen its objects."""
     gc.freeze()
     multiprocessing.set_forkserver_preload(["penstock"])
     context = multiprocessing.get_context("forkserver")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compiles Penstock for systems that there are no wheels for, and lists what does not compile.
+"""Compiles Penstock for systems without wheels, and lists the files that do not compile.
 
     scripts/targets.py [--out DIR] [--target NAME ...]
 
 The compiler is that of scripts/wheels.py, zig, which brings the headers of musl and of macOS. Nothing is linked and nothing runs:
-the static libraries of the wheel for x86-64 lend their headers only. A file counts as failed if the compiler gives an error for
-it; the first error of each is printed. The status is 0 whatever fails, because docs/internals/ports.md says what does.
+of the static libraries for the x86-64 wheel only the headers are used. A file counts as failed if the compiler gives an error for
+it; the first error of each is printed. The status is 0 even if files fail; docs/internals/ports.md lists the failures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 import wheels
 from dependencies import ROOT, run
 
-# zig's names, CMake's name of the system and of the processor.
+# Target names of zig, and CMake's names of the system and of the processor.
 TARGETS = {
     "x86_64-linux-musl": ("Linux", "x86_64"),
     "aarch64-linux-musl": ("Linux", "aarch64"),
@@ -35,13 +35,13 @@ def write_toolchain(folder: Path, zig: Path, target: str) -> Path:
     file = folder / "toolchain.cmake"
     file.write_text("\n".join([
         f"set(CMAKE_SYSTEM_NAME {system})", f"set(CMAKE_SYSTEM_PROCESSOR {processor})", *wheels.write_programs(folder, zig, target),
-        "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)",  # CMake's own checks do not link either
-        "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)"]) + "\n")  # or CMake wants macOS's install_name_tool
+        "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)",  # CMake's own checks must not link either
+        "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)"]) + "\n")  # without it CMake needs macOS's install_name_tool
     return file
 
 
 def first_error(entry: dict[str, str]) -> str | None:
-    """Compiles one file of compile_commands.json into nothing. Returns the first error, None if there is none."""
+    """Compiles one file of compile_commands.json without output. Returns the first error, or None."""
     done = subprocess.run(["sh", "-c", entry["command"] + " -w"], cwd=entry["directory"], capture_output=True, text=True)
     if done.returncode == 0:
         return None

@@ -6,11 +6,11 @@
 Each runs on any Linux with glibc 2.17 or later and CPython 3.11 or later (abi3). The compiler is zig, which knows the symbols of
 old glibcs and compiles for both processors; it, cmake, ninja and the others of third_party/wheel-tools.txt are pinned by SHA-256,
 as are the sources of the libraries built in (scripts/dependencies.py). Nothing else is fetched. The kernels need nvcc on this
-machine: without it there is no penstock-cuda, and the script says so. What lies in the wheels is checked at the end: symbols,
+machine: without it there is no penstock-cuda, and the script says so. The contents of the wheels are checked at the end: symbols,
 libraries, sizes, licences (check_wheel.py). Two runs give equal bytes: times are those of SOURCE_DATE_EPOCH, else of the last
 commit.
 
-With --native the compiler is this machine's (CC or cc), for comparison: such a wheel runs here and is checked for nothing.
+With --native the compiler is this machine's (CC or cc), for comparison: such a wheel runs only on this machine and is not checked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOOLS = WORK / "tools"
 PINNED_TOOLS = ROOT / "third_party" / "wheel-tools.txt"
 GLIBC = "2.17"
 ARCHS = ("x86_64", "aarch64")
-# The folders of the packages, and what CMake is told of each.
+# The packages' folders, and the options that CMake gets for each.
 PACKAGES: dict[str, tuple[Path | str, ...]] = {
     "penstock": (ROOT / "python", "cmake.define.PST_CUDA=OFF"),
     "penstock-cuda": (ROOT / "python" / "cuda",),
@@ -53,7 +53,7 @@ def digest(*paths: Path) -> str:
 
 
 def make_tools() -> Path:
-    """Makes the virtual environment of the pinned tools. Returns zig."""
+    """Makes the virtual environment of the pinned tools. Returns the path of zig."""
     stamp = TOOLS / "complete"
     wanted = digest(PINNED_TOOLS)
     if not stamp.exists() or stamp.read_text() != wanted:
@@ -66,7 +66,9 @@ def make_tools() -> Path:
 
 
 def prepare() -> Path:
-    """Fetches the pinned sources and tools, and sets this process up to build with them. Returns zig."""
+    """Fetches the pinned sources and tools, and sets the environment of this process for building with them. Returns the path of
+    zig.
+    """
     dependencies.fetch(dependencies.sources_folder())
     zig = make_tools()
     os.environ["PATH"] = f"{TOOLS / 'bin'}:{os.environ['PATH']}"
@@ -76,7 +78,7 @@ def prepare() -> Path:
 
 
 def write_programs(folder: Path, zig: Path, target: str, *flags: str) -> list[str]:
-    """Writes zig's programs under the names that CMake wants. Returns the lines of a toolchain file that name them."""
+    """Writes scripts that call zig, under the names that CMake expects. Returns the lines of a toolchain file that name them."""
     folder.mkdir(parents=True, exist_ok=True)
     write_program(folder / "cc", " ".join([f"{zig} cc -target {target}", *flags]))
     for name in ("ar", "ranlib"):
@@ -91,13 +93,13 @@ def write_program(path: Path, command: str) -> None:
 
 
 def write_toolchain(folder: Path, zig: Path, arch: str) -> None:
-    """Writes zig's programs, and the file that tells CMake of them."""
-    # The paths of this machine are no part of what is built. zig has line tables unless told otherwise, and UBSan's runtime in
-    # what is not optimised, such as CMake's trials.
+    """Writes the scripts that call zig, and the toolchain file for CMake."""
+    # The output must not contain paths of this machine. By default zig adds line tables, and UBSan's runtime in code that is not
+    # optimised, such as CMake's test programs.
     lines = write_programs(folder, zig, f"{arch}-linux-gnu.{GLIBC}", "-g0", "-fno-sanitize=undefined",
                            f"-ffile-prefix-map={ROOT}=.", f"-ffile-prefix-map={WORK}=.")
-    # zig's runtime library has memory and mathematical functions of its own, which are slower than the system's and round
-    # otherwise, and it would come before libc.
+    # zig's runtime library has its own memory and mathematical functions. They are slower than the system's, round otherwise, and
+    # would be linked before libc's.
     lines += [f'set(CMAKE_{kind}_LINKER_FLAGS_INIT "-s -rtlib=none")' for kind in ("EXE", "MODULE", "SHARED")]
     if arch != os.uname().machine:
         lines = ["set(CMAKE_SYSTEM_NAME Linux)", f"set(CMAKE_SYSTEM_PROCESSOR {arch})", *lines]
@@ -105,7 +107,7 @@ def write_toolchain(folder: Path, zig: Path, arch: str) -> None:
 
 
 def build_dependencies(folder: Path, arch: str, toolchain: Path | None, cc: str) -> Path:
-    """Builds the static libraries, unless they are there. Returns their folder."""
+    """Builds the static libraries unless they exist. Returns their folder."""
     prefix = folder / "dependencies"
     stamp = prefix / "of"
     sources = sorted((ROOT / "third_party").glob("*/CMakeLists.txt"))
@@ -120,7 +122,7 @@ def build_dependencies(folder: Path, arch: str, toolchain: Path | None, cc: str)
 
 
 def build_wheel(name: str, out: Path, folder: Path, arch: str, native: bool) -> Path:
-    """Builds the wheel of one Python package by its own pyproject.toml."""
+    """Builds the wheel of one Python package by the package's pyproject.toml."""
     package, *settings = PACKAGES[name]
     tag = f"linux_{arch}" if native else f"manylinux_{GLIBC.replace('.', '_')}_{arch}"
     build = folder / name

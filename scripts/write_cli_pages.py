@@ -21,10 +21,10 @@ from penstock.cli.options import Row
 
 MADE = Path(__file__).resolve().parent.parent / "tools" / "penstock" / "made"
 NOTICE = "Made by scripts/write_cli_pages.py of the tables of options: change these."
-TEXT_MOST = 72  # letters of what completion says of an option
+TEXT_MOST = 72  # maximum number of letters of an option's help in completion
 SHELLS = "bash zsh fish"
 FILES, FOLDERS = ":file", ":folder"
-#: What the name of a value or an operand says of what it is. Any other has no words to complete.
+#: What completion offers for a value or an operand, by its name in the help. Other names offer nothing.
 KINDS = {"FILE": FILES, "PATH": FILES, "SRC": FILES, "DST": FILES, "DATA": FILES, "DATA|REPORT": FILES, "REPORT": FILES,
          "SET": FILES, "FOLDER": FOLDERS, "DIR": FOLDERS}  # fmt: skip
 EXITS = (
@@ -60,7 +60,7 @@ class Option(Row):
 
     @property
     def kind(self) -> str:
-        """What its value is: FILES, FOLDERS, words, or "" for another one."""
+        """Returns the kind of the option's value: FILES, FOLDERS, words, or "" for any other."""
         return " ".join(self.values) or KINDS.get(self.argument or "", "")
 
 
@@ -74,7 +74,7 @@ class Verb(NamedTuple):
 
     @property
     def operands(self) -> list[tuple[str, str]]:
-        """Names of the operands, and what they are. Words in small letters are what the first operand is one of."""
+        """Returns the operands' names with their kinds. Names in small letters are the words that the first operand can be."""
         words = self.usage.split(" | cat ")[0].removeprefix(self.name).replace("[options]", "")
         small = re.findall(r"\b[a-z]+\b", words)
         large = [word for word in re.findall(r"[\w:|]*[A-Z][\w:|]*", words) if word != "|"]
@@ -83,7 +83,7 @@ class Verb(NamedTuple):
 
 
 def tables(program: str) -> list[Verb]:
-    """Returns all verbs, in the order of the program's help."""
+    """Returns all verbs in the order of the program's help."""
     done = subprocess.run([program, "--describe"], stdout=subprocess.PIPE, check=True)
     python = _cli.describe()
     found = []
@@ -99,7 +99,7 @@ def tables(program: str) -> list[Verb]:
 
 
 def roff(text: str) -> str:
-    """Returns a text of one line as troff reads it."""
+    """Returns a line of text escaped for troff."""
     found = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga").replace('"', "\\(dq")
     return "\\&" + found if found.startswith((".", "\\(aq")) else found
 
@@ -155,7 +155,7 @@ def main_page(verbs: list[Verb]) -> str:
     lines += [".SH OPTIONS"]
     for option in OPTIONS:
         lines += entry(option)
-    for option in verbs[0].options[-3:-1]:  # --json and --quiet; --help is among those of OPTIONS
+    for option in verbs[0].options[-3:-1]:  # --json and --quiet; --help is already in OPTIONS
         lines += entry(option)
     lines += pairs("EXIT STATUS", EXITS) + pairs("ENVIRONMENT", ENVIRONMENT)
     lines += example_lines(["penstock pack photos photos.pst", "penstock info photos.pst", 'eval "$(penstock --completion bash)"'])
@@ -174,13 +174,13 @@ OPTIONS = (
 
 
 def short(text: str) -> str:
-    """Returns what fits beside a word: the beginning of its help."""
+    """Returns the beginning of a help text that fits beside a word of completion."""
     text = re.split(r"; |\. ", text)[0].rstrip(".")
     return text if len(text) <= TEXT_MOST else text[: TEXT_MOST - 3].rpartition(" ")[0].rstrip(",:") + "..."
 
 
 def bash(verbs: list[Verb]) -> str:
-    """Returns the script of bash. It needs nothing but bash 4."""
+    """Returns bash's completion script. It needs only bash 4."""
     options, values, operands = [], [], []
     for name, rows in [("", OPTIONS), *((verb.name, verb.options) for verb in verbs)]:
         options.append(f"    {quoted(name)}) echo {quoted(' '.join(word for row in rows for word in row.words))} ;;")
@@ -201,7 +201,7 @@ def bash(verbs: list[Verb]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Returns a word of a shell."""
+    """Returns a word quoted for the shell."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -282,7 +282,7 @@ complete -F _penstock penstock
 
 
 def zsh_text(text: str) -> str:
-    """Returns a text as _arguments and _describe read it, within single quotes."""
+    """Returns a text as _arguments and _describe read it, for use inside single quotes."""
     return re.sub(r"([\[\]:\\])", r"\\\1", text).replace("'", "'\\''")
 
 
@@ -310,7 +310,7 @@ def zsh_arguments(verb: Verb) -> str:
 
 
 def zsh(verbs: list[Verb]) -> str:
-    """Returns the script of zsh: a function that is loaded from fpath, or one that `eval` reads."""
+    """Returns zsh's completion script: a function that is loaded from fpath, or that `eval` reads."""
     listed = [f"      '{verb.name}:{zsh_text(verb.summary)}'" for verb in verbs if " " not in verb.name]
     before = " ".join(zsh_spec(option) for option in OPTIONS)
     cases = []
@@ -322,7 +322,7 @@ def zsh(verbs: list[Verb]) -> str:
 
 
 def zsh_inner(verb: Verb) -> str:
-    """Returns the lines for a verb within a verb."""
+    """Returns the lines of zsh's script for a verb that has verbs of its own."""
     word = verb.name.split()[1]
     return (f"      if [[ $words[2] == {word} ]] && (( CURRENT > 2 )); then\n      shift words\n      (( CURRENT-- ))\n"
             f"      {zsh_arguments(verb)}\n      return\n      fi\n")  # fmt: skip
@@ -391,7 +391,7 @@ def fish_action(kind: str, several: bool) -> list[str]:
 
 
 def fish(verbs: list[Verb]) -> str:
-    """Returns the script of fish."""
+    """Returns fish's completion script."""
     lines = [FISH.format(notice=NOTICE, inner=" ".join(quoted(verb.name) for verb in verbs if " " in verb.name))]
     for verb in verbs:
         if " " not in verb.name:
@@ -406,7 +406,7 @@ def fish(verbs: list[Verb]) -> str:
             if kind not in ("", FILES, FOLDERS):
                 condition = quoted(f'__penstock_at "{verb.name}" {i}')
                 lines.append(" ".join([f"complete -c penstock -n {condition}", *fish_action(kind, False)]))
-        if any(kind in (FILES, FOLDERS) for _, kind in verb.operands):  # the function takes an option's value for an operand
+        if any(kind in (FILES, FOLDERS) for _, kind in verb.operands):  # the shell function counts an option's value as an operand
             condition = quoted(f'__penstock_at "{verb.name}"')
             lines.append(f"complete -c penstock -n {condition} -F")
     return "\n".join(lines) + "\n"
@@ -441,7 +441,7 @@ complete -c penstock -f"""
 
 
 def made(program: str) -> dict[str, str]:
-    """Returns all files by their path below MADE."""
+    """Returns the contents of all files, by path below MADE."""
     verbs = tables(program)
     found = {"penstock.bash": bash(verbs), "penstock.zsh": zsh(verbs), "penstock.fish": fish(verbs)}
     found["man/penstock.1"] = main_page(verbs)
@@ -449,7 +449,7 @@ def made(program: str) -> dict[str, str]:
 
 
 def differences(program: str) -> list[str]:
-    """Returns the paths of files that are not as they would be written, that are missing, or that no verb has any more."""
+    """Returns the paths of files that are out of date or missing, and of files whose verb no longer exists."""
     wanted = made(program)
     there = {str(path.relative_to(MADE)): path.read_text(encoding="utf-8") for path in sorted(MADE.rglob("*")) if path.is_file()}
     return sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))

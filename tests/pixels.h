@@ -1,10 +1,10 @@
-/* pixels.h - describing pixels in memory, for tests. */
+/* pixels.h - describes pixels in memory, for tests. */
 #ifndef PST_TESTS_PIXELS_H
 #define PST_TESTS_PIXELS_H
 
 #include <penstock/pli.h>
 
-/* (H,W,C) at `data`, channels interleaved, without padding. */
+/* Describes pixels (H,W,C) at `data`: interleaved channels, no padding. */
 static inline struct pst_pixels test_pixels(void *data, uint32_t height, uint32_t width,
                                             uint32_t channels, uint32_t bits)
 {

@@ -1,6 +1,7 @@
-/* racer.h - a thread that writes to bytes while others read them, as another process may that holds
- * the same file mapped. What is read then is anyone's guess; under AddressSanitizer it shows that
- * no length that was checked is read again and believed. A data race on purpose: not for TSan. */
+/* racer.h - a thread that writes to bytes while others read them, like another process that has
+ * mapped the same file. The values read are then undefined. With AddressSanitizer the test shows
+ * that no length is checked first and then read again and trusted. This is an intended data race,
+ * so it is not for ThreadSanitizer. */
 #ifndef PST_TEST_RACER_H
 #define PST_TEST_RACER_H
 
@@ -13,11 +14,11 @@
 struct racer {
     pthread_t thread;
     volatile uint8_t *bytes;
-    size_t nbytes; /* from `bytes` on, that are written to */
+    size_t nbytes; /* number of bytes from `bytes` on that are written to */
     atomic_bool stop;
 };
 
-/* One byte after another becomes something else for a moment. */
+/* Changes one byte after another to another value for a moment. */
 static inline void *racer_run(void *arg)
 {
     struct racer *racer = arg;
@@ -44,7 +45,7 @@ static inline void racer_start(struct racer *racer, uint8_t *bytes, size_t nbyte
     assert_int_equal(pthread_create(&racer->thread, NULL, racer_run, racer), 0);
 }
 
-/* The bytes are then as they were. */
+/* Stops the thread. The bytes then have their original values. */
 static inline void racer_stop(struct racer *racer)
 {
     atomic_store(&racer->stop, true);

@@ -1,5 +1,5 @@
-/* sanitizer.h - whether this test was built with a sanitizer: TEST_ASAN, TEST_TSAN (0 or 1), by gcc
- * or clang. A test may do fewer rounds then, where one round shows the same. */
+/* sanitizer.h - says whether this test was built with a sanitizer, by gcc or clang: TEST_ASAN,
+ * TEST_TSAN (0 or 1). A test may then do fewer rounds, if one round shows the same. */
 #ifndef PST_TEST_SANITIZER_H
 #define PST_TEST_SANITIZER_H
 

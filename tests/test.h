@@ -1,4 +1,4 @@
-/* test.h - what every cmocka test includes. */
+/* test.h - included by every cmocka test. */
 #ifndef PST_TEST_H
 #define PST_TEST_H
 
@@ -13,11 +13,11 @@
 
 #include <stdio.h>
 
-/* Sizes of the elements of pst_loader_options.fields, as members of an initialiser. */
+/* Sizes of the elements of pst_loader_options.fields, for use in an initialiser. */
 #define TEST_ELEMENT_SIZES                                                                         \
     .field_nbytes = sizeof(struct pst_field_output), .op_nbytes = sizeof(struct pst_op)
 
-/* Fails the test with the error's own words unless `call` is PST_OK. */
+/* Fails the test with the error's own text unless `call` is PST_OK. */
 #define assert_ok(call)                                                                            \
     do {                                                                                           \
         enum pst_status status_ = (call);                                                          \

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What examples/train_audio.py reaches on speakers that it has not heard, beside its goal: accuracy.py --out DIR FOLDER [...].
+"""Accuracy of examples/train_audio.py on speakers that were not in its training, beside the goal: accuracy.py --out DIR FOLDER
+[...].
 
 FOLDER holds spoken digits as the example takes them. Each seed is a training with the example's own settings, with one thread of
 torch. Accuracy does not depend on other work on the machine. --fewer also trains on fewer speakers, and on half of the takes of
-all of them, for as many steps: what is lost then says whether more voices or more takes would help. Writes
+all of them, for as many steps: the loss of accuracy shows whether more voices or more takes would help. Writes
 audio_accuracy-<date>.json and .md.
 """
 
@@ -23,13 +24,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import runner  # noqa: E402
 
-GOAL = 0.9  # of the sounds of two unseen speakers
+GOAL = 0.9  # the least accuracy on the sounds of two unseen speakers
 SPLIT = re.compile(r"(\d+) sounds to train on, (\d+) of (.+) to test on")
 RESULT = re.compile(r"penstock, seed (\d+): .* unseen speakers ([\d.]+)%")
 
 
 def read(output: str) -> dict:
-    """Returns what the example says: sounds, speakers, and the accuracy of each seed."""
+    """Returns what the example printed: the number of sounds, the speakers, and the accuracy of each seed."""
     split = SPLIT.search(output)
     if split is None:
         raise SystemExit("the example does not say what it trains on:\n" + output)
@@ -38,7 +39,7 @@ def read(output: str) -> dict:
 
 
 def trained(folder: Path, epochs: int, seeds: list[int], *more: str) -> dict:
-    """Returns the accuracies of a folder, and their range."""
+    """Trains on a folder once for each seed. Returns the accuracies and their range."""
     command = [sys.executable, str(ROOT / "examples" / "train_audio.py"), str(folder), "--epochs", str(epochs),
                "--seeds", *map(str, seeds), *more]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -48,7 +49,7 @@ def trained(folder: Path, epochs: int, seeds: list[int], *more: str) -> dict:
 
 
 def linked(folder: Path, into: Path, whole: Collection[str], halved: Collection[str] = ()) -> Path:
-    """Makes a folder with links to all files of some speakers, and to every second take of others."""
+    """Makes a folder with links to all files of some speakers, and to every second file of the others."""
     into.mkdir()
     taken: dict[tuple[str, str], int] = {}
     for path in sorted(folder.glob("*_*_*.wav")):
@@ -60,7 +61,9 @@ def linked(folder: Path, into: Path, whole: Collection[str], halved: Collection[
 
 
 def fewer(folder: Path, found: dict, args: argparse.Namespace) -> list[dict]:
-    """Trains on fewer speakers, and on half of the takes of all. There are as many steps as with all sounds."""
+    """Trains on fewer speakers, and on half of the takes of all speakers. The number of steps is that of a training on all
+    sounds.
+    """
     seen = sorted({path.stem.split("_")[1] for path in folder.glob("*_*_*.wav")} - set(found["unseen"]))
     parts = [(n, 1.0, seen[:n], []) for n in range(1, len(seen))] + [(len(seen), 0.5, [], seen)]
     rows = []

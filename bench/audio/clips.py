@@ -1,10 +1,10 @@
 """clips.py: clips per second that loaders make of long sounds: 1 second at 8 kHz, mono, out of 30 seconds in stereo at 44.1 kHz.
 
 Loaders: Penstock on the folder; torch's DataLoader with soundfile (which reads the part that is wanted) and torchaudio's Resample;
-the same as users of torchaudio.load write it, the whole file decoded; DALI, whose decoder takes whole files. They are installed in
-environments of their own below --build; those that cannot be are left out, and named. All see the same files in the page cache,
-and the same cores. They take turns; the median of the rounds counts. With --features the clip becomes a log-mel spectrogram of 64
-bands.
+the same as users of torchaudio.load write it, the whole file decoded; DALI, whose decoder takes whole files. Each is installed in
+an environment of its own below --build. A loader that cannot be installed is left out, and the table names it. All see the same
+files in the page cache, and the same cores. They take turns; the median of the rounds counts. With --features the clip becomes a
+log-mel spectrogram of 64 bands.
 
     clips.py --data /tmp/clips --build build/peers --cores 1 2 --out bench/out        writes audio-<date>.json and .md
 """
@@ -53,7 +53,9 @@ def penstock(folder: Path, cores: int, features: bool):
 
 
 def import_torchaudio():
-    """torchaudio, whose own library is linked against another torch than one for CPUs. Its operations need none."""
+    """Imports torchaudio without its native library, which is linked against another build of torch. The operations used here need
+    no native code.
+    """
     name = "torchaudio._extension"
     if name not in sys.modules:
         stand_in = ModuleType(name)
@@ -135,8 +137,9 @@ def dali(folder: Path, cores: int, features: bool, cold: bool = False):
 
 
 def make(name: str, folder: Path, cores: int, features: bool, cold: bool = False):
-    """Returns a function that goes through an epoch, and gives the numbers of the files of each batch. `cold`: DALI reads files
-    instead of mapping them, because pages that are mapped cannot be dropped."""
+    """Returns a function that runs one epoch and yields the file numbers of each batch. `cold`: DALI reads files instead of mapping
+    them, because mapped pages cannot be dropped from the page cache.
+    """
     if name == "penstock":
         return penstock(folder, cores, features)
     if name == "dali":
@@ -156,8 +159,9 @@ def versions() -> dict[str, str]:
 
 
 def serve(name: str, folder: Path, cores: int, features: bool) -> None:
-    """One loader in a process of its own, which prints versions when it is ready. For each line that comes it goes through epochs
-    and prints their clips and seconds."""
+    """Runs one loader in a process of its own and prints the versions when the loader is ready. For each line on standard input it
+    runs epochs, then prints the number of clips and the seconds.
+    """
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
     epoch = make(name, folder, cores, features)
     n_files, numbers = len(files_of(folder)), [number for batch in epoch() for number in batch]
@@ -172,8 +176,9 @@ def serve(name: str, folder: Path, cores: int, features: bool) -> None:
 
 
 def resumed_round(process: subprocess.Popen, seconds: float) -> float:
-    """Measures a round of one loader: clips per second. Outside its rounds a loader's processes are stopped, because some prepare
-    batches ahead, which would take time from the loader of the next round."""
+    """Measures one round of one loader, in clips per second. Between its rounds the loader's processes are stopped (SIGSTOP): some
+    loaders prepare batches ahead, and would take CPU time from the loader that is measured.
+    """
     os.killpg(process.pid, signal.SIGCONT)
     process.stdin.write(f"{seconds}\n")
     process.stdin.flush()
@@ -183,8 +188,9 @@ def resumed_round(process: subprocess.Popen, seconds: float) -> float:
 
 
 def measure(folder: Path, cores: int, args: argparse.Namespace) -> tuple[dict, dict]:
-    """Returns for each loader the clips per second of each round, or the reason why there are none; and the versions of the
-    peers."""
+    """Returns the clips per second of each round for each loader, or the reason why a loader has none; and the versions of the
+    peers.
+    """
     running, results, found = {}, {}, {}
     for name in args.loaders:
         environment = NAMES[name]
@@ -237,7 +243,7 @@ def measure_all(arguments: argparse.Namespace) -> dict:
 
 
 def table(result: dict) -> str:
-    """Clips per second. The goal is met by a cell whose ratio reaches it."""
+    """Returns the table of clips per second. A cell meets the goal if its ratio to the fastest other loader reaches it."""
     loaders = list(dict.fromkeys(name for cell in result["cells"] for name in cell["clips_per_s"]))
     out = [f"{runner.where(result)} Clips of 1 s at {WANTED} Hz out of {result['settings']['seconds']:g} s, per second.", "",
            *runner.heads("files", "cores", *loaders, "x the fastest other", f"goal, {result['settings']['goal']:g} x")]

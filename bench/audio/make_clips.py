@@ -1,7 +1,7 @@
 """make_clips.py FOLDER: clips of sound to measure loaders with, in stereo at 44.1 kHz, in class folders.
 
-The sounds are chords that decay over noise, from a generator, so that codecs have something to do. WAV is written here; FLAC, MP3
-and Ogg by the package soundfile, where it is installed and its libsndfile can write them.
+The sounds are chords that decay over noise, from a generator, which codecs cannot compress to nothing. WAV is written here; FLAC,
+MP3 and Ogg by the package soundfile, where it is installed and its libsndfile can write them.
 
     make_clips.py /tmp/clips --clips 64 --seconds 30      /tmp/clips/wav/0/000.wav ..., /tmp/clips/flac/..., /tmp/clips/mp3/...
 """
@@ -18,7 +18,7 @@ CLASSES = 4
 
 
 def make_sound(number: int, seconds: float, rate: int) -> np.ndarray:
-    """Returns int16 (n, 2)."""
+    """Returns the samples of a sound: int16 of shape (n, 2)."""
     rng, n = np.random.default_rng(number), int(seconds * rate)
     t, sound = np.arange(n) / rate, 0.02 * rng.standard_normal((n, 2))
     for start in np.arange(0, seconds, 0.5):
@@ -49,7 +49,7 @@ def formats_here() -> list[str]:
 
 
 def make(folder: Path, n: int, seconds: float, rate: int = 44100) -> list[str]:
-    """Writes n clips in each format that can be written, and returns the formats. What is there is kept."""
+    """Writes n clips in each format that this machine can write, and returns these formats. Existing files are kept."""
     formats = ["wav", *formats_here()]
     for i in range(n):
         missing = []

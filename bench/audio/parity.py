@@ -1,7 +1,7 @@
 """parity.py: the largest and the mean difference of each operation on sound from torchaudio's, as a table in Markdown.
 
-Values of a waveform are in relation to full scale (1), of spectrograms, mel bands, logarithms and MFCC in relation to the largest
-value of the reference. Needs torch and torchaudio. --limit L: exit status 1 if a difference is larger.
+Differences of waveforms are relative to full scale (1). Differences of spectrograms, mel bands, logarithms and MFCC are relative to
+the largest value of the reference. Needs torch and torchaudio. --limit L: exit status 1 if a difference is larger.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def by_penstock(x: np.ndarray, rate: int, ops: list[T.Transform]) -> np.ndarray:
 
 
 def cases():
-    """Yields a name, the sound, its rate, Penstock's operations, torchaudio's function, and if the values are a waveform's."""
+    """Yields for each case: a name, the sound, its sample rate, Penstock's operations, torchaudio's function, and whether the
+    result is a waveform.
+    """
     torchaudio = import_torchaudio()
     theirs, functional = torchaudio.transforms, torchaudio.functional
     for old, new in ((44100, 8000), (44100, 16000), (48000, 44100), (8000, 16000), (22050, 16000), (8000, 44100)):

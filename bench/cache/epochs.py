@@ -2,20 +2,20 @@
 
     epochs.py --images DIR --build DIR --out DIR [--mib N] [--shares 25,50,75] [--rates 15,530,0] [--kinds LIST] [--epochs N]
 
-The set: copies of the images of DIR until they are N MiB. Each cell is a process of its own in a control group. Its memory
-limit is what the process needs by itself (its most, measured before) plus `share` per cent of the set: the size of Penstock's
-cache, or what the page cache can have. A process that the kernel kills all the same gets 24 MiB more, and the table says so. The
-disk rate is MB/s: those of the two servers of the CoorDL paper (VLDB 2021) are 15 to 50 at random (HDD-1080Ti) and 530
-(SSD-V100); 0: no limit. There 35 % of ImageNet-22k and 65 % of OpenImages were in memory (--shares
-35,65). The set's pages are dropped from the page cache before each cell. Epoch 1 fills caches; figures are medians of the epochs
-after it. That Penstock's cache reads what it does not hold, and nothing else, is checked to the byte.
+The data set is copies of the images of DIR, N MiB in all. Each cell is a process of its own in a control group. Its memory limit is
+the peak of the process without a cache, measured before, plus `share` per cent of the set. That share is the size of Penstock's
+cache, or what remains for the page cache. If the kernel kills the process, it runs again with 24 MiB more, and the table says so.
+The disk rate is MB/s: those of the two servers of the CoorDL paper (VLDB 2021) are 15 to 50 at random (HDD-1080Ti) and 530
+(SSD-V100); 0: no limit. There 35 % of ImageNet-22k and 65 % of OpenImages were in memory (--shares 35,65). The set's pages are
+dropped from the page cache before each cell. Epoch 1 fills caches; figures are medians of the epochs after it. The bench checks, to
+the byte, that Penstock's loader reads exactly the items that its cache does not hold.
 
 Expected share of hits for a cache that holds the share c of the set. A cache that evicts nothing (MinIO): c. The page cache, if
-it evicts what was used longest ago (LRU): an item is found if fewer than c of the set's bytes were read since. In two random
-orders, which are independent, that has the probability c + (1 - c) ln(1 - c); in the same order each time, 0. The page cache,
-if it evicts at random: an item survives d epochs with the probability exp(-d s), s = (1 - h) / c, because (1 - h) of the set
-is read anew in each epoch. The time from one use to the next is the sum of two uniform ones, so h = ((1 - exp(-s)) / s)^2,
-which is solved by iteration. Linux is between the two.
+it evicts what was used longest ago (LRU): an item is a hit if less than the part c of the set was read since its last use. In
+independent random orders this has the probability c + (1 - c) ln(1 - c); if the order is always the same, 0. The page cache, if it
+evicts at random: an item survives d epochs with the probability exp(-d s), s = (1 - h) / c, because (1 - h) of the set is read anew
+in each epoch. The time from one use to the next is the sum of two uniform ones, so h = ((1 - exp(-s)) / s)^2, which is solved by
+iteration. Linux lies between LRU and random eviction.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ NAMES = {"penstock-cache": "Penstock, its cache", "penstock": "Penstock, page ca
 TITLES = {15: "hard disk, 15 MB/s: HDD-1080Ti of the paper where reads are most random",
           50: "hard disk, 50 MB/s: HDD-1080Ti of the paper at its best", 530: "SATA SSD, 530 MB/s: SSD-V100 of the paper",
           0: "the machine's disk"}
-SLACK = 24 * MIB  # for Penstock's cache: memory of its own that varies would have to be swapped; the page cache just gives way
+SLACK = 24 * MIB  # more for Penstock's cells: if their own memory grew past the limit they would swap; the page cache just shrinks
 
 
 class Killed(Exception):
-    """The kernel killed a cell's process, because its memory did not do."""
+    """The kernel killed a cell's process because it reached its memory limit."""
 
 
 def make_set(images: Path, folder: Path, nbytes: int) -> dict:
-    """Copies images into `folder` until they have that many bytes. Returns number, bytes and sum of CRC-32s."""
+    """Copies images into `folder` until they have that many bytes. Returns their number, bytes and the sum of their CRC-32s."""
     found_files = sorted(path for path in images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg") and path.is_file())
     sources = [(path, path.read_bytes()) for path in found_files]
     if not sources:
@@ -89,14 +89,14 @@ def expected_hits(kind: str, share: float) -> dict[str, float]:
 
 
 def watch(group: groups.Group, process: subprocess.Popen, own: list[int]) -> None:
-    """Keeps the most of the group's own bytes until the process ends."""
+    """Records the peak of the control group's memory without the page cache, until the process ends."""
     while process.poll() is None:
         own[0] = max(own[0], group.own_nbytes())
         time.sleep(0.02)
 
 
 def run(args, kind: str, memory: int | None, rate: int, cache: int, epochs: int) -> tuple[list[dict], int]:
-    """Returns the epochs' figures, and the most bytes that the process had for itself."""
+    """Runs one cell. Returns the figures of its epochs, and the peak bytes of the process's own memory."""
     python = environments.python_of(args.build, "dali" if kind.startswith("dali") else "torch")
     groups.drop_page_cache(args.folder)
     with groups.group(memory, rate * 1_000_000 or None, args.disk) as group:
@@ -123,7 +123,9 @@ def check(kind: str, rows: list[dict], made: dict) -> None:
 
 
 def check_exact(rows: list[dict], made: dict, budget: int) -> None:
-    """Each later epoch hits every cached item and reads every other one, to the byte; and the cache is as full as it can be."""
+    """Checks that each epoch after the first hits every cached item and reads every other item, to the byte, and that the cache is
+    full.
+    """
     for row in rows:
         if row["hits"] != row["items"] or row["misses"] != made["files"] - row["items"]:
             raise SystemExit(f"{row['hits']} hits, {row['misses']} misses: {row['items']} of {made['files']} items are cached")
@@ -155,7 +157,9 @@ def expected_text(row: dict) -> str:
 
 
 def exact_lines(results: dict) -> list[str]:
-    """What Penstock's cache read in each epoch after the first, which check_exact has compared."""
+    """Returns the table's lines about the bytes that Penstock's loader read in each epoch after the first. check_exact has verified
+    them.
+    """
     made, lines = results["set"], ["| budget | items cached | items read per epoch | their bytes = set - cached | set - budget |",
                                    "|---|---|---|---|---|"]
     for row in {row["share"]: row for row in results["rows"] if row["kind"] == KINDS[0]}.values():
@@ -185,7 +189,7 @@ def table(results: dict) -> str:
 
 
 def installed(build: Path, kinds: list[str]) -> list[str]:
-    """Makes the environments. Returns the kinds that can take part."""
+    """Makes the environments. Returns the kinds of readers that could be installed."""
     absent = environments.install(build, ["dali"] if any(kind.startswith("dali") for kind in kinds) else [])
     if "dali" in absent:
         print(f"DALI is left out: {absent['dali']}", file=sys.stderr)
@@ -211,7 +215,7 @@ def main() -> None:
     made = make_set(args.images, args.folder, args.mib * MIB)
     try:
         args.disk = groups.disk_of(args.folder)
-        # Penstock's own need is that without a cache; the cache's memory is the share.
+        # Penstock needs as much memory of its own as without a cache. The cache's memory is the share of the set.
         own = {kind: run(args, "penstock" if kind == KINDS[0] else kind, None, 0, 0, 2)[1] for kind in kinds}
     except groups.NoGroups as error:
         sys.exit(f"bench/cache: {error}")

@@ -1,4 +1,4 @@
-"""A control group with a limit of memory and a rate of reads from a disk, for one child process."""
+"""A control group (cgroup) with a limit of memory and a limit of the read rate of a disk, for one child process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ NUMBERS = itertools.count()
 
 
 class NoGroups(Exception):
-    """The machine does not let this process make control groups."""
+    """This machine does not let the process make control groups."""
 
 
 class Group:
-    """memory: bytes that the group's processes may use, the page cache's pages included. rate: bytes per second read from
-    `disk` ("major:minor"); None: no limit."""
+    """A control group. memory: bytes that its processes may use, including their pages in the page cache. rate: bytes per second
+    that they may read from `disk` ("major:minor"); None: no limit.
+    """
 
     def __init__(self, memory: int | None, rate: int | None, disk: str) -> None:
         self._folders: list[Path] = []
@@ -59,7 +60,7 @@ class Group:
             (folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def own_nbytes(self) -> int:
-        """Bytes in use, without pages of files."""
+        """Returns the group's memory in bytes, without pages of files."""
         stat = dict(line.split() for line in (self._memory / "memory.stat").read_text().splitlines())
         usage = self._memory / ("memory.usage_in_bytes" if "rss" in stat else "memory.current")
         return int(usage.read_text()) - int(stat.get("cache", stat.get("file", 0)))
@@ -81,7 +82,7 @@ def group(memory: int | None, rate: int | None, disk: str) -> Iterator[Group]:
 
 @contextlib.contextmanager
 def slowed(rate_mb: float | None, folder: Path) -> Iterator[Callable[[], None] | None]:
-    """Yields what a process calls so that it reads the folder's disk at so many MB/s. None: at its own rate."""
+    """Yields a function for a child process to call: it limits the reads from the folder's disk to so many MB/s. None: no limit."""
     if rate_mb is None:
         yield None
         return
@@ -102,7 +103,7 @@ def disk_of(path: Path) -> str:
 
 
 def drop_pages(files: Iterable[Path]) -> None:
-    """Removes the files' pages from the page cache, those that are on the disk already."""
+    """Removes the clean pages of these files from the page cache."""
     for path in files:
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

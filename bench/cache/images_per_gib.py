@@ -1,13 +1,13 @@
-"""images_per_gib.py: how many images a GiB of cache holds, and how many a second it gives. Writes images-<date>.json and .md.
+"""images_per_gib.py: how many images a GiB of cache holds, and images/s read from it. Writes images-<date>.json and .md.
 
     images_per_gib.py --data DIR --out DIR [--build DIR] [--groups clic2025,imagenet] [--photographs kodak,clic2025] [--most N]
                       [--rounds N]
 
-For each group of files in DIR, one thread, warm page cache: ps.CachedImages in its forms and both orders of colours; a dict of
-decoded numpy arrays, as ultralytics' cache="ram" keeps them, once as they are and once copied, because the others give arrays
-that the caller may change; PIL from the files; OpenCV from the files, where it is installed or can be (in an environment of its
-own under --build). All pixels are compared with PIL's first. Ways take turns in each round; figures are medians over the rounds.
-A GiB holds 2^30 / (bytes of cache per image). The goal is 2.3 times as many as arrays for lossless files, and 6 for JPEGs.
+For each group of files in DIR, one thread, warm page cache: ps.CachedImages in each of its forms, as RGB and as BGR; a dict of
+decoded numpy arrays, as ultralytics' cache="ram" keeps them, once as they are and once copied, because all other caches return
+arrays that the caller may change; PIL from the files; OpenCV from the files, where it is installed or can be (in an environment of
+its own under --build). All pixels are compared with PIL's first. All caches take turns in each round; figures are medians over the
+rounds. A GiB holds 2^30 / (bytes of cache per image). The goal is 2.3 times as many as arrays for lossless files, and 6 for JPEGs.
 
 Then by bits per pixel: the lossless photographs of --photographs, made as small as those of ImageNet (500 pixels on the longer
 side) and of COCO (640), are saved as JPEG (libjpeg, 4:2:0, optimised tables) in four qualities, and cached in the form pli.
@@ -43,7 +43,7 @@ QUALITIES = (75, 85, 90, 95)
 
 
 def find_opencv(build: Path | None) -> str | None:
-    """Brings OpenCV in reach, behind this Python's own packages. Returns the reason if that is not possible."""
+    """Makes OpenCV importable, after this Python's own packages in the search path. Returns the reason if that is not possible."""
     if importlib.util.find_spec("cv2"):
         return None
     if build is None:
@@ -60,7 +60,7 @@ def by_pil(path: Path) -> np.ndarray:
 
 
 def ways_of(files: list[Path], wanted: list[np.ndarray]) -> dict[str, dict]:
-    """Ways to get image i, with the bytes that each keeps in memory."""
+    """Returns the ways to get image i, each with the bytes of memory that it keeps."""
     ways: dict[str, dict] = {}
     for form in FORMS:
         images = ps.CachedImages(files, "4GiB", form=form)
@@ -91,7 +91,7 @@ def check(ways: dict[str, dict], wanted: list[np.ndarray]) -> None:
 
 
 def measure(ways: dict[str, dict], n: int, rounds: int) -> dict[str, float]:
-    """Seconds for all images, the median over rounds in which the ways take turns."""
+    """Returns the seconds that each way takes for all images: the median over rounds, in which the ways take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
@@ -136,7 +136,7 @@ def of_quality(photographs: list[Image.Image], quality: int, folder: Path) -> di
 
 
 def qualities(data: Path, groups: list[str]) -> list[dict]:
-    """The same photographs at several sizes and qualities."""
+    """Saves the same photographs as JPEG at several sizes and qualities, and measures each."""
     rows = []
     sources = [path for group in groups for path in images_of(data / group) if path.suffix.lower() == ".png"]
     for name, side in SIDES.items():
@@ -152,8 +152,9 @@ def qualities(data: Path, groups: list[str]) -> list[dict]:
 
 
 def bits_of_goal(rows: list[dict], groups: list[dict]) -> float | None:
-    """Bits per pixel of JPEG files at which JPEG_GOAL is just met, between the nearest rows or groups. None: all are on one
-    side."""
+    """Returns the bits per pixel at which JPEG files just meet JPEG_GOAL, interpolated between the nearest rows or groups. None:
+    all rows meet it, or none does.
+    """
     rows = sorted(rows + [{**group, "of_arrays": group["cells"][0]["of_arrays"]} for group in groups if group["goal"] == JPEG_GOAL],
                   key=lambda row: row["file_bits_per_pixel"])
     for below, above in itertools.pairwise(rows):

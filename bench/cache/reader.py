@@ -1,8 +1,8 @@
 """reader.py KIND FOLDER EPOCHS CACHE_BYTES THREADS: reads every file of FOLDER once per epoch, in batches, without decoding.
 
 KIND: penstock-cache, penstock (no cache of its own), dali-shuffled, dali-sequential. Prints one JSON line per epoch: seconds,
-files, bytes, sum of the files' CRC-32s (order does not matter), bytes that the process read from the disk (/proc/self/io),
-and for penstock-cache what its own counters say. The CRCs are made in the first epoch only.
+files, bytes, the sum of the files' CRC-32s (it does not depend on their order), bytes that the process read from the disk
+(/proc/self/io), and for penstock-cache the loader's own counters. CRCs are computed in the first epoch only.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@
     recode.py ... --short
     recode.py --from FILE.json --out DIR
 
-DIR of --data has imagenet_folder. Its JPEGs, some copies of each, lie in a folder and in tars. They become float32 NCHW by
+DIR of --data has imagenet_folder. Its JPEGs, some copies of each, lie in a folder and in tars. Loaders make them float32 NCHW by
 RandomResizedCrop(224), a flip, and normalisation. Each cell is a process that is pinned to its cores, with as many workers
-(recode_cell.py). Pixels are compared first: each sample of three epochs with a loader without a cache, to the bit. Then, in turns:
+(recode_cell.py). First the pixels of three epochs are compared, to the bit, with those of a loader without a cache. Then these run
+in turns:
 
     files     no cache, as fast as it goes: the loader's rate, and the CPU time of an image
     stored    a cache that keeps the stored bytes
@@ -39,9 +40,9 @@ import sources  # noqa: E402
 from workloads import copy_imagenet  # noqa: E402
 
 BATCH, SHARDS, CELL_LIMIT_S = 32, 4, 300
-PACE = 0.5  # of the loader's rate
-# The first epoch beside one without re-coding, the part of the items that is re-coded by its end, and the CPU time of later epochs
-# beside that of packed pli-jpeg.
+PACE = 0.5  # rate of the emulated accelerator, as a part of the loader's rate.
+# The goals: rate of the first epoch beside an epoch without re-coding, the share of items that is re-coded when it ends, and the
+# CPU time of later epochs beside that of packed pli-jpeg.
 GOALS = {"first": 1.2, "recoded": 0.8, "later": 1.1}
 SETS = {"folder": ("files", "stored", "idle", "at-once", "packed"), "tars": ("files", "stored", "idle")}
 WHOLE = {"copies": 4, "epochs": 3, "rounds": 5}
@@ -82,7 +83,7 @@ def make_stores(args: argparse.Namespace) -> None:
 
 
 def summed(rounds: list[list[dict]]) -> list[dict]:
-    """The medians of each cell over the rounds, and of what is compared within a round."""
+    """Returns the medians over the rounds: of each cell, and of each ratio within a round."""
     cells = []
     for i, first in enumerate(rounds[0]):
         each = [one[i] for one in rounds]
@@ -95,7 +96,7 @@ def summed(rounds: list[list[dict]]) -> list[dict]:
 
 
 def ratios(cells: list[dict], kind: str, way: str) -> dict[str, float]:
-    """What a cell of one round is beside others of that round."""
+    """Returns the ratios of one round: each cell beside the others of that round."""
     found = {(cell["set"], cell["way"]): cell for cell in cells}
     cell, files = found[kind, way], found[kind, "files"]
     made = {"of_files": cell["later_cpu_ms"] / files["later_cpu_ms"]}
@@ -130,7 +131,7 @@ def row(cell: dict) -> str:
 
 
 def verdict(result: dict) -> list[str]:
-    """A line for each goal and set."""
+    """Returns a line for each goal and set, which says whether the goal is met."""
     out, goals = [], result["goals"]
     for cell in (cell for cell in result["cells"] if cell["way"] == "idle"):
         for words, value, met in (

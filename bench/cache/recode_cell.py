@@ -51,7 +51,7 @@ def loader_of(args: argparse.Namespace, way: str) -> ps.Loader:
 
 
 def sums_of(loader: ps.Loader) -> dict[int, int]:
-    """The checksum of each sample's pixels in one epoch, by the sample's number."""
+    """Returns the checksum of each sample's pixels in one epoch, keyed by the sample's number."""
     image, found = image_of(loader.dataset), {}
     for batch in loader:
         found.update((int(number), zlib.crc32(np.ascontiguousarray(pixels)))
@@ -62,7 +62,7 @@ def sums_of(loader: ps.Loader) -> dict[int, int]:
 
 
 def check(args: argparse.Namespace) -> dict:
-    """Compares three epochs with those of a loader without a cache over the same set."""
+    """Compares the pixels of three epochs with those of a loader without a cache over the same data set."""
     with loader_of(args, "files") as plain, loader_of(args, args.way) as loader:
         for number in range(3):
             wanted, found = sums_of(plain), sums_of(loader)
@@ -78,7 +78,7 @@ def check(args: argparse.Namespace) -> dict:
 
 
 def wait_for_all(loader: ps.Loader) -> float:
-    """Waits until no item waits any more, and none that a worker has is counted any more; returns the seconds until then."""
+    """Waits until no item waits for re-coding and no worker is re-coding one. Returns the seconds that it waited."""
     begun = time.perf_counter()
     changed, former = begun, None
     while time.perf_counter() - changed < QUIET_S:
@@ -93,7 +93,9 @@ def wait_for_all(loader: ps.Loader) -> float:
 
 
 def epoch(loader: ps.Loader, step_s: float = 0.0) -> tuple[float, float]:
-    """Seconds of an epoch, and CPU milliseconds of a sample. A step begins when its batch is there and the former one has ended."""
+    """Returns the seconds of an epoch, and the CPU milliseconds of a sample. An emulated step begins when its batch has arrived and
+    the previous step has ended.
+    """
     begun, cpu, n = time.perf_counter(), time.process_time(), 0
     free = begun
     for batch in loader:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A cache that keeps images at the training size, beside caches of whole images, and none: epochs in turns.
+"""A cache that keeps images at the training size, beside caches of whole images, and no cache: epochs in turns.
 
     bench/cache/training.py DATA [--epochs 7] [--batch 32] [--workers 2] [--json FILE]
 
 Transforms are Resize(256), RandomCrop(224), a flip and Normalize. Each row is a loader over DATA, a folder or data set of images.
 All loaders take one epoch after another, so that a busy machine hits all of them. Before rates are printed, one batch of every
-loader is compared with that without a cache: equal to the bit. Images/s of a core are images by the CPU seconds of the process.
+loader is compared, to the bit, with that of the loader without a cache. Images/s of a core are images divided by the CPU seconds of
+the process.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CACHES = {
 
 
 def epoch(loader: ps.Loader) -> tuple[float, float]:
-    """Images/s, and images/s of a core."""
+    """Runs one epoch. Returns images/s, and images per CPU second."""
     wall, cpu, n = time.perf_counter(), time.process_time(), 0
     for batch in loader:
         n += len(batch["index"])
@@ -43,7 +44,7 @@ def epoch(loader: ps.Loader) -> tuple[float, float]:
 
 
 def check(loaders: dict[str, ps.Loader]) -> None:
-    """Exits if a loader gives other pixels than the first, from its cache."""
+    """Ends the program if the pixels that a loader delivers from its cache differ from those of the first loader."""
     expected = None
     for name, loader in loaders.items():
         batch = loader.fetch(range(min(64, len(loader.dataset))), epoch=3)["image"]

@@ -1,9 +1,9 @@
 /* codec_filter.c - the filters of PNG over whole images, followed by zstd.
  *
- * Pixels in, one byte of filter type and a filtered row out for each row, and back. Filters are
- * undone as in a fast PNG reader: SSE2 with one pixel a step for pixels of 3 and 4 bytes, else
- * plain C (which the compiler vectorises for `up`). Rows are filtered as their bytes are in
- * memory. */
+ * Each row of pixels becomes a byte with the filter type and a filtered row, and back. Filters are
+ * undone as a fast PNG reader does: SSE2 with one pixel per step for pixels of 3 and 4 bytes, else
+ * plain C (which the compiler vectorises for `up`). Samples of 16 bits are filtered in the byte
+ * order of memory. */
 #include "codec.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static uint8_t paeth(int a, int b, int c)
     return (uint8_t)(to_a <= to_b && to_a <= to_c ? a : to_b <= to_c ? b : c);
 }
 
-/* `above` is a row of zeros for the first row. */
+/* Filters a row. `above` is the row above, or zeros for the first row. */
 static void filter_row(int type, const uint8_t *row, const uint8_t *above, size_t n, size_t bpp,
                        uint8_t *out)
 {
@@ -102,8 +102,8 @@ static void undo_up(const uint8_t *in, const uint8_t *above, size_t n, uint8_t *
 }
 
 #ifdef __SSE2__
-/* Loads or stores four bytes, even for a pixel of three. The fourth byte belongs to the next
- * pixel, which overwrites it. Past the last row the slack takes it. */
+/* Loads four bytes, even if a pixel has three. The fourth byte belongs to the next pixel. A store
+ * of it is overwritten by the next pixel, or goes to the slack after the last row. */
 static inline __m128i load_pixel(const uint8_t *p)
 {
     uint32_t bits;
@@ -140,7 +140,7 @@ static inline void undo_wide(int type, const uint8_t *in, const uint8_t *above, 
         if (type == LEFT) {
             a = _mm_add_epi8(x, a);
         } else if (type == AVERAGE) {
-            /* avg_epu8 rounds up; this subtracts the rounding. */
+            /* avg_epu8 rounds up, PNG's average rounds down: subtract the difference */
             __m128i odd = _mm_and_si128(_mm_xor_si128(a, b), ones);
             a = _mm_add_epi8(x, _mm_sub_epi8(_mm_avg_epu8(a, b), odd));
         } else {
@@ -155,7 +155,7 @@ static inline void undo_wide(int type, const uint8_t *in, const uint8_t *above, 
     }
 }
 
-/* Constant `type` and `bpp` let the compiler make a loop for each. */
+/* The compiler makes a separate loop for each constant `type` and `bpp`. */
 static void undo_wide_row(int type, const uint8_t *in, const uint8_t *above, size_t n, size_t bpp,
                           uint8_t *row)
 {

@@ -1,9 +1,9 @@
 /* codec_images.c - groups of images from folders: file names in, pixels out.
  *
  * <penstock/image.h> decodes every file to its own channels and bits. Alpha that is opaque
- * throughout, as in screenshots, is removed, so that no codec wins by not coding it. Files
- * without an image's suffix are skipped. One thread. Any error ends the program, because figures
- * of a part of a group are not figures of the group. */
+ * throughout, as in screenshots, is removed: a codec that drops it would seem better than others.
+ * Files without an image's suffix are skipped. One thread. Any error ends the program, because
+ * figures for a part of a group would be misleading. */
 #include "codec.h"
 
 #include <penstock/image.h>
@@ -66,7 +66,8 @@ static bool is_opaque(const struct image *image)
     return true;
 }
 
-/* Works in place: no pixel moves to a higher address. */
+/* Removes an alpha channel that is opaque everywhere. Works in place: each pixel moves to a lower
+ * address or stays. */
 static void drop_opaque_alpha(struct image *image)
 {
     if (image->channels % 2 != 0 || image->bits != 8 || !is_opaque(image))

@@ -2,7 +2,7 @@
 #include "codec.h"
 #include "peers.h"
 
-/* In the order of the table's lines. */
+/* The families of codecs, in the order of the table's lines. */
 static const struct codec_family *const families[] = {
     &family_memcpy, &family_png, &family_penstock_png,
 #ifdef CODEC_HAVE_SPNG

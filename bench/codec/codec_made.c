@@ -1,8 +1,8 @@
 /* codec_made.c - groups of generated images, for runs without photographs (tests).
  *
- * They have every number of channels and of bits: smooth pictures with noise, and label maps of
- * few values. Sides are no multiples of block sizes, and one image is a single pixel. The images
- * are the same in every run. */
+ * They cover all numbers of channels and both bit depths: smooth pictures with noise, and label
+ * maps of few values. Heights and widths are not multiples of block sizes, and one image is a
+ * single pixel. The images are the same in every run. */
 #include "codec.h"
 
 #include <stdio.h>
@@ -18,8 +18,8 @@ static const struct made {
             {"made_gray16", 1, 16, false},    {"made_labels8", 1, 8, true},
             {"made_instances16", 1, 16, true}};
 
-/* Makes a sample: a slope in each direction, less steep in later channels, and noise of a few
- * levels. */
+/* Makes one sample: a gradient in each direction, which is less steep in later channels, plus noise
+ * of a few levels. */
 static uint32_t smooth(uint32_t y, uint32_t x, uint32_t c, uint32_t *random)
 {
     *random = *random * 1664525u + 1013904223u;

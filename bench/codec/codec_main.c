@@ -6,8 +6,8 @@
  *
  * A group is a folder of images. Every image of a group is encoded by every codec that can hold
  * it, and the decoded pixels are compared. Then the codecs decode the whole group in turn, round
- * after round; figures are medians of the rounds. Codecs that cannot hold every image of a group
- * are left out there. PENSTOCK_CPU_MASK lowers the level of Penstock's own. */
+ * after round; figures are medians of the rounds. A codec that cannot hold every image of a group
+ * is left out for that group. PENSTOCK_CPU_MASK lowers the CPU level of Penstock's codecs. */
 #include "codec.h"
 
 #include <dirent.h>
@@ -112,7 +112,7 @@ static void parse(int argc, char **argv, struct arguments *a)
         a->settings.encode_seconds = a->settings.seconds / 2;
 }
 
-/* True if `name` is in the list "a,b*,c". No list (NULL) contains everything. */
+/* Returns whether `name` is in the list "a,b*,c". A list of NULL contains every name. */
 static bool is_named(const char *list, const char *name)
 {
     while (list && *list) {
@@ -142,7 +142,8 @@ static const struct measurement *find(const struct measurement *rows, size_t n, 
     return NULL;
 }
 
-/* A codec that borrows is measured wherever its lender is, which comes before it. */
+/* Chooses the codecs for a group. A codec that decodes another one's bytes is chosen wherever that
+ * other codec is, which stands before it in the list. */
 static size_t choose(struct measurement *rows, size_t cap, const struct group *group,
                      const char *codecs)
 {
@@ -158,7 +159,7 @@ static size_t choose(struct measurement *rows, size_t cap, const struct group *g
     return n;
 }
 
-/* Runs a group and frees it. */
+/* Measures all codecs with a group, and frees the group. */
 static void run_group(struct group *group, const struct arguments *a, struct output *out)
 {
     enum { MAX_ROWS = 64 };
@@ -199,7 +200,8 @@ static void list_codecs(void)
 
 static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
-/* Runs any folder: each of its sub-folders with images is a group; without such, it is one itself.
+/* Measures any folder. Each sub-folder with images is a group; if there is no such sub-folder, the
+ * folder itself is a group.
  */
 static void run_any(const struct arguments *a, struct output *out)
 {
@@ -223,7 +225,8 @@ static void run_any(const struct arguments *a, struct output *out)
         run_folder(a->data, a, out);
 }
 
-/* Runs groups of --data: the named ones, which must exist, or all known ones that exist, or any. */
+/* Measures the groups of --data: the named ones, which must exist; or all known ones that exist;
+ * or, if there are none, any folder. */
 static void run_data(const struct arguments *a, struct output *out)
 {
     const char *list = a->groups ? a->groups : known_groups;
@@ -255,8 +258,8 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    /* Memory stays with the process, in one heap. Otherwise codecs that allocate their buffers
-     * for each image pay for page faults, which a loader that runs for hours does not see. */
+    /* Keeps freed memory in the process, in one heap. Otherwise codecs that allocate their buffers
+     * for each image pay for page faults, which do not occur in a loader that runs for hours. */
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 64 << 20);

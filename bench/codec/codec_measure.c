@@ -1,12 +1,12 @@
 /* codec_measure.c - encodes, compares, and decodes in loops: on one core, and on all.
  *
- * Everything is in memory and every buffer is used again. One core: the thread is pinned and
- * makes whole passes over the group until the time is up. The figure is bytes of pixels by the
- * CPU time of the thread, so that other work on the machine does not count. The share of the
- * wall time in which the thread had the core is kept beside the figure. CPU time does not show
- * whether the core's other hardware thread was busy with other work, so the shortest time of
- * each image is kept as well. All cores: every thread is pinned, has its own copy of the coded
- * bytes and its own output, and starts at another image; the figure is by wall time. */
+ * Everything is in memory and every buffer is reused. One core: the thread is pinned and makes
+ * whole passes over the group until the time is up. The figure is bytes of pixels divided by the
+ * thread's CPU time, which other programs do not add to. The share of the wall time in which the
+ * thread had the core is kept beside the figure. CPU time does not show whether the core's other
+ * hardware thread was busy with other work, so the shortest time of each image is kept as well. All
+ * cores: every thread is pinned, has its own copy of the coded bytes and its own output, and starts
+ * at a different image; the figure uses wall time. */
 #include "codec.h"
 
 #include <pthread.h>
@@ -65,7 +65,8 @@ double wall_seconds(void) { return clock_seconds(CLOCK_MONOTONIC); }
 
 double thread_cpu_seconds(void) { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
-/* The cores that this process was started on. Pinning changes what the kernel reports later. */
+/* Finds the cores that this process was started on. It is called before any pinning, which changes
+ * what the kernel reports. */
 static cpu_set_t allowed_cores;
 static pthread_once_t allowed_once = PTHREAD_ONCE_INIT;
 
@@ -131,7 +132,8 @@ static void encode_pass(struct measurement *m, const struct group *group)
     }
 }
 
-/* Compares every image. The output buffer is first filled with other bytes. */
+/* Decodes every image and compares its pixels. The output buffer is filled with other bytes before,
+ * so an image that is not written is found. */
 static void check(const struct measurement *m, const struct group *group)
 {
     uint8_t *pixels = claim(group->largest_nbytes + CODEC_SLACK_NBYTES);
@@ -149,9 +151,9 @@ static void check(const struct measurement *m, const struct group *group)
     free(pixels);
 }
 
-/* Returns the median of passes over the group. The first pass touches memory that later passes
- * find mapped, as in a program that encodes image after image. It counts only if it is so long
- * that no other pass fits into the time. */
+/* Returns the median rate of passes over the group. The first pass touches new memory, which later
+ * passes find mapped, as in a program that encodes many images. It is counted only if it takes so
+ * long that no other pass fits into the time. */
 static double encode_rate(struct measurement *m, const struct group *group, double seconds)
 {
     double rates[64], spent = 0;

@@ -1,7 +1,7 @@
-/* codec_output.c - writes the measurements as JSON, as sizes of every image (CSV) and as a table.
+/* codec_output.c - writes the measurements: JSON, a CSV with the size of every image, and a table.
  *
- * Each group is written as soon as it is done, so that an interrupted run leaves its finished
- * groups. The JSON is whole only after output_close(). */
+ * Each group is written as soon as it is done, because an interrupted run should leave its finished
+ * groups. The JSON is valid only after output_close(). */
 #include "codec.h"
 
 #include <penstock/penstock.h>
@@ -50,7 +50,8 @@ static void cpu_model(char *model, size_t cap)
         fclose(file);
 }
 
-/* Names come from files and from the system. Quotes and the like are left out, not escaped. */
+/* Writes a string of JSON. Names come from files and from the system; quotes, backslashes and
+ * control characters are dropped, not escaped. */
 static void put_text(FILE *file, const char *text)
 {
     fputc('"', file);
@@ -135,7 +136,7 @@ static void put_row(struct output *out, const struct group *group, const struct 
     fflush(file);
 }
 
-/* Prints one line for each image and codec, from which any table of sizes can be made. */
+/* Prints one CSV line for each image and codec. */
 static void put_sizes(FILE *file, const struct group *group, const struct measurement *rows,
                       size_t n_rows)
 {

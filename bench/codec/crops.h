@@ -1,4 +1,5 @@
-/* crops.h - the cropped groups and the cost of their crops. */
+/* crops.h - shared by the parts of the crop benchmark: the groups, the drawn rectangles, and the
+ * measured cost of crops. */
 #ifndef PST_BENCH_CROPS_H
 #define PST_BENCH_CROPS_H
 
@@ -18,17 +19,18 @@ struct crop_tier {
     enum pst_pli_tier tier;
 };
 
-/* Means over samples: shares, units, and seconds of CPU. */
+/* Means over samples: shares of units, numbers of units, and CPU seconds. */
 struct crop_result {
     size_t n_images;
     double pixel_share;
-    double units_touched, units_whole; /* by geometry, over the drawn rectangles */
-    double units;                      /* decoded by the loader, from its counters */
+    double units_touched, units_whole; /* units that the drawn rectangles touch, and units of whole
+                                        * images, computed from the geometry */
+    double units;                      /* units that the loader decoded, from its counters */
     double whole_seconds, crop_seconds;
     double loader_whole_seconds, loader_crop_seconds;
 };
 
-/* Draws a rectangle as the operation does. */
+/* Draws a rectangle by the rule of the group's operation. */
 struct pst_pli_region crop_draw(uint64_t *random, const struct crop_case *what,
                                 const struct image *image);
 void crop_measure(const struct crop_case *what, const struct crop_tier *tier,

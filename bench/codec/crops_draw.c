@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* SplitMix64: the same draws in every run. */
+/* SplitMix64. It is seeded, so every run draws the same numbers. */
 static double uniform(uint64_t *state, double low, double high)
 {
     uint64_t x = *state += 0x9e3779b97f4a7c15u;

@@ -3,10 +3,11 @@
  *     bench_codec_crops --data ROOT [--seconds S] [--repeats N] [--json FILE]
  *
  * RandomCrop(768) of cityscapes and RandomResizedCrop(224) of imagenet, each measured twice. By the
- * codec alone: rectangles drawn by the same rules, pst_pli_decode of the rectangle against the
- * whole. Through the loader: the group as a data set of PLI in memory, in the calling thread. Its
- * counters give the number of decoded units. RandomResizedCrop also resizes there, which whole
- * images do not need. Figures are CPU time of this thread; whole images and parts take turns. */
+ * codec alone: pst_pli_decode decodes rectangles drawn by the same rules, and whole images. Through
+ * the loader: the group is a data set of PLI in memory, decoded in the calling thread, and the
+ * loader's counters give the number of decoded units. RandomResizedCrop through the loader also
+ * resizes; whole images are not resized. Figures are CPU time of this thread; whole images and
+ * parts take turns. */
 #include "codec.h"
 #include "crops.h"
 

@@ -1,5 +1,5 @@
-/* crops_measure.c - one group, one tier: rectangles against whole images, by the codec and through
- * the loader.
+/* crops_measure.c - measures one group in one tier of PLI: rectangles against whole images, by the
+ * codec and through the loader.
  *
  * Pixels of every first rectangle and image are compared before anything is timed. One thread. */
 #include "crops.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWS = 64 }; /* rectangles for each image, and epochs that are timed */
+enum { DRAWS = 64 }; /* rectangles that are drawn for each image, and epochs that are timed */
 
 struct work {
     const struct crop_case *what;
@@ -117,8 +117,7 @@ static void count_units(const struct work *w, struct crop_result *result)
     result->units_whole = whole / (double)w->group->n;
 }
 
-/* Returns seconds of CPU per sample over whole passes: of all rectangles, or of every image
- * once. */
+/* Returns CPU seconds per sample, over whole passes: all rectangles, or every image once. */
 static double time_codec(const struct work *w, bool crops, double seconds)
 {
     const size_t n_each = crops ? DRAWS : 1;
@@ -175,7 +174,8 @@ static pst_loader *open_loader(pst_dataset *dataset, const struct pst_op *op)
     return loader;
 }
 
-/* Returns seconds of CPU per sample over whole epochs; each has its own draws. */
+/* Returns CPU seconds per sample of the loader, over whole epochs. Each epoch draws other
+ * rectangles. */
 static double time_loader(pst_loader *loader, uint64_t *epoch, double seconds)
 {
     struct pst_error err;
@@ -195,7 +195,8 @@ static double time_loader(pst_loader *loader, uint64_t *epoch, double seconds)
     return (now - start) / (double)n;
 }
 
-/* Returns units per sample, over epochs whose draws are the same in every run. */
+/* Returns the units that the loader decodes per sample, over epochs whose draws are the same in
+ * every run. */
 static double count_loader(pst_dataset *dataset, const struct pst_op *op)
 {
     struct pst_loader_stats stats = {0};

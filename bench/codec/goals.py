@@ -26,8 +26,9 @@ def bytes_rows(figures, groups, tier: str, peer: str, most: float, most_group: f
 
 
 def undisturbed(own: dict, other: dict) -> str:
-    """Prints a figure outside the verdict: the speed by each image's shortest time, which other work on the cores affects
-    least."""
+    """Prints the speed by each image's shortest time, which other work on the cores affects least. It does not count for the
+    verdict.
+    """
     speed, peer = own.get("decode_undisturbed"), other.get("decode_undisturbed")
     return f"; undisturbed {speed / peer:.2f} ({speed:.0f} MB/s)" if speed and peer else ""
 
@@ -54,7 +55,7 @@ def encode_row(figures, groups, tier: str) -> tuple:
 
 
 def flat_rows(figures, group: str, tier: str) -> list[tuple]:
-    """Label maps, instance maps, screenshots: small and fast."""
+    """Compares the goals of flat images (label maps, instance maps, screenshots), which must be small and fast."""
     own, peers = figures.row(tier, group), [figures.row(p, group) for p in ("png9", "zstd3_raw")]
     bytes_target, speed_target = "<= min(png9, zstd3_raw)", ">= 5000 MB/s"
     if not own or any(p is None for p in peers):
@@ -79,12 +80,12 @@ def size_row(figures, group: str, tier: str, most: float) -> tuple:
 
 
 def crop_rows(crops: list[dict]) -> list[tuple]:
-    """Checks crops. With a share of the units, a speed-up of 1 / share is possible; the measured one shall be within 15 % of
-    that.
+    """Checks crops. If a share of the units is decoded, a speed-up of 1 / share is possible; the measured one must be within 15 %
+    of that.
 
-    The loader counts units over its own draws, and geometry over as many draws of the same rule. Both are means of random
-    draws, so equal within 3 %. Through the loader RandomResizedCrop also resizes, which the whole images it is compared with do
-    not need: what resizing takes lowers its speed-up.
+    The loader counts units over its own draws, and geometry over as many draws of the same rule. Both are means of random draws, so
+    they must be equal within 3 %. Through the loader RandomResizedCrop also resizes, but the whole images that it is compared with
+    are not resized, so its speed-up is lower by the time of resizing.
     """
     rows = []
     for crop in crops:

@@ -34,7 +34,7 @@ static struct jpeg *add(struct jpegs *jpegs, const char *name)
     return more;
 }
 
-/* Adds the JPEGs of a folder and of the folders in it. */
+/* Adds the JPEGs of a folder and of all folders below it. */
 static void find(struct jpegs *jpegs, const char *folder, size_t max)
 {
     struct dirent **names;
@@ -53,7 +53,7 @@ static void find(struct jpegs *jpegs, const char *folder, size_t max)
     free(names);
 }
 
-/* Sets sizes and rectangles, which are the same in every run. */
+/* Sets the sizes of the images, and draws their rectangles, which are the same in every run. */
 static void complete(struct jpegs *jpegs)
 {
     static const struct crop_case what = {.op = PST_OP_RANDOM_RESIZED_CROP, .size = 224};
@@ -65,7 +65,7 @@ static void complete(struct jpegs *jpegs)
         const struct image size = {.height = jpeg->height, .width = jpeg->width};
         for (int k = 0; k < JPEG_DRAWS; k++)
             jpeg->regions[k] = crop_draw(&random, &what, &size);
-        /* libjpeg's crops are wider than requested. */
+        /* libjpeg rounds crops up to its block size, so a buffer has space for more columns. */
         size_t nbytes = (size_t)(jpeg->width + 64) * jpeg->height * 3;
         if (nbytes > jpegs->pixels_nbytes)
             jpegs->pixels_nbytes = nbytes;

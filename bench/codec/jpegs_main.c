@@ -2,10 +2,11 @@
  *
  *     bench_codec_jpeg --data ROOT [--repeats N] [--max-images N] [--json FILE]
  *
- * ROOT/imagenet and ROOT/imagenet_folder as they are, and the photographs of ROOT/clic2025 and
- * ROOT/hrstereo encoded at quality 90 (4:2:0) and 95 (4:4:4). Whole files and two RandomResizedCrop
- * rectangles of each, neither side resizes; one core, CPU time, both sides in turns; medians of the
- * repeats. The CPU level is that of PENSTOCK_CPU_MASK. */
+ * The files: ROOT/imagenet and ROOT/imagenet_folder as they are, and the photographs of
+ * ROOT/clic2025 and ROOT/hrstereo, encoded at quality 90 (4:2:0) and 95 (4:4:4). Both decoders
+ * decode whole files and two RandomResizedCrop rectangles of each, without resizing. One core,
+ * CPU time, both decoders in turns; medians of the repeats. The CPU level is that of
+ * PENSTOCK_CPU_MASK. */
 #include "jpegs.h"
 
 #include <stdio.h>
@@ -40,8 +41,8 @@ static void put_line(const struct jpegs *jpegs, const struct jpegs_result *r)
     fflush(stdout);
 }
 
-/* Loads group i of a folder. One that has none of the known groups is a group itself: all JPEGs in
- * it. False if there are no more. */
+/* Loads group i of a folder. A folder that has none of the known groups is one group: all JPEGs in
+ * it. Returns false if there are no more groups. */
 static bool load(struct jpegs *jpegs, size_t i, const char *data, size_t max)
 {
     char path[4096];

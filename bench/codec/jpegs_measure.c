@@ -1,5 +1,5 @@
-/* jpegs_measure.c - a group of JPEG files: kept as PLI, restored, and decoded whole and in crops,
- * by PLI and by libjpeg-turbo in turns.
+/* jpegs_measure.c - measures a group of JPEG files: converts them to PLI, restores the files, and
+ * decodes whole images and crops by PLI and by libjpeg-turbo in turns.
  *
  * Before anything is timed, every file is restored and compared, and its pixels and those of its
  * rectangles are compared with libjpeg-turbo's. One thread, its CPU time. */
@@ -37,7 +37,7 @@ static void decode(const struct work *w, const struct jpeg *jpeg,
         die(jpeg->name, err.text);
 }
 
-/* Keeps the file as PLI if possible. The pass over all files is timed. */
+/* Converts the JPEG file to PLI if possible. The caller times the pass over all files. */
 static void convert(const struct work *w, struct jpegs_result *result)
 {
     double start = thread_cpu_seconds();

@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import runner  # noqa: E402
 
 LEVELS = ("avx512", "avx2", "c")
-# group: greatest share of the files' bytes; and at each level, least speed of whole files and crops against libjpeg-turbo
+# For each group: the greatest allowed share of the files' bytes; and for each level the least speed of whole files and of crops,
+# relative to libjpeg-turbo
 BYTES = {"imagenet": 0.90, "imagenet_folder": 0.90, "photographs_420": 0.88, "photographs_444": 0.88}
 SPEEDS = {"avx512": {"imagenet": (3.0, 4.0), "imagenet_folder": (3.0, 4.0), "photographs_420": (2.5, 4.0),
                      "photographs_444": (2.5, 4.0)},
@@ -57,7 +58,7 @@ def table(merged: dict) -> str:
     out += ["| " + " | ".join(line(level, row)) + " |" for level, rows in merged["levels"].items() for row in rows]
     rows = next(iter(merged["levels"].values()))
     files = [row for row in rows if row["group"].startswith("imagenet")]
-    if not files:  # another folder than that of the figures: there are no goals for it
+    if not files:  # the goals were set for another folder
         return "\n".join(out) + "\n"
     restored = sum(row["restored"] for row in files) / sum(row["files"] for row in files)
     speed = sum(row["files"] for row in files) / sum(row["files"] / row["from_jpeg_per_s"] for row in files)

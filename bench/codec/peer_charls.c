@@ -1,7 +1,7 @@
 /* peer_charls.c - JPEG-LS by charls, lossless: gray of 8 and 16 bits, 8-bit RGB.
  *
- * RGB is coded line by line with the colour transform HP1 (the difference to green), which makes
- * smaller files than untransformed planes. Its objects serve one image only. Images of four
+ * RGB is coded line by line with the colour transform HP1 (differences to green), which makes
+ * smaller files than untransformed planes. A charls object can code one image only. Images of four
  * channels are left out, because charls 2.4 does not restore them. */
 #include "codec.h"
 #include "peers.h"

@@ -1,4 +1,4 @@
-/* peer_l3.c - L3 by bench/l3, in both published sizes of tiles: 8-bit RGB. */
+/* peer_l3.c - the L3 codec of bench/l3, with both published tile sizes; 8-bit RGB only. */
 #include "codec.h"
 #include "peers.h"
 

@@ -1,4 +1,4 @@
-/* peer_memcpy.c - the upper limit: pixels copied as they are. No state. */
+/* peer_memcpy.c - a plain copy of the pixels, the upper limit for any codec. It has no state. */
 #include "codec.h"
 #include "peers.h"
 

@@ -1,4 +1,4 @@
-/* peer_penstock_png.c - PNG through Penstock's own decoder, on the bytes that libpng wrote. */
+/* peer_penstock_png.c - Penstock's own PNG decoder, on the bytes that libpng wrote. */
 #include "codec.h"
 #include "peers.h"
 

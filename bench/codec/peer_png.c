@@ -1,7 +1,7 @@
 /* peer_png.c - libpng with its own choice of filters, at levels of zlib.
  *
- * libpng keeps nothing from one image to the next: its structs are made for each image, as its
- * interface requires. Errors return by longjmp to the function that made the struct. */
+ * libpng's interface requires new structs for each image, so nothing is reused. libpng reports
+ * errors by longjmp to the function that made the struct. */
 #include "codec.h"
 #include "peers.h"
 

@@ -1,7 +1,7 @@
 /* peer_qoi.c - QOI by its reference header: 8-bit RGB and RGBA.
  *
- * The header allocates the memory that it returns. Its two hooks for that return the caller's
- * buffer here, so that the output is written in place, as by every other codec. */
+ * The header allocates its output by a macro. The macro here returns the caller's buffer, so the
+ * output is written in place, as by every other codec. */
 #include "codec.h"
 #include "peers.h"
 

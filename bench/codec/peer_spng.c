@@ -1,4 +1,5 @@
-/* peer_spng.c - libspng on the bytes that libpng wrote. Its context serves one image only. */
+/* peer_spng.c - libspng, on the bytes that libpng wrote. A libspng context can decode one image
+ * only. */
 #include "codec.h"
 #include "peers.h"
 

@@ -1,4 +1,4 @@
-"""picture.py: draws bytes against speed as an SVG, both axes logarithmic, every point named beside it."""
+"""picture.py: draws an SVG of compressed size against speed. Both axes are logarithmic, and every point has its name beside it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 74, 24, 84, 62
 PEER = "#7a8591"
 SERIES = {"avx512": "#6a2fb5", "avx2": "#0b6bcb", "neon": "#0b6bcb", "c": "#c2570c"}
 LABEL_HEIGHT_PX = 13
-LETTERS_PX = {**dict.fromkeys("mw", 10.5), **dict.fromkeys("iljtfr", 4.2)}  # other letters, at this size: 6.9
+LETTERS_PX = {**dict.fromkeys("mw", 10.5), **dict.fromkeys("iljtfr", 4.2)}  # pixels; all other letters: 6.9
 
 
 def ticks(low: float, high: float, steps) -> list[float]:
@@ -42,7 +42,7 @@ def overlap(a, b) -> float:
 
 
 def places(x: float, y: float, name: str):
-    """Returns boxes in which the name of a point could stand, the best ones first."""
+    """Returns the boxes around a point in which its name could stand, best first."""
     wide, high = sum(LETTERS_PX.get(letter, 6.9) for letter in name), LABEL_HEIGHT_PX
     for gap in (8, 20, 34, 50):
         for left, top in ((x + gap, y - high / 2), (x - gap - wide, y - high / 2), (x - wide / 2, y - gap - high),
@@ -52,7 +52,7 @@ def places(x: float, y: float, name: str):
 
 
 def place_names(marks: list[tuple[float, float, str]]) -> list[tuple]:
-    """Chooses for every mark the box of its name: the first of the nearest places that covers least."""
+    """Chooses the box of each point's name: of the boxes nearest to the point, the one that covers the least of other things."""
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y, _ in marks]
     boxes = []
     for x, y, name in marks:

@@ -3,9 +3,9 @@
     report.py --program bench_codec --out DIR [--crops bench_codec_crops] -- ARGUMENTS OF bench_codec
     report.py --from FILE.json --out DIR
 
-The first run has every codec at the machine's own level. Lower levels (PENSTOCK_CPU_MASK) are processes of their own that
-measure PLI, and libpng and libwebp again, so that every ratio compares figures of one process. Writes codec-<date>.json, .md
-and .svg into DIR. Needs only Python.
+The first run has every codec at the machine's own level. Each lower level (PENSTOCK_CPU_MASK) runs in a process of its own, which
+measures PLI and again libpng and libwebp, because ratios compare only figures of one process. Writes codec-<date>.json, .md and
+.svg into DIR. Needs only Python.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import goals  # noqa: E402
 import picture  # noqa: E402
 
 PHOTOGRAPHS = ("kodak", "cityscapes", "clic2025", "imagenet", "nuscenes_png", "cid22")
-LEVELS = ("c", "avx2", "avx512")  # the names of PENSTOCK_CPU_MASK, lowest first
+LEVELS = ("c", "avx2", "avx512")  # the values of PENSTOCK_CPU_MASK, lowest level first
 
 
 class Figures:
-    """Results of a run by codec, CPU level and group. Peers are at the machine's own level."""
+    """The results of a run, by codec, CPU level and group. Other codecs than PLI are at the machine's own level."""
 
     def __init__(self, merged: dict):
         self.groups = list(dict.fromkeys(r["group"] for run in merged["runs"] for r in run["results"]))
@@ -42,7 +42,7 @@ class Figures:
         return self.rows.get((level or self.top, codec, group))
 
     def together(self, codec: str, groups, level: str | None = None) -> dict | None:
-        """Returns sums over groups: bytes, and speeds as all pixels over all time. None if one group lacks."""
+        """Returns totals over groups: bytes, and the speed as all pixels divided by all time. None if a group is missing."""
         rows = [self.row(codec, g, level) for g in groups]
         if not rows or any(r is None for r in rows):
             return None
@@ -75,7 +75,7 @@ def measure_all(args) -> dict:
 
 
 def measure_crops(args) -> dict:
-    """Measures crops of the same images; rounds and seconds are the program's own."""
+    """Runs the crop benchmark on the same images, with its default rounds and seconds."""
     data = args.arguments[args.arguments.index("--data") + 1]
     return runner.run_program("crops", [str(args.crops), "--data", data], {})
 
@@ -87,7 +87,7 @@ def cell(row: dict | None) -> str:
 
 
 def rows_of(figures: Figures) -> list[tuple[str, str]]:
-    """Returns (codec, level) in the order of the table: peers, then PLI with its levels beside each other."""
+    """Returns (codec, level) in the order of the table's rows: other codecs first, then PLI with its levels together."""
     rows = []
     for codec in figures.codecs:
         own = codec.startswith("pli")
@@ -150,7 +150,9 @@ def main() -> None:
 
 
 def points(figures: Figures) -> list[dict]:
-    """Returns codecs that hold every drawn group: the present photographs, else all groups of this run."""
+    """Returns the points to draw: codecs that can hold every drawn group. Drawn are the groups of photographs, or all groups if
+    there are none.
+    """
     groups = [g for g in PHOTOGRAPHS if g in figures.groups] or figures.groups
     found = []
     for codec, level in rows_of(figures):

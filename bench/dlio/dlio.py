@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """MLPerf Storage's benchmark program (DLIO) with Penstock and with its own loader: `make bench-dlio`.
 
-The workload is RetinaNet on an emulated B200 (conf/workload). Each way is a process of DLIO over the same JPEG files; of its report
-the utilisation (AU) and the samples/s of each epoch are taken, and the medians over the epochs after the first are printed:
+The workload is RetinaNet on an emulated B200 (conf/workload). Each row is a DLIO process over the same JPEG files. DLIO reports the
+utilisation (AU) and the samples/s of each epoch; the medians over the epochs after the first are printed:
 
     dlio             DLIO's reader (PIL decodes, the pixels are thrown away) and torch's DataLoader
     reader           penstock_dlio.Reader in torch's DataLoader: crops of 224 pixels, normalised
@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import runner  # noqa: E402
 
-FED = 0.85  # utilisation that MLPerf Storage asks for
+FED = 0.85  # the utilisation that MLPerf Storage requires
 LOADER = ["++workload.reader.data_loader_classname=penstock_dlio.Loader", "++workload.reader.data_loader_sampler=index"]
 READER = ["++workload.reader.reader_classname=penstock_dlio.Reader"]
 WAYS: dict[str, tuple[list[str], dict[str, str]]] = {

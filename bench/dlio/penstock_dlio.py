@@ -45,7 +45,7 @@ def decodes() -> bool:
 
 
 def chain() -> list[Any]:
-    """The operations on pixels, by PENSTOCK_DLIO_CROP."""
+    """Returns the operations on pixels: a crop of PENSTOCK_DLIO_CROP pixels, a flip and normalisation."""
     text = os.environ.get("PENSTOCK_DLIO_CROP", "224")
     if not text.isdigit() or not 1 <= int(text) <= 65535:
         raise ArgumentError(f"PENSTOCK_DLIO_CROP is an edge in pixels, not {text!r}")
@@ -76,7 +76,7 @@ def samples_of(files: Sequence[str]) -> tuple[ps.Dataset, list[int]]:
 
 
 class Loader(BaseDataLoader):
-    """DLIO's data loader: DLIO makes one for each epoch, reads it once, and takes its batches by `next`."""
+    """Penstock as DLIO's data loader. DLIO makes an object for each epoch, calls `read` once, and takes batches by `next`."""
 
     def __init__(self, format_type: Any, dataset_type: Any, epoch_number: int) -> None:
         super().__init__(format_type, dataset_type, epoch_number, DataLoaderType.PYTORCH)
@@ -128,23 +128,23 @@ class Loader(BaseDataLoader):
 
 
 class Reader(FormatReader):
-    """DLIO's reader of single samples, for torch's DataLoader. It gives real pixels, of the size of the crop."""
+    """Penstock as DLIO's reader of single samples, for torch's DataLoader. It returns real pixels of the crop's size."""
 
     def __init__(self, dataset_type: Any, thread_index: int, epoch: int) -> None:
         super().__init__(dataset_type, thread_index)
         dataset, numbers = samples_of(self._file_list)
-        # DLIO names files once relative to the working directory, once by their whole paths.
+        # DLIO passes some file names relative to the working directory and some as absolute paths, so both are looked up.
         self._number_of: dict[str, int] = dict(zip(map(os.path.abspath, self._file_list), numbers, strict=True))
         self._image = next(name for name, about in dataset.fields.items() if about.type == "image")
         self._samples = ps.TorchDataset(dataset, chain(), fields=[self._image], seed=int(self._args.seed), cache=None)
         self._samples.set_epoch(max(int(epoch), 0))
 
     def open(self, filename: str) -> int:
-        """Returns the number of the file's sample, which stands for the open file."""
+        """Returns the sample number of the file, which DLIO uses as its handle of the open file."""
         return self._number_of[os.path.abspath(filename)]
 
     def close(self, filename: str) -> None:
-        """Nothing is open for a single file."""
+        """Does nothing: no file is open for a single sample."""
 
     def get_sample(self, filename: str, sample_index: int) -> Any:
         """Returns the pixels of a file: float32 (3, H, W)."""
@@ -158,7 +158,7 @@ class Reader(FormatReader):
         return found
 
     def next(self) -> Iterator[Any]:
-        """Yields batches of the files of this thread, the last one filled up with samples of its own."""
+        """Yields batches of the files of this thread. The last batch is filled up with repeats of its last sample."""
         mine = self.file_map[self.thread_index]
         for start in range(0, len(mine), self.batch_size):
             part = [self.get_sample(name, i).numpy() for _, name, i in mine[start : start + self.batch_size]]
@@ -166,12 +166,12 @@ class Reader(FormatReader):
             yield np.stack(part)
 
     def finalize(self) -> None:
-        """Nothing to give back."""
+        """Does nothing: there is nothing to free."""
 
     def is_index_based(self) -> bool:
-        """DLIO asks: samples can be had by their numbers."""
+        """Tells DLIO that samples can be read by number."""
         return True
 
     def is_iterator_based(self) -> bool:
-        """DLIO asks: they can be had one after another."""
+        """Tells DLIO that samples can be read one after another."""
         return True

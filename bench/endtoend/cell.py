@@ -1,12 +1,12 @@
 """cell.py LOADER SET CORES: the rate of one loader, alone and beside emulated or real steps. Prints a line of JSON.
 
---memory N: as many bytes of data may stay in memory, for each loader. Without --rate that is the kernel's page cache, for Penstock,
-too, whose plan may store no more. --rate R: storage of R MB/s, which the control group of this process makes so. Memory is
-then Penstock's cache, and for others the page cache.
+--memory N: bytes of data that each loader may keep in memory. Without --rate this memory is the kernel's page cache, also for
+Penstock, whose plan may not store more than it holds. --rate R: storage of R MB/s, limited by the control group of this process.
+Memory is then Penstock's cache, and for others the page cache.
 
 Where the stored samples take more than the memory, the page cache keeps a part of them, always the same, and the pages of all
-others are dropped once they have been delivered (bench/records/delivered.py). Linux keeps of random epochs what random eviction
-would (bench/cache), so the part is that.
+others are dropped once they have been delivered (bench/records/delivered.py). The part is the one that random eviction keeps,
+because Linux's page cache behaves like that in random epochs (bench/cache).
 
 An emulated accelerator takes a batch when it has done the one before, and computes while the next one is prepared. A real step is
 a small network that the CPU trains, with one thread.
@@ -24,19 +24,21 @@ from pathlib import Path
 
 import sources
 
-import sets  # which puts the other benches in reach
+import sets  # makes the modules of the other benches importable
 import runner
 import common
 import delivered
 import epochs as cache_epochs  # of bench/cache
 
-NEW_BATCHES = 3  # the first ones lie in memory that is new
+NEW_BATCHES = 3  # batches that are not counted: the first ones touch new memory
 MIN_BATCHES = 4
-Step = Callable[[int, object], None]  # of a number of samples, and their images
+Step = Callable[[int, object], None]  # takes the numbers of a batch's samples, and the images
 
 
 class Pages:
-    """The page cache of stored samples: a part of them, always the same, stays; the others' pages go once they are delivered."""
+    """Simulates the page cache of stored samples: a part of them, always the same, stays; pages of all others are dropped once
+    their samples are delivered.
+    """
 
     def __init__(self, source: sources.Source, part: float):
         numbers = sorted({sample.number for sample in source.samples})
@@ -45,7 +47,7 @@ class Pages:
         self.drop(numbers)
 
     def drop(self, numbers: list[int]) -> None:
-        """Drops what is not kept of these samples."""
+        """Drops the pages of those of these samples that do not stay in the page cache."""
         self._places.drop(number for number in numbers if number in self.dropped)
 
 
@@ -63,7 +65,7 @@ def emulated(samples_per_s: float) -> Step:
 
 
 def real() -> Step:
-    """A step of a network of three convolutions, forward, backward and SGD, on the CPU."""
+    """A real step: forward, backward and SGD of a network with three convolutions, on the CPU."""
     import torch
 
     torch.set_num_threads(1)
@@ -84,7 +86,7 @@ def real() -> Step:
 
 
 def window(batches: sources.Batches, pages: Pages | None, step: Step | None, seconds: float, samples: int) -> dict:
-    """Takes batches for so many seconds and samples, at least."""
+    """Takes batches until both a number of seconds and a number of samples are reached."""
     n = steps = 0
     disk, meter = runner.disk_nbytes(), runner.Meter()
     while n < samples or meter.seconds() < seconds or steps < MIN_BATCHES:
@@ -103,16 +105,16 @@ def window(batches: sources.Batches, pages: Pages | None, step: Step | None, sec
 
 def opened(each: sets.Set, args: argparse.Namespace) -> tuple[sources.Source, dict]:
     if args.loader != "penstock":
-        # Pages that DALI maps could not be dropped.
+        # DALI must read files, because pages that it maps could not be dropped
         return getattr(sources, args.loader)(each, args.cores, args.rate is not None), {}
     plan = json.loads(args.plan.read_text())
     return sources.penstock(each, plan | {"cold": args.rate is not None}), {"plan": plan["words"]}
 
 
 def kept(loader: str, stored: int, memory: int, slow: bool) -> float:
-    """Returns the part of the stored samples that the page cache keeps."""
+    """Returns the share of the stored samples that stays in the page cache."""
     if loader == "penstock" and slow:
-        return 0.0  # the memory is its cache's
+        return 0.0  # the memory belongs to Penstock's cache; the page cache keeps nothing
     return 1.0 if stored <= memory else cache_epochs.random_replacement(memory / stored)
 
 
@@ -132,7 +134,7 @@ def measure(each: sets.Set, args: argparse.Namespace) -> dict:
     found["steps"] = [{"step_rate": rate, **window(batches, pages, emulated(rate), args.seconds, len(files) if pages else 0)}
                       for rate in args.steps]
     if args.torch:
-        site.addsitedir(str(args.torch))  # behind this environment's own packages
+        site.addsitedir(str(args.torch))  # searched after this environment's own packages
         step = real()
         numbers, images = next(batches)
         step(len(numbers), images)

@@ -4,18 +4,17 @@
     endtoend.py ... [--sets imagenet,frames] [--machines slow] [--seconds 1] [--share 0.5] [--budget 8s] [--long]
     endtoend.py --from FILE.json --out DIR
 
-DALI's CPU pipeline and torch DataLoader + torchvision read the files as they are, FFCV a file of decoded pixels. Penstock has all
-of its own: a data set whose form `penstock.plan` has chosen, and a cache (what is planned, packed or written before is not
-counted; `make bench-records` and `make bench-mix` say when that has paid).
+DALI's CPU pipeline and torch DataLoader + torchvision read the files as they are, FFCV a file of decoded pixels. Penstock uses all
+that it offers: a data set whose form `penstock.plan` has chosen, and a cache (what is planned, packed or written before is not
+counted; `make bench-records` and `make bench-mix` say when that time is regained).
 
-All loaders may keep the same number of bytes of data in memory, which each cell of the figures has: as many as the files of the
-set take where they lie in memory, the part --share of that on slow storage. So pixels that take more than the files do not fit,
-neither FFCV's nor those that Penstock could plan. cell.py has the rules.
+All loaders may keep the same number of bytes of data in memory, which each cell of the figures has: the size of the set's files if
+the files are in memory, and the part --share of it on slow storage. So decoded pixels that are larger than the files do not fit
+into memory, neither for FFCV nor for Penstock. cell.py has the rules.
 
 Each loader's rate is measured once on each machine. The time of an epoch is computed: a loader that prepares the next batch while
-the accelerator computes takes the longer of both, max(1 / rate, 1 / step) for each sample. Of the sets of --verify the same epoch
-also runs beside an emulated accelerator, and the table shows how far the computed rate is off. One network is real: the CPU trains
-it.
+the accelerator computes takes the longer of both, max(1 / rate, 1 / step) for each sample. For the sets of --verify the same epoch
+also runs with an emulated accelerator, and the table shows the error of the computed rate. One network is real: the CPU trains it.
 
 A network's step is emulated at a rate that has a source (steps.py). Writes endtoend-<date>.json, .md and .svg.
 """
@@ -45,7 +44,7 @@ SHORT = {"dali": "DALI", "torchvision": "torch", "ffcv_raw": "FFCV raw", "pensto
 PEERS = tuple(name for name in LOADERS if name != "penstock")
 MEMORY = "bytes of data that stay in memory, equal for all loaders: memory_mb of each cell"
 CELL_LIMIT_S = 300
-STORAGE_BOUND = 0.85  # of the disk's rate that is used: storage is what binds
+STORAGE_BOUND = 0.85  # storage counts as the bottleneck if at least this part of the disk's rate is in use
 VERIFIED = ("imagenet", "frames")
 VERIFY_STEPS = ("ResNet-18", "VGG-11")
 
@@ -69,12 +68,12 @@ def networks_of(each: sets.Set) -> tuple[steps.Rate, ...]:
 
 
 def rate_of(step: steps.Rate, each: sets.Set) -> float:
-    """Samples/s of the accelerator for pictures of this set's size."""
+    """Returns the samples/s of the accelerator for pictures of this set's size."""
     return step.samples_per_second if each.pixels == 0 else step.samples_per_second * steps.SIDE**2 / each.pixels
 
 
 def epoch_of(loader_rate: float, step_rate: float) -> dict[str, float]:
-    """Samples/s of a training, and the part of it in which the accelerator waits."""
+    """Returns the samples/s of a training, and the share of its time in which the accelerator waits."""
     rate = min(loader_rate, step_rate)
     return {"samples_per_s": rate, "stall": 1 - rate / step_rate}
 
@@ -104,14 +103,14 @@ def command_of(args: argparse.Namespace, machine: Machine, each: sets.Set, pytho
 
 
 def environment_of(each: sets.Set, loader: str) -> str | None:
-    """Returns the environment of a cell, None for this Python."""
+    """Returns the name of the environment that a cell runs in; None: this Python."""
     if (loader, each.name) == ("torchvision", "audio"):
         return "audio"
     return {"penstock": None, "dali": "dali", "ffcv_raw": "ffcv"}.get(loader, "torch")
 
 
 def plan(args: argparse.Namespace, machine: Machine, each: sets.Set) -> tuple[dict, Path]:
-    """Returns what was planned, and its file for cell.py."""
+    """Plans and packs in a process of its own. Returns what was planned, and the file that cell.py opens."""
     store = args.folder / f"{each.name}-{machine.name}.pst"
     path = store.with_suffix(".json")
     command = command_of(args, machine, each, sys.executable, "plan.py", each.name, str(machine.cores), str(store), "--budget",
@@ -166,7 +165,7 @@ def measure_all(args: argparse.Namespace) -> dict:
 
 
 def epochs(cells: list[dict], each: sets.Set) -> list[dict]:
-    """Computes the training of each network on each machine from the loaders' rates."""
+    """Computes the training time of each network on each machine from the loaders' rates."""
     rows = []
     for machine in MACHINES.values():
         found = {cell["loader"]: cell for cell in cells if (cell["set"], cell["machine"]) == (each.name, machine.name)}
@@ -188,7 +187,7 @@ def epochs(cells: list[dict], each: sets.Set) -> list[dict]:
 # What is shown.
 
 def summary(rows: list[dict]) -> dict[str, float]:
-    """Of all networks: Penstock beside each other loader, and beside the fastest of these in each row."""
+    """Returns how many times as fast as each other loader, and as the fastest, Penstock is: mean and maximum over networks."""
     out = {}
     for peer in (*PEERS, "fastest"):
         times = [row["times_fastest"] if peer == "fastest" else row["times"].get(peer) for row in rows]
@@ -318,7 +317,7 @@ def table(merged: dict) -> str:
 
 
 def picture(merged: dict) -> str:
-    """Geometric means over networks of the samples/s of each loader."""
+    """Draws the geometric mean, over networks, of the samples/s of each loader."""
     cells = []
     for name, about in merged["sets"].items():
         for machine in MACHINES:

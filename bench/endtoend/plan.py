@@ -1,5 +1,5 @@
 """plan.py SET CORES STORE: plans with Penstock for the cores that this process may use, and packs STORE by the plan. Prints a line
-of JSON, and writes what cell.py has to open."""
+of JSON, and writes the options with which cell.py opens it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import sets  # which puts the other benches in reach
+import sets  # makes the modules of the other benches importable
 import sources
 
 

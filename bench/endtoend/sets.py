@@ -2,7 +2,7 @@
 
     frames     2048 x 1024, PNG, crops of 768; some copies of each
     imagenet   JPEG, RandomResizedCrop(224)
-    webp       the same pixels as lossy WebP of quality WEBP_QUALITY; the PSNR to the JPEG's pixels is measured and told
+    webp       the same pixels as lossy WebP of quality WEBP_QUALITY; the PSNR to the JPEG's pixels is measured and printed
     boxes      JPEG with boxes; the recipe of detection of bench/tasks (SSD, 300 x 300)
     audio      clips of 1 s at 8 kHz out of 30 s in stereo at 44.1 kHz, WAV; the clips of bench/audio
 """
@@ -20,7 +20,7 @@ import common  # noqa: E402
 import recipes  # noqa: E402
 
 FRAMES, CLIPS, CLIP_S = 24, 24, 30
-COPIES = 4  # copies of each JPEG: with one, an epoch has nine batches, too few to tell rates apart
+COPIES = 4  # copies of each JPEG: with one copy an epoch has nine batches, too few to compare rates
 WEBP_QUALITY, WEBP_PSNR = 90, "webp-psnr.json"
 
 
@@ -28,11 +28,11 @@ WEBP_QUALITY, WEBP_PSNR = 90, "webp-psnr.json"
 class Set:
     name: str
     title: str
-    work: common.Work  # of sound, for its folder and batch alone
-    pixels: int  # of a sample as the network sees it; 0: sound
+    work: common.Work  # for sound only: its folder, and the samples of a batch
+    pixels: int  # pixels of a sample as the network gets it; 0: sound
 
     def files(self) -> list[Path]:
-        """Returns the files with the samples."""
+        """Returns the files that hold the set's samples."""
         return sorted(path for path in self.work.root.rglob("*.wav")) if self.name == "audio" else self.work.files()
 
 
@@ -50,7 +50,7 @@ def sets(data: Path, folder: Path) -> dict[str, Set]:
 
 
 def make_webp(source: Path, target: Path) -> None:
-    """Encodes all JPEGs below `source`, and notes the PSNR."""
+    """Encodes all JPEGs below `source` as WebP, and writes down the PSNR."""
     import json
 
     import numpy as np
@@ -68,7 +68,7 @@ def make_webp(source: Path, target: Path) -> None:
 
 
 def prepare(data: Path, folder: Path, names: list[str]) -> None:
-    """Makes what the sets need, once."""
+    """Makes the files of the sets if they do not exist."""
     import make_clips
     import prepare as frames
     from workloads import copy_imagenet

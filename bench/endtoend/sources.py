@@ -1,7 +1,7 @@
 """The loaders of bench/endtoend: endless batches of each set, through DALI's CPU pipeline, torchvision, FFCV, and Penstock.
 
-A batch is the numbers of its samples, and its images where a network is to learn from them. Numbers are those of the stored
-samples, whose places a source knows.
+A batch consists of the numbers of its samples, and of its images if a real network trains on them. A number names a stored sample;
+the source knows where its bytes are stored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import sets  # which puts the other benches in reach
+import sets  # makes the modules of the other benches importable
 import common
 import delivered
 import formats
@@ -25,10 +25,10 @@ Batches = Iterator[tuple[list[int], Any]]
 class Source:
     batches: Batches
     samples: list[formats.Sample]
-    release: Callable = delivered.release  # drops pages of its files
+    release: Callable = delivered.release  # drops the pages of the source's files
 
     def nbytes(self) -> int:
-        """Returns the bytes of all samples as they are stored."""
+        """Returns the total bytes of all samples as they are stored."""
         return sum(sample.nbytes for sample in self.samples)
 
 
@@ -37,14 +37,14 @@ def of_files(each: sets.Set, batches: Batches) -> Source:
 
 
 def through(module, each: sets.Set, cores: int, cold: bool) -> Batches:
-    """Images of a plain folder, through a module of bench/records."""
+    """Yields batches of a plain folder through the loader of a module of bench/records."""
     for epoch in module.epochs(each.work, "folder", each.work.root, cores, 0, False, cold):
         for images, numbers in epoch:
             yield numbers, images
 
 
 def recipe(module, each: sets.Set, cores: int, **options) -> Batches:
-    """The recipe of detection, through a module of bench/tasks."""
+    """Yields batches of the detection recipe through a module of bench/tasks."""
     for images, *_, numbers in module.batches(each.work, each.work.root, cores, numbered=True, **options):
         yield numbers.tolist(), images
 
@@ -58,7 +58,7 @@ def clips(name: str, each: sets.Set, cores: int, cold: bool) -> Batches:
 
 
 def module_of(bench: str, name: str):
-    """Imports a module of another bench; two benches have modules of these names."""
+    """Imports a module of another bench by its path, because two benches have modules of the same name."""
     import importlib.util
 
     path = sets.BENCH / bench / f"{name}.py"
@@ -85,7 +85,7 @@ def torchvision(each: sets.Set, cores: int, cold: bool) -> Source:
 
 
 def ffcv_raw(each: sets.Set, cores: int, cold: bool) -> Source:
-    """FFCV's file of decoded pixels, mapped and read in random order. Its labels are the numbers of the samples."""
+    """Opens FFCV's file of decoded pixels, mapped and read in random order. Its labels are the numbers of the samples."""
     if each.name in ("boxes", "audio"):
         raise common.Unavailable("FFCV has no boxes" if each.name == "boxes" else "FFCV has no sound")
     import numpy as np
@@ -101,7 +101,7 @@ def ffcv_raw(each: sets.Set, cores: int, cold: bool) -> Source:
 
     def release(path: Path, runs: list[tuple[int, int]]) -> None:
         mapped = loader.memory_manager.context.mmap
-        if mapped is not None:  # what is mapped would stay in the page cache
+        if mapped is not None:  # files that stay mapped would stay in the page cache
             for first, end in runs:
                 mapped._mmap.madvise(mmap.MADV_DONTNEED, first * delivered.PAGE,
                                      min(end * delivered.PAGE, len(mapped)) - first * delivered.PAGE)
@@ -112,7 +112,7 @@ def ffcv_raw(each: sets.Set, cores: int, cold: bool) -> Source:
     return Source(((numbers.reshape(-1).tolist(), images.numpy()) for images, numbers in loader), samples, release)
 
 
-# Penstock, with everything on: a planned data set of a form of its own where the set has images, and a cache.
+# Penstock with all its means: a data set in the form that the plan has chosen (if the set has images), and a cache.
 
 def transforms(each: sets.Set) -> list:
     from penstock import transforms as T
@@ -138,10 +138,10 @@ def loader_of(each: sets.Set, source: Path, **options) -> Any:
 
 
 def planned(each: sets.Set, store: Path, cores: int, rate: float | None, memory: int, budget: str) -> dict[str, Any]:
-    """Plans for so many cores (those that this process may use), this storage and this memory for data, and packs by the plan.
+    """Plans for the cores that this process may use, and for the given storage and memory for data. Packs the data set by the plan.
 
-    Slow storage: the memory is the cache's, and the page cache keeps nothing. Else the page cache holds the packed set, which has
-    to fit into the memory, and there is no other cache.
+    On slow storage the memory is for Penstock's cache, and the page cache keeps nothing. Else the page cache holds the packed set,
+    which must fit into the memory, and there is no other cache.
     """
     import penstock as ps
 

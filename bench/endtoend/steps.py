@@ -1,7 +1,7 @@
-"""Steps of training on accelerators that never wait, as rates with their sources, and what the papers reported.
+"""Rates of training steps on accelerators that never wait, with their sources, and the loaders' shares that papers reported.
 
-A rate is samples/s at 224 x 224 pixels. On larger pictures a step takes as much longer as they have more pixels, which is derived,
-not measured. Sources: rates.py of bench/stalls. A rate without a source is a sweep: no statement on a network.
+A rate is samples/s at 224 x 224 pixels. The time of a step is scaled with the number of pixels of a picture; this is derived, not
+measured. Sources: rates.py of bench/stalls. A rate without a source is only a point of a sweep, and belongs to no network.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _sourced(model: str, accelerator: str) -> Rate:
     return next(rate for rate in RATES if (rate.model, rate.accelerator) == (model, accelerator))
 
 
-# From light to heavy.
+# Networks from light to heavy.
 NETWORKS = (
     Rate("MobileNetV3-small", "RTX 3090", 8035.08, TIMM),
     *(_sourced(*each) for each in (("ResNet-18", "RTX 3090"), ("ResNet-50", "A100"), ("MobileNetV2", "RTX 3090"),

@@ -1,8 +1,9 @@
 """fed.py PEER WORKLOAD CORES: the most accelerators that a loader feeds. Prints one JSON line. Run it pinned to CORES.
 
 An emulated accelerator takes a batch and sleeps for a step. Its utilisation is the share of the time in which it sleeps; it is fed
-if that is at least the workload's limit. n accelerators are one that is n times as fast, so n need not be whole. The greatest n is
-looked for by halving, from the loader's own rate, and then raised as long as the median of --windows windows is at least the limit.
+if that is at least the workload's limit. n accelerators are emulated by one that is n times as fast, so n need not be whole. The
+greatest n is found by bisection, starting at the loader's own rate. Then n is raised as long as the median utilisation of --windows
+windows is at least the limit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import loaders
 from workloads import WORKLOADS, Workload
 
-import runner  # which loaders.py has put in reach
+import runner  # loaders.py has made this module importable
 import common
 
 
@@ -23,7 +24,9 @@ NEW_BATCHES, STEPS_MIN, WARM_STEPS = 6, 5, 2
 
 
 def own_rate(batches, seconds: float) -> float:
-    """Samples per second of a caller that does nothing. The first batches lie in memory that is new."""
+    """Returns the samples per second of a caller that only takes batches. The first batches are not counted, because they touch new
+    memory.
+    """
     for _ in range(NEW_BATCHES):
         next(batches)
     n, start = 0, time.perf_counter()
@@ -33,10 +36,10 @@ def own_rate(batches, seconds: float) -> float:
 
 
 def utilisation(batches, workload: Workload, n: float, seconds: float) -> tuple[float, float]:
-    """Returns the utilisation of n accelerators, and how much of these cores other processes took meanwhile."""
+    """Returns the utilisation of n accelerators, and how many of these cores other processes used meanwhile."""
     step = workload.step_s / n
     seconds = max(seconds, STEPS_MIN * step)
-    for _ in range(WARM_STEPS):  # batches that are ready would make the window look better than it is
+    for _ in range(WARM_STEPS):  # first takes the batches that are ready, because they would make the window look better than it is
         time.sleep(step)
         next(batches)
     meter, steps = runner.Meter(), 0
@@ -60,7 +63,7 @@ def search(batches, workload: Workload, start: float, seconds: float) -> float:
 
 
 def confirm(batches, workload: Workload, n: float, seconds: float, windows: int) -> tuple[float, list]:
-    """Raises n while the median of the windows is fed, and lowers it until that is so. Returns the greatest n that was fed."""
+    """Raises n while the median window is fed, and lowers n if it is not. Returns the greatest n that was fed."""
     best = None
     while True:
         found = [utilisation(batches, workload, n, seconds) for _ in range(windows)]
@@ -91,7 +94,7 @@ def check_pixels(peer: str, workload: Workload, pixels) -> None:
 
 
 def check_order(workload: Workload, source: Path, cores: int) -> str:
-    """Compares the order with that of the calling thread alone, for some batches."""
+    """Compares the order of some batches with that of a loader without threads."""
     threads, alone = loaders.penstock_loader(workload, source, cores), loaders.penstock_loader(workload, source, 0)
     with threads, alone:
         for i, (a, b) in enumerate(zip(threads, alone, strict=True)):

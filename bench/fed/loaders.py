@@ -1,8 +1,8 @@
-"""The loaders that are compared: each gives batches without end, with its own threads or processes ahead of the caller.
+"""The loaders that are compared: each yields batches without end, prepared ahead of the caller by its own threads or processes.
 
     batches(peer, workload, folder, cores) -> iterator of (pixels, number of samples)
 
-ResNet50: f32 (400, 3, 224, 224), normalised. RetinaNet: 24 whole images, u8, in the layout that the loader likes best.
+ResNet50: f32 (400, 3, 224, 224), normalised. RetinaNet: 24 whole images, u8, in the layout that is fastest for the loader.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import runner  # noqa: E402,F401 (it puts bench/loader in reach)
 import common  # noqa: E402
 
 Batches = Iterator[tuple[Any, int]]
-REPEATS = 4000  # an epoch is so long that no window contains its end
+REPEATS = 4000  # samples of an epoch: so many that no measured window contains its end
 
 
 def penstock_loader(workload: Workload, source: Path, cores: int) -> Any:

@@ -26,7 +26,7 @@ CELL_LIMIT_S = 900
 
 
 def install(args: argparse.Namespace) -> dict[str, str]:
-    """Returns the environments that cannot be made, with the reasons."""
+    """Installs the environments. Returns those that could not be made, with the reasons."""
     absent = {}
     if not Path(os.environ.get("DLIO", ""), "dlio_benchmark").is_dir():
         absent["dlio"] = "DLIO does not name a checkout of github.com/argonne-lcf/dlio_benchmark"
@@ -44,7 +44,7 @@ def run_cell(args: argparse.Namespace, peer: str, workload: str, cores: int) -> 
 
 
 def merge(rounds: list[dict]) -> dict:
-    """Returns one cell of the measurements of all rounds."""
+    """Returns one cell that combines the measurements of all rounds."""
     good = [found for found in rounds if "absent" not in found]
     if not good:
         return rounds[-1]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COPIES = 5
-RETINANET_NBYTES = 322_957  # mean file of OpenImages as MLPerf Storage has it
+RETINANET_NBYTES = 322_957  # mean bytes of an OpenImages file in MLPerf Storage
 RETINANET_SIZE = (1024, 683)
 RETINANET_FILES = 192
 
@@ -56,7 +56,9 @@ def crops_of(photograph, n: int):
 
 
 def make_retinanet(data: Path, root: Path) -> None:
-    """JPEGs of photographs, of qualities 84 to 99: each that which brings the mean nearest to that of the workload's files."""
+    """Makes JPEGs of crops with qualities 84 to 99. Each file gets the quality that brings the mean size nearest to that of the
+    workload's files.
+    """
     from PIL import Image
 
     crops = []
@@ -73,7 +75,7 @@ def make_retinanet(data: Path, root: Path) -> None:
 
     files: list[bytes] = []
     for i in range(RETINANET_FILES):
-        left = (i + 1) * RETINANET_NBYTES - sum(map(len, files))  # so that the mean is the workload's
+        left = (i + 1) * RETINANET_NBYTES - sum(map(len, files))  # brings the mean size to that of the workload
         sizes = [encoded(crops[i % len(crops)], quality) for quality in range(84, 100)] if i < len(crops) else files
         files.append(min(sizes, key=lambda file: abs(len(file) - left)))
     for i in range(RETINANET_FILES):
@@ -83,7 +85,7 @@ def make_retinanet(data: Path, root: Path) -> None:
 
 
 def prepare(data: Path, root: Path) -> dict[str, Path]:
-    """Makes the folders of both workloads once; returns them."""
+    """Makes the folders of both workloads if they do not exist. Returns them."""
     made = {}
     for name, make in (("resnet50", copy_imagenet), ("retinanet", make_retinanet)):
         made[name] = root / name

@@ -1,15 +1,16 @@
-"""ahead.py: what reading ahead in the order of coming epochs brings (clairvoyant placement). Writes ahead-<date>.json and .md.
+"""ahead.py: how much is gained by reading ahead in the known order of coming epochs (clairvoyant placement). Writes
+ahead-<date>.json and .md.
 
     ahead.py --out DIR [--mib N] [--rate MB_PER_S] [--repeats N] [--cases LIST]
 
 Two hosts (processes), each with a loader, a memcached server and a disk of its own: a control group limits what a host reads, so
 that all its loaders share that. Both run two epochs over the same data set, with and without a second loader in each host that
-fills the fleet ahead: it walks the host's own order from some batches ahead to the end of the next epoch, asks the server that
-will have each item first, and reads what it does not have. It has one item under way at a time, and only while the training
-computes, so that it uses idle bandwidth. Cases:
+fills the fleet ahead: it goes through the host's own order from some batches ahead to the end of the next epoch. For each item it
+asks the server that the item belongs to, and reads the item from storage if the server does not have it. It has one item under way
+at a time, and only while the training computes, so that it uses idle bandwidth. Cases:
 
     storage    no computing: storage is the bottleneck
-    compute    steps of 1.5 times what a batch takes from the disk: nobody has to wait
+    compute    each step takes 1.5 times as long as reading a batch from the disk: nobody has to wait
     uneven     12 short and 12 long steps in turn, of the same mean: storage waits in the long ones and is waited for in the others
     start      3 s before the first step, as for compiling a model; then no computing
     half       as uneven, with memory for half of the set
@@ -49,7 +50,7 @@ def loader_of(settings: dict, servers: ps.Fleet, **more) -> ps.Loader:
 
 
 class Filler(threading.Thread):
-    """Reads ahead while `idle` is set, to the end of the next epoch."""
+    """A second loader that reads ahead while `idle` is set, until the end of the next epoch."""
 
     def __init__(self, settings: dict, servers: ps.Fleet) -> None:
         super().__init__(daemon=True)
@@ -69,7 +70,7 @@ class Filler(threading.Thread):
 
 
 def steps(case: str, step: float):
-    """Seconds that each step computes."""
+    """Returns the seconds of computing of each step."""
     i = 0
     while True:
         short = (i // RUN) % 2 == 0
@@ -78,7 +79,9 @@ def steps(case: str, step: float):
 
 
 def host() -> None:
-    """One host. Settings come from stdin as JSON; then a line starts both epochs. A JSON line is the answer."""
+    """Runs one host in a process. Its settings are a line of JSON on stdin; the next line starts both epochs. It answers with a
+    line of JSON.
+    """
     settings = json.loads(sys.stdin.readline())
     servers = ps.Fleet(settings["fleet"])
     loader = loader_of(settings, servers, num_workers=1, prefetch=2)
@@ -119,7 +122,7 @@ def host() -> None:
 
 
 def run(args, case: str, ahead: bool, data: Path, wanted: dict, folder: Path) -> dict:
-    """Both hosts, two epochs."""
+    """Runs two epochs on both hosts. Returns the figures."""
     memory = wanted["nbytes"] // HOSTS
     room = memory // 2 if case == "half" else memory * 5 // 4
     sockets = [folder / f"{i}.sock" for i in range(HOSTS)]

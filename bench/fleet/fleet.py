@@ -3,16 +3,17 @@
     fleet.py --out DIR [--mib N] [--rates 15,530] [--kinds LIST] [--latencies 0,0.1,0.5,2] [--epochs N] [--link MBIT]
              [--memory-mib N] [--skip-memory]
 
-Three hosts are network namespaces joined by a bridge; each has one memcached server, and one process with two loaders. A host's
-link is limited by tbf. With a latency (milliseconds, added to a round trip) other hosts reach a server through proxy.py, which
-also has the link's rate; what a round trip takes is measured. A host's disk is the loaders' throttle: MB/s for both together (15:
-random reads of the paper's hard disk; 530: its SATA SSD). Each host has memory for a third of the set and `--spare` per cent:
+Three hosts are network namespaces joined by a bridge; each has one memcached server, and one process with two loaders. tbf (Linux's
+token bucket filter) limits the rate of a host's link. With a latency (milliseconds, added to a round trip) other hosts reach a
+server through proxy.py, which also limits the rate; the time of a round trip is measured. A host's disk is the loaders' throttle:
+MB/s for both together (15: random reads of the paper's hard disk; 530: its SATA SSD). Each host has memory for a third of the set
+plus `--spare` per cent:
 
     page cache   a model: Linux evicts at random, so the share h of reads is hits, h = ((1 - exp(-s)) / s)^2, s = (1 - h) / c,
                  for the share c that fits. The throttle is 1 / (1 - h) times as fast.
     MinIO        a cache of the host's own, which evicts nothing; its two loaders share it
     fleet        the host's memory is its server's
-    killed       as fleet; one server is killed when a third of an epoch has gone. Shown are epoch 1, this one, and the next
+    killed       as fleet; one server is killed after a third of an epoch. Shown are epoch 1, the epoch of the kill, and the next
 
 Items are random bytes of log-normal length, 100 kB in the mean. The bytes that are delivered are compared with those written,
 over all ranks, in each epoch. Then, without disk rates, a set of --memory-mib: servers of 1.05 times its bytes in all must hold it.
@@ -51,7 +52,7 @@ DISKS = {15: "hard disk, 15 MB/s", 530: "SATA SSD, 530 MB/s"}
 
 
 def make_set(path: Path, nbytes: int) -> dict:
-    """Writes items until they are nbytes. Returns their number, bytes and sum of CRC-32s."""
+    """Writes random items until they have nbytes in all. Returns their number, bytes and sum of CRC-32s."""
     source, chance = os.urandom(8 * MIB), random.Random(1)
     found = {"items": 0, "nbytes": 0, "crcs": 0}
     with ps.Writer(path, {"blob": ps.Bytes(), "label": ps.Int()}) as writer:
@@ -67,7 +68,7 @@ def make_set(path: Path, nbytes: int) -> dict:
 
 
 def page_cache_hits(share: float) -> float:
-    """The share of hits of a cache that evicts at random and holds `share` of the set."""
+    """Returns the share of hits of a cache with random eviction that holds the part `share` of the set."""
     hits = 0.0 if share < 1 else 1 - 1e-6
     for _ in range(1000):
         s = max(1e-9, (1 - hits) / share)
@@ -76,7 +77,7 @@ def page_cache_hits(share: float) -> float:
 
 
 class Network:
-    """Namespaces pst-<pid>-0.. with addresses 10.77.0.1.., on a bridge in one of their own."""
+    """Network namespaces pst-<pid>-0.. with addresses 10.77.0.1.., joined by a bridge in a namespace of its own."""
 
     def __init__(self, link_mbit: int) -> None:
         self.link_mbit = link_mbit
@@ -119,20 +120,20 @@ class Network:
 
 
 def server_command(nbytes: int, *where: str) -> list[str]:
-    """The command of a memcached, as the command line prints it. where: --listen ADDRESS or --socket PATH."""
+    """Returns the command that starts a memcached, as `penstock` prints it. where: --listen ADDRESS or --socket PATH."""
     printed = subprocess.run([str(Path(sys.executable).parent / "penstock"), "cache", "fleet", "--json", "--memory", str(nbytes),
                               *where, "--threads", "1", "--user", "root"], check=True, capture_output=True)
     return json.loads(printed.stdout)["command"]
 
 
 def start_servers(network: Network, nbytes: int) -> list[subprocess.Popen[bytes]]:
-    """A memcached on each host."""
+    """Starts a memcached on each host."""
     return [subprocess.Popen(network.inside(host, *server_command(nbytes, "--listen", network.address(host))))
             for host in range(HOSTS)]
 
 
 def start_proxies(network: Network, latency: float) -> list[subprocess.Popen[str]]:
-    """A proxy on each host, before its server. None without a latency."""
+    """Starts a proxy in front of each host's server. Without a latency there are none."""
     proxies = []
     for host in range(HOSTS if latency else 0):
         address = network.address(host)
@@ -144,7 +145,7 @@ def start_proxies(network: Network, latency: float) -> list[subprocess.Popen[str
     return proxies
 
 
-# Run inside a namespace: milliseconds of a round trip of one small request, the median of some.
+# Run inside a namespace: prints the median milliseconds of a round trip of one small request.
 ROUND_TRIP = """
 import socket, statistics, sys, time
 server, times = socket.create_connection((sys.argv[1], int(sys.argv[2]))), []
@@ -159,19 +160,19 @@ print(1e3 * statistics.median(times))
 
 
 def round_trip(network: Network, latency: float) -> float:
-    """Milliseconds from host 0 to the server of host 1."""
+    """Returns the milliseconds of a round trip from host 0 to the server of host 1."""
     deadline, port = time.monotonic() + 10, PROXY_PORT if latency else PORT
     while True:
         done = subprocess.run(network.inside(0, sys.executable, "-c", ROUND_TRIP, network.address(1), str(port)),
                               capture_output=True, text=True)
         if done.returncode == 0:
             return float(done.stdout)
-        if time.monotonic() > deadline:  # the server has not come up
+        if time.monotonic() > deadline:  # a server that has not started yet
             raise SystemExit(done.stderr)
 
 
 class Cell:
-    """All hosts of one kind, which run epochs together. latency: milliseconds, added to a round trip to another host."""
+    """The hosts of one cell, which run epochs together. latency: milliseconds that are added to a round trip to another host."""
 
     def __init__(self, network: Network, kind: str, rate: float, latency: float, data: Path, wanted: dict, memory: int) -> None:
         self.wanted = wanted
@@ -185,7 +186,7 @@ class Cell:
             process = subprocess.Popen(network.inside(host, sys.executable, str(HERE / "host.py")), stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, text=True)
             self.hosts.append(process)
-            # Each server has the same name everywhere; its own host reaches it without the proxy.
+            # Each server has the same name on all hosts. Only its own host reaches it without the proxy.
             names = [f"s{i}={network.address(i)}:{PORT if i == host or not latency else PROXY_PORT}"
                      for i in range(len(self.servers))]
             self.tell(process, json.dumps({
@@ -244,7 +245,9 @@ def measure(network: Network, args: argparse.Namespace, data: Path, wanted: dict
 
 
 def check_memory(network: Network, args: argparse.Namespace, folder: Path) -> dict:
-    """Servers of 1.05 times the set's bytes, in all, hold the set: the second epoch reads nothing."""
+    """Checks that servers whose memory is 1.05 times the set's bytes hold the whole set: the second epoch must read nothing from
+    storage.
+    """
     wanted = make_set(folder / "large.pst", args.memory_mib * MIB)
     cell = Cell(network, "fleet", 0, 0, folder / "large.pst", wanted, int(wanted["nbytes"] / HOSTS * 1.05))
     try:
@@ -255,7 +258,9 @@ def check_memory(network: Network, args: argparse.Namespace, folder: Path) -> di
 
 
 def local_cost(data: Path, wanted: dict, folder: Path) -> dict:
-    """What an item costs that this host's own server has, beside a read from the page cache and a hit of the loader's cache."""
+    """Measures the time of an item from this host's own server, beside a read from the page cache and a hit in the loader's
+    cache.
+    """
     server = subprocess.Popen(server_command(2 * wanted["nbytes"], "--socket", str(folder / "m.sock")))
     found = {}
     try:
@@ -266,7 +271,7 @@ def local_cost(data: Path, wanted: dict, folder: Path) -> dict:
                                   ("a direct read, O_DIRECT", "storage", {"reading": ps.Reading(page_cache="direct")}),
                                   ("the loader's cache", "memory", {"cache": 2 * wanted["nbytes"]})):
             options = {"cache": None, "fleet": None, **extra}
-            # One worker and few rows ahead: a latency is that of a request, not of a queue.
+            # One worker and few rows ahead: the latency measured is that of one request, not of a queue of requests.
             with ps.Loader(data, batch_size=1, shuffle=True, seed=1, num_workers=1, prefetch=2, output="numpy",
                            fields=["blob", "label"], **options) as loader:
                 for _ in loader:
@@ -293,7 +298,7 @@ def table(result: dict) -> str:
         later = {cell["kind"]: statistics.median(e["seconds"] for e in cell["epochs"][1:])
                  for cell in result["cells"] if cell["rate"] == rate and not cell["latency_ms"]}
         for cell in (cell for cell in result["cells"] if cell["rate"] == rate):
-            is_model = cell["kind"] == "page cache"  # its hits are in the rate
+            is_model = cell["kind"] == "page cache"  # the model's rate already contains the page cache's hits
             shown = " | ".join(("" if is_model else f"{epoch['reads']}, ") + f"{epoch['seconds']:.2f} s"
                                for epoch in cell["epochs"][:3])
             ratio = later.get("MinIO", 0) / statistics.median(e["seconds"] for e in cell["epochs"][1:])

@@ -16,10 +16,10 @@ import penstock as ps
 
 
 class Rank:
-    """One loader, which runs an epoch at a time."""
+    """One loader and its thread, which runs one epoch at a time."""
 
     def __init__(self, settings: dict, rank: int, cache: ps.Cache | None, fleet: ps.Fleet | None) -> None:
-        rate = settings["rate"] * 1e6 / 2  # two loaders share the host's disk
+        rate = settings["rate"] * 1e6 / 2  # the two loaders of a host share its disk, so each gets half the rate
         self.loader = ps.Loader(settings["data"], batch_size=8, shuffle=True, seed=1, rank=rank, world_size=settings["world"],
                                 num_workers=1, output="numpy", fields=["blob", "label"], cache=cache, fleet=fleet,
                                 reading=ps.Reading(throttle=(rate, 0.0) if rate else None), pad_epoch=False, host_memory="1GiB")

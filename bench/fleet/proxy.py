@@ -1,8 +1,8 @@
 """proxy.py LISTEN TARGET MS MB_PER_S: passes TCP connections on, with a latency and a limited rate, as a network would.
 
 LISTEN, TARGET: address:port. MS: added to a round trip, half of it in each direction. MB_PER_S: of all connections together, in
-each direction; 0: no limit. Prints "ready". A connection ends when either side ends it, after what was under way has arrived.
-Only select() waits for less than a millisecond, so that is what this program uses.
+each direction; 0: no limit. Prints "ready". When one side closes a connection, bytes under way are delivered first. The program
+waits by select(), because only select() can wait for less than a millisecond.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PR_SET_TIMERSLACK = 29
 
 
 class Wire:
-    """One direction of all connections: when the next byte may leave."""
+    """One direction, shared by all connections. It keeps the time at which the next byte may leave."""
 
     def __init__(self, delay: float, rate: float) -> None:
         self.delay, self.rate, self.free = delay, rate, 0.0
@@ -31,7 +31,7 @@ class Wire:
 
 
 class Pipe:
-    """One direction of one connection. An empty chunk is its end."""
+    """One direction of one connection. An empty chunk marks its end."""
 
     def __init__(self, source: socket.socket, target: socket.socket, wire: Wire) -> None:
         self.source, self.target, self.wire = source, target, wire
@@ -48,7 +48,7 @@ class Pipe:
         self.chunks.append((self.wire.due(len(chunk)), chunk))
 
     def give(self) -> bool:
-        """Sends what is due. False: the connection is over."""
+        """Sends the chunks whose time has come. Returns false when the connection is over."""
         while self.chunks and self.chunks[0][0] <= time.monotonic():
             due, chunk = self.chunks.popleft()
             if not chunk:
@@ -86,7 +86,7 @@ def accept(listener: socket.socket, target: tuple[str, int], wires: list[Wire]) 
 
 def main() -> None:
     listen, target, ms, rate = place(sys.argv[1]), place(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]) * 1e6
-    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)  # else waits end 50 us late
+    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)  # without this, waits end 50 us late
     wires = [Wire(ms / 2000, rate), Wire(ms / 2000, rate)]
     listener = socket.create_server(listen)
     print("ready", flush=True)
@@ -94,7 +94,7 @@ def main() -> None:
     while True:
         now = time.monotonic()
         heads = [pipe.chunks[0][0] - now for pipe in pipes if pipe.chunks]
-        full = [pipe.target for pipe in pipes if pipe.chunks and pipe.chunks[0][0] <= now]  # their receivers are slow
+        full = [pipe.target for pipe in pipes if pipe.chunks and pipe.chunks[0][0] <= now]  # connections whose receivers are slow
         readers = [pipe.source for pipe in pipes if not pipe.ended and pipe.waiting < WAITING_MOST]
         wait = min((head for head in heads if head > 0), default=None)
         readable, _, _ = select.select([listener, *readers], full, [], wait)

@@ -8,7 +8,8 @@
  *         resized:SIDE         RandomResizedCrop(SIDE) + flip + Normalize to f16 NCHW
  *         policy:SIDE          the same with RandAugment (2 operations, magnitude 9 of 31) before
  *                              Normalize and RandomErasing (probability 0.25) after it; "launches
- *                              alone" have the upload, too, because contrasts add up in it
+ *                              alone" include the upload, because operations on contrast accumulate
+ *                              sums in the uploaded memory
  *         l3:EDGE              as picture, but what is uploaded and decoded is L3 (bench/l3) with
  *                              tiles of EDGE pixels, in one launch; needs --l3 libbench_l3_cuda.so
  *         l3-each:EDGE         the same in a launch for each image, as L3 was published
@@ -48,8 +49,8 @@ struct set {
     uint32_t n_rows;
     struct file *files;
     uint32_t n_files;
-    uint32_t height, width; /* size of the rows */
-    uint32_t l3_edge;       /* 0: the kernels are PLI's */
+    uint32_t height, width; /* size of the batch's rows in pixels */
+    uint32_t l3_edge;       /* edge of an L3 tile in pixels; 0: the set is PLI */
     bool l3_each;
     bool has_policy;
     struct gpu_l3 *l3;
@@ -60,20 +61,21 @@ struct set {
     struct pst_decode_options decode;
 };
 
-/* One batch in flight. */
+/* A batch in flight. */
 struct slot {
     struct psti_gpu_block *block;
     struct psti_gpu_memory memory;
     struct psti_gpu_work work;
     struct psti_stream *stream;
     struct psti_event *done;
-    bool uploads_again; /* contrasts left their sums in what was uploaded */
+    bool uploads_again; /* the launches leave sums of contrasts in the uploaded bytes */
     uint64_t rows;
     size_t rows_nbytes;
 };
 
 struct bench {
-    struct psti_device *device, *l3_device; /* one GPU, with kernels of PLI and of L3 */
+    struct psti_device *device, *l3_device; /* the same GPU, opened once with the kernels of PLI and
+                                             * once with that of L3 */
     struct psti_decoder *decoder;
     struct psti_run *run;
     uint64_t constants;
@@ -84,8 +86,9 @@ struct bench {
 };
 
 struct figures {
-    double pixels_nbytes, upload_nbytes; /* bytes of a batch */
-    double launches, both, upload, copy; /* seconds per batch; of `copy`: for pixels_nbytes */
+    double pixels_nbytes, upload_nbytes; /* bytes of a batch: its decoded pixels, and its upload */
+    double launches, both, upload, copy; /* seconds per batch; `copy`: the GPU copies
+                                          * pixels_nbytes */
     uint32_t n_launches;
 };
 
@@ -98,7 +101,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The header's byte 5, content (format-pli.md 1), tells pixels from coefficients. */
+/* Returns the form of a file. Byte 5 of a PLI's header, the content (format-pli.md 1), tells pixels
+ * from coefficients. */
 static enum pst_form form_of(const struct file *file)
 {
     return file->nbytes > 5 && file->bytes[5] == 2 ? PST_FORM_PLI_JPEG : PST_FORM_PLI;
@@ -235,7 +239,7 @@ static void draw_row(const struct set *set, uint32_t row, struct psti_draw *draw
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Space for the largest file in every row. */
+/* Computes the size of a slot's memory. Every row has space for the largest file. */
 static struct psti_gpu_block_size slot_size(const struct set *set)
 {
     struct psti_gpu_item_size item = {.form = set->files[0].info.form, .channels = 3, .bits = 8};
@@ -253,7 +257,7 @@ static struct psti_gpu_block_size slot_size(const struct set *set)
     return size;
 }
 
-/* Plans the work of PLI, whose bytes go into the block's pinned memory. */
+/* Plans the batch's work for PLI. The stored bytes are copied to the block's pinned memory. */
 static void plan_pli(const struct set *set, struct slot *slot)
 {
     struct pst_error err = {0};
@@ -336,7 +340,8 @@ static void launch(struct slot *slot)
     }
 }
 
-/* Launches again a slot that was uploaded before, without what the last launch left. */
+/* Launches a slot again that was uploaded before. What the last launch left in the upload is
+ * cleared first. */
 static void launch_again(struct slot *slot)
 {
     struct pst_error err = {0};
@@ -377,7 +382,7 @@ static void make_row(struct bench *bench, const struct set *set, uint32_t row, u
     check(psti_augment_run_end(bench->run, &err), "CPU", &err);
 }
 
-/* Makes L3 of the files' pixels. */
+/* Decodes the files and encodes their pixels as L3. */
 static void encode_l3(struct bench *bench, struct set *set)
 {
     unsigned char *pixels = claim(psti_gpu_field_row_nbytes(set->field));
@@ -395,7 +400,7 @@ static void encode_l3(struct bench *bench, struct set *set)
     free(pixels);
 }
 
-/* Compares the result of `launches` in cleared memory with the CPU's. */
+/* Clears the rows, runs `launches`, and compares the rows with those that the CPU makes. */
 static void compare(struct bench *bench, const struct set *set, struct slot *slot,
                     void (*launches)(struct slot *slot))
 {
@@ -434,7 +439,8 @@ typedef void (*action_fn)(struct slot *slots, uint32_t i);
 
 static void do_launches(struct slot *slots, uint32_t i)
 {
-    /* Slots alternate, so that the next does not profit from caches. */
+    /* Slots alternate, because a second launch of the same slot would profit from the GPU's
+     * caches. */
     launch_again(&slots[i % N_SLOTS]);
 }
 
@@ -460,7 +466,8 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Seconds per call of `action`. Each call is a batch; all slots' streams have work. */
+/* Returns the seconds per call of `action`. Each call handles one batch; the slots' streams run in
+ * parallel. */
 static double time_action(const struct bench *bench, struct slot *slots, action_fn action)
 {
     double values[MAX_REPEATS];
@@ -521,7 +528,7 @@ static void run_set(struct bench *bench, struct set *set)
         open_slot(bench, set, &slots[i], i);
     for (uint32_t i = 0; i < N_SLOTS; i++)
         upload(&slots[i]);
-    compare(bench, set, &slots[0], launch); /* all slots have the same rows, so one is enough */
+    compare(bench, set, &slots[0], launch); /* all slots have equal rows: compare one */
     compare(bench, set, &slots[0], launch_again);
     for (uint32_t i = 1; i < N_SLOTS; i++)
         wait_for(&slots[i]);
@@ -562,8 +569,8 @@ static void open_gpu(struct bench *bench, uint32_t ordinal)
     psti_device_free_pinned(bench->device, pinned, nbytes);
 }
 
-/* Opens the same GPU again, for the kernel of L3. It comes after open_gpu, because a library of
- * kernels is named by the environment. */
+/* Opens the same GPU a second time, for the kernel of L3. It is called after open_gpu, because an
+ * environment variable names the library of kernels. */
 static void open_l3(struct bench *bench, uint32_t ordinal, const char *library)
 {
     struct pst_error err = {0};

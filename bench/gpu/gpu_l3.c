@@ -1,8 +1,8 @@
-/* gpu_l3.c - pixels in, the upload and the launches of a batch of L3 out.
+/* gpu_l3.c - encodes images as L3, and makes the upload and the launches of a batch.
  *
  * The upload holds marks of corrupt images, the kernel's images and tiles, then the images' bytes,
- * each from a multiple of 16. The CPU finds the place of every tile here, by a prefix sum over the
- * tables, outside of what is timed, as it is with PLI's tables. One thread. */
+ * each from a multiple of 16. The CPU computes the offset of every tile by a prefix sum over the
+ * tables. This is not timed; nor is the reading of PLI's tables. One thread. */
 #include "gpu_l3.h"
 
 #include "gpu_support.h"
@@ -21,9 +21,9 @@ struct coded {
 struct gpu_l3 {
     struct gpu_l3_options options;
     struct coded *files;
-    uint32_t n_launches;              /* of a batch */
+    uint32_t n_launches;              /* number of launches of a batch */
     struct psti_gpu_launch *launches; /* (n_slots, n_launches) */
-    struct l3_gpu_args *args;         /* the same */
+    struct l3_gpu_args *args;         /* (n_slots, n_launches), too */
 };
 
 const char *const gpu_l3_kernel = "l3_decode_tiles";
@@ -73,7 +73,7 @@ static const struct coded *row_of(const struct gpu_l3 *batch, uint32_t row)
 
 static size_t aligned(size_t nbytes) { return (nbytes + 15) / 16 * 16; }
 
-/* Offsets in the upload. */
+/* Offsets in bytes from the start of the upload. */
 struct places {
     size_t images, tiles, coded;
     uint32_t n_tiles;

@@ -1,5 +1,5 @@
-/* gpu_support.c - failing, memory and files of the benchmarks for GPUs. No call returns after a
- * failure.
+/* gpu_support.c - error exits, memory and files of the GPU benchmarks. After a failure no function
+ * returns.
  */
 #include "gpu_support.h"
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""CPU seconds of the host for each image of a loader: batches decoded on the GPU, beside batches decoded by the CPU.
+"""The host's CPU seconds per image of a loader: batches decoded on the GPU, beside batches decoded by the CPU.
 
     bench/gpu/host_cpu.py FOLDER... [--workers 2] [--batch-size 64] [--seconds 2] [--repeats 3] [--out FILE.json]
 
-A folder has images of any kind, as PLI or JPEG; it is packed as it is. Transforms are RandomResizedCrop(224), a flip and
-Normalize to f16. In both cases batches end on the GPU. Loaders run in turns; a figure is the process's CPU time, with all of its
-threads, by the images delivered.
+A folder has image files, such as PLI or JPEG; they are packed unchanged. Transforms are RandomResizedCrop(224), a flip and
+Normalize to f16. In both cases batches end on the GPU. Loaders run in turns; a figure is the CPU time of all threads of the
+process, divided by the images delivered.
 """
 
 from __future__ import annotations

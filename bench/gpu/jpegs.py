@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The same JPEGs in batches on a GPU: kept as pli-jpeg and decoded there, beside the CPU; images/s of whole loaders.
+"""Batches of the same JPEGs on a GPU, decoded by the GPU from pli-jpeg or by the CPU: images/s of whole loaders.
 
     bench/gpu/jpegs.py JPEGS [--batch-size 256] [--seconds 5] [--repeats 5] [--workers N] [--out FILE.json]
 
 JPEGS is a folder of JPEG files. It is packed twice, as it is and as pli-jpeg; epochs of RandomResizedCrop(224), flip and
-Normalize to float16 are then loaded from memory, without end, in windows of the ways in turn, and medians are told. The GPU
-prepares what the CPU decoded. First one batch of each is compared: all must be the same to the bit.
+Normalize to float16 are then loaded from memory without end. Windows of the loaders take turns; medians are printed. Images that
+the CPU decoded are prepared on the GPU. First one batch of each loader is compared: all must be equal to the bit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 import penstock as ps
 from penstock import transforms as T
 
-EPOCH_BATCHES = 64  # at least: images of small sets come several times
+EPOCH_BATCHES = 64  # minimum number of batches of an epoch, in which images of small sets come several times
 WAYS = {"pli-jpeg, gpu": ("pli", "gpu"), "pli-jpeg, cpu": ("pli", "cpu"), "jpeg, cpu": ("jpeg", "cpu")}
 
 
@@ -42,7 +42,7 @@ def make_loader(path: Path, args: argparse.Namespace, decode: str) -> ps.Loader:
 def on_host(x: Any) -> np.ndarray:
     if hasattr(x, "cpu"):
         return np.asarray(x.cpu().float().numpy())
-    interface = x.__cuda_array_interface__  # only of the driver that stands for a GPU
+    interface = x.__cuda_array_interface__  # an array of the driver that emulates a GPU
     dtype = np.dtype(interface["typestr"])
     bytes_ = ctypes.string_at(interface["data"][0], int(np.prod(interface["shape"])) * dtype.itemsize)
     return np.frombuffer(bytes_, dtype).reshape(interface["shape"]).astype(np.float32)
@@ -55,7 +55,7 @@ def batches(loader: ps.Loader) -> Iterator[Any]:
 
 
 def window(source: Iterator[Any], batch_size: int, seconds: float, torch: Any) -> float:
-    """Images/s over a window of about `seconds`."""
+    """Returns images/s over a window of about `seconds`."""
     n, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         next(source)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the what-if model predicts of a loader whose batches a GPU decodes in part, beside what that loader does.
+"""Predictions of the what-if model for a loader whose batches a GPU decodes in part, beside the measured rates.
 
     bench/gpu/shares.py JPEGS [--workers 2] [--batch-size 64] [--seconds 3] [--repeats 3] [--out FILE.json]
 
 The same images as pli-jpeg are analysed on this GPU (`penstock.analyze`, with the GPU's own clock), rates are predicted for
-Gpu.part 0, 0.25, 0.5, 0.75 and 1, and then loaders run in turns. Nothing trains. Each rate has the CPU seconds of the process
-beside it.
+Gpu.part 0, 0.25, 0.5, 0.75 and 1, and then loaders run in turns. No network is trained. The CPU seconds of the process stand beside
+each rate.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def loader_of(data: Path, args: argparse.Namespace, share: float) -> ps.Loader:
 
 
 def window(loader: ps.Loader, seconds: float) -> tuple[float, float]:
-    """Returns images/s and the process's CPU seconds per image, after a tenth of the window."""
+    """Returns images/s and the process's CPU seconds per image. The first tenth of the window is not counted."""
     end, begin, n = time.perf_counter() + 1.1 * seconds, None, 0
     while True:
         for _ in loader:

@@ -5,9 +5,9 @@
 
 DATA is a Penstock data set of images (or a folder). ResNet-50 is trained with mixed precision (bfloat16) and
 channels-last tensors, on one batch that lies on the GPU (synthetic) and on batches that Penstock decodes, crops, flips
-and normalises on that GPU; windows of both alternate, and the medians are compared. So they are once more with the model
-on a stream of high priority ("first"), where its kernels go before the loader's: on the default stream they share. The
-first loader batch is compared with the one that the CPU makes before anything is timed. Images of small sets come several
+and normalises on that GPU; windows of both alternate, and the medians are compared. The same is measured again with the model on a
+CUDA stream of high priority ("first"), whose kernels run before the loader's; on the default stream both have the same priority.
+Before anything is timed, the loader's first batch is compared with the batch that the CPU makes. Images of small sets come several
 times in an epoch.
 
 Needs torch with CUDA, and nothing else. Without a GPU: --dry-run builds the model and runs one small step on the CPU.
@@ -41,7 +41,7 @@ def convolution(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Seque
 
 
 class Bottleneck(nn.Module):
-    """The block of ResNet-50 (He et al., CVPR 2016), with the stride in the 3x3 convolution."""
+    """The bottleneck block of ResNet-50 (He et al., CVPR 2016), with the stride in the 3x3 convolution."""
 
     def __init__(self, n_in: int, width: int, stride: int) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def make_loader(data: str, batch_size: int, device: str | None) -> ps.Loader:
 
 
 def images(loader: ps.Loader) -> Iterator[torch.Tensor]:
-    """Batches without end, NCHW in channels-last order."""
+    """Yields the loader's batches without end, as NCHW tensors in channels-last memory format."""
     while True:
         for batch in loader:
             yield batch["image"]
@@ -124,7 +124,7 @@ def make_step(model: nn.Module, device: str, n_classes: int) -> Callable[[torch.
 
 
 def window(step: Callable[[torch.Tensor], None], source: Iterator[torch.Tensor], seconds: float) -> float:
-    """Seconds per step over a window of about `seconds`."""
+    """Returns the seconds per step over a window of about `seconds`."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     n = 0
@@ -157,7 +157,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
             for name, source in (("synthetic", synthetic), ("loaded", loaded)):
                 with torch.cuda.stream(stream):
                     times.setdefault(name + suffix, []).append(window(step, source, seconds))
-    # The first windows were for warming up.
+    # The first windows only warm up and are not counted.
     times = {name: values[1:] for name, values in times.items()}
     medians = {name: statistics.median(values) for name, values in times.items()}
     stats = loader.stats()

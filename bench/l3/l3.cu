@@ -1,12 +1,12 @@
 /* l3.cu - kernel l3_decode_tiles decodes images of L3 (l3.h), for measuring beside PLI's kernels.
  *
- * Args: struct l3_gpu_args. A warp decodes a tile: a lane has columns l and l + 32 in all three
- * channels and goes through the rows, as the published kernel's threads do. There a thread has one
- * column, and a block of two warps meets after each row, because the row above lies in the image
- * itself. Here lanes keep the row above in registers and pass neighbours by shuffles, and there is
- * no barrier: the format shall not look slower than it has to be. What the layout demands stays: a
- * record's place is known only when the one before it is read, samples are loaded by bytes, and
- * three channels are written between each other.
+ * Args: struct l3_gpu_args. A warp decodes a tile. Lane l decodes columns l and l + 32 of all three
+ * channels, row by row. In the published kernel a thread decodes one column, and a block of two
+ * warps has a barrier after each row, because it reads the row above from the image in memory. Here
+ * lanes keep the row above in registers, get neighbours by shuffles, and need no barrier: a slow
+ * kernel would make the format look bad. Some costs come from the layout of L3: a record's offset
+ * is known only when the record before it is read, samples are loaded byte by byte, and the three
+ * channels are interleaved when they are written.
  *
  * The bytes are not trusted: a record that leaves its tile ends the tile. */
 #include "gpu/kernels/warp.cuh"
@@ -15,13 +15,13 @@
 namespace psti
 {
 
-/* One channel of a tile while it is decoded. */
+/* A channel of a tile, while it is decoded. */
 struct l3_channel {
-    uint32_t at, end;  /* in the image's bytes */
-    lane_u32 above[2]; /* the last row: columns l and l + 32 */
+    uint32_t at, end;  /* offsets in the image's bytes: the next record, the end */
+    lane_u32 above[2]; /* samples of the row above, at columns l and l + 32 */
 };
 
-/* Columns of a tile: samples that are there, and where they are written. */
+/* The two columns of a lane: whether the tile has them, and how wide the tile is. */
 struct l3_columns {
     uint32_t width;
     lane_bool live[2];
@@ -32,7 +32,7 @@ PSTI_LANES lane_u32 l3_absolute(lane_i32 v)
     return as_u32(select(v < lane_i32(0), lane_i32(0) - v, v));
 }
 
-/* Whichever of a, b, c is nearest to a + c - b. */
+/* Returns the prediction: a, b or c, whichever is nearest to a + c - b. */
 PSTI_LANES lane_u32 l3_nearest(lane_u32 a, lane_u32 b, lane_u32 c)
 {
     lane_i32 right = as_i32(c) - as_i32(b), left = as_i32(a) - as_i32(b);
@@ -43,7 +43,7 @@ PSTI_LANES lane_u32 l3_nearest(lane_u32 a, lane_u32 b, lane_u32 c)
     return select(from_a <= least, a, select(prefers_b, b, c));
 }
 
-/* Predictions of a row from the one above. */
+/* Predicts the samples of a row from the row above. */
 PSTI_LANES void l3_predict(const lane_u32 above[2], uint32_t width, lane_u32 predicted[2])
 {
     lane_bool is_first = lane_id() == lane_u32(0), is_last = lane_id() == lane_u32(31);
@@ -59,7 +59,7 @@ PSTI_LANES void l3_predict(const lane_u32 above[2], uint32_t width, lane_u32 pre
     }
 }
 
-/* A row's deltas of n bits from the record at `at`. */
+/* Reads a delta of n bits in each lane, from the record at `at`. */
 PSTI_LANES lane_u32 l3_delta(const uint8_t *coded, uint32_t at, uint32_t n, uint32_t end,
                              lane_u32 column, lane_bool live)
 {
@@ -70,7 +70,8 @@ PSTI_LANES lane_u32 l3_delta(const uint8_t *coded, uint32_t at, uint32_t n, uint
     return (low | high << lane_u32(8)) >> (bit & lane_u32(7)) & lane_u32((1u << n) - 1u);
 }
 
-/* The next row of a channel becomes `above`. False: the record leaves the tile. */
+/* Decodes the next row of a channel into `above`. Returns false if the record ends after its
+ * tile. */
 PSTI_LANES bool l3_row(const uint8_t *coded, struct l3_channel &channel, bool is_first,
                        const struct l3_columns &columns)
 {
@@ -98,7 +99,7 @@ PSTI_LANES bool l3_row(const uint8_t *coded, struct l3_channel &channel, bool is
 struct l3_kernel {
     static const int n_phases = 1;
 
-    /* False: the bytes are corrupt. */
+    /* Decodes one tile. Returns false if the bytes are corrupt. */
     static PSTI_LANES bool decode(const struct l3_gpu_image &image, const struct l3_gpu_tile &tile)
     {
         const uint8_t *coded = reinterpret_cast<const uint8_t *>(image.coded);

@@ -1,9 +1,10 @@
-/* l3_decode.c - L3 in, pixels out (l3.h). One thread, memory of the caller.
+/* l3_decode.c - decodes L3 to pixels (l3.h). It runs in the calling thread and uses only memory of
+ * the caller.
  *
  * The bytes are not trusted. l3_read makes sure that all tiles lie within them. A record that
- * would leave its tile, or a tile with bytes left over, ends decoding. Eight deltas are taken from
- * a word at a time, which needs up to 9 bytes beyond a record; near the end of the image a record
- * is copied first. */
+ * would leave its tile, or a tile with bytes left over, ends decoding. Eight deltas are read at
+ * once, which may read up to 9 bytes after a record. Near the end of the image a record is copied
+ * to a larger buffer first. */
 #include "l3_rows.h"
 
 #include <string.h>
@@ -48,7 +49,7 @@ bool l3_read(const uint8_t *in, size_t nbytes, struct l3_info *info)
     return left == 0;
 }
 
-/* Eight deltas of n bits, the first in the lowest bits, to eight bytes. */
+/* Unpacks eight deltas of n bits, the first in the lowest bits, to eight bytes. */
 static inline uint64_t spread(uint64_t bits, uint32_t n)
 {
     const uint64_t one = (1ull << n) - 1, two = (1ull << 2 * n) - 1, four = (1ull << 4 * n) - 1;
@@ -66,7 +67,7 @@ static inline void take_deltas(const uint8_t *record, uint32_t n, uint32_t width
     }
 }
 
-/* One call for each n, so that shifts and masks are constants. */
+/* Calls take_deltas with a constant n, which makes its shifts and masks constants. */
 static void take_deltas_of(const uint8_t *record, uint32_t n, uint32_t width, uint8_t *deltas)
 {
     switch (n) {
@@ -84,7 +85,8 @@ static void take_deltas_of(const uint8_t *record, uint32_t n, uint32_t width, ui
     }
 }
 
-/* One channel of a tile to rows of L3_ROW_NBYTES. `after` is the end of the image's bytes. */
+/* Decodes one channel of a tile to rows of L3_ROW_NBYTES. `after` is the end of the image's
+ * bytes. */
 static bool take_tile(const uint8_t *at, const uint8_t *end, const uint8_t *after, uint32_t height,
                       uint32_t width, uint8_t *samples)
 {

@@ -1,4 +1,5 @@
-/* l3_encode.c - pixels in, L3 out (l3.h). One thread, memory of the caller. */
+/* l3_encode.c - encodes pixels as L3 (l3.h). It runs in the calling thread and uses only memory of
+ * the caller. */
 #include "l3_rows.h"
 
 #include <string.h>
@@ -30,7 +31,7 @@ size_t l3_bound(uint32_t height, uint32_t width, uint32_t edge)
            (size_t)info.n_tiles * L3_CHANNELS * edge * l3_record_nbytes(edge, L3_RECORD_BITS_MAX);
 }
 
-/* The range of a row's residuals, taken as unsigned (flip 0) or signed (flip 0x80). */
+/* Finds the range of a row's residuals, taken as unsigned (flip 0) or signed (flip 0x80). */
 struct span {
     uint8_t base, n_bits;
 };
@@ -49,7 +50,7 @@ static struct span span_of(const uint8_t *residuals, uint32_t width, uint8_t fli
     return span;
 }
 
-/* Returns the end of the record. */
+/* Writes a record. Returns the address after it. */
 static uint8_t *put_record(uint8_t *to, const uint8_t *residuals, uint32_t width)
 {
     const struct span is_unsigned = span_of(residuals, width, 0);
@@ -67,7 +68,8 @@ static uint8_t *put_record(uint8_t *to, const uint8_t *residuals, uint32_t width
     return to;
 }
 
-/* One channel of a tile, whose first sample is at `pixels`. Returns the end of its bytes. */
+/* Encodes one channel of a tile, whose first sample is at `pixels`. Returns the address after its
+ * bytes. */
 static uint8_t *put_tile(uint8_t *to, const uint8_t *pixels, size_t row_nbytes, uint32_t height,
                          uint32_t width)
 {

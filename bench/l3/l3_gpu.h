@@ -1,10 +1,10 @@
-/* l3_gpu.h - what the kernel l3_decode_tiles gets. Addresses are those of the GPU. */
+/* l3_gpu.h - the arguments of the kernel l3_decode_tiles. Addresses are addresses on the GPU. */
 #ifndef PST_BENCH_L3_GPU_H
 #define PST_BENCH_L3_GPU_H
 
 #include <stdint.h>
 
-/* Tiles of a block, a warp each. */
+/* Tiles that a block decodes: one for each of its warps. */
 #define L3_GPU_WARPS 4
 
 struct l3_gpu_image {
@@ -14,15 +14,15 @@ struct l3_gpu_image {
     uint32_t width, height, edge, n_across;
 };
 
-/* The places of a tile's three channels in the image's bytes: the prefix sum over the tables, which
- * L3 leaves to the CPU. */
+/* Offsets of a tile's three channels in the image's bytes. They are a prefix sum over L3's tables,
+ * which the CPU computes. */
 struct l3_gpu_tile {
     uint32_t i_image, i_tile;
     uint32_t begin[3], nbytes[3];
 };
 
 struct l3_gpu_args {
-    uint64_t images, tiles; /* arrays of the structs above */
+    uint64_t images, tiles; /* addresses of arrays of l3_gpu_image and l3_gpu_tile */
     uint32_t first_tile, n_tiles;
 };
 

@@ -1,4 +1,5 @@
-/* l3_rows.h - what encoder and decoder share: rows of a tile and their prediction. */
+/* l3_rows.h - functions that the encoder and the decoder of L3 share: rows of a tile and their
+ * prediction. */
 #ifndef PST_BENCH_L3_ROWS_H
 #define PST_BENCH_L3_ROWS_H
 
@@ -6,18 +7,18 @@
 
 #define L3_RECORD_BITS_MAX 8u
 
-/* Bytes of a record of `width` samples of n bits. */
+/* Returns the bytes of a record of `width` samples of n bits. */
 static inline uint32_t l3_record_nbytes(uint32_t width, uint32_t n)
 {
     return (12u + n * width + 7u) / 8u;
 }
 
-/* A row of samples has one more at each side, of any value, so that loops over it have
- * a constant length and become vector instructions. */
+/* Bytes of a row buffer. It has one more sample of any value at each side, so loops over a row have
+ * a constant length, which compilers vectorise. */
 #define L3_ROW_NBYTES (L3_EDGE_MAX + 2)
 
-/* Predicts `n` samples, whatever is above them, as the nearest of three. If both neighbours differ
- * from b to the same side, b is never the nearest. */
+/* Predicts `n` samples of a row, each as the nearest of the three samples above. If a and c are
+ * both above b, or both below it, b is never the nearest. */
 static inline void l3_predict_nearest(const uint8_t *restrict above, size_t n,
                                       uint8_t *restrict predicted)
 {
@@ -42,13 +43,14 @@ static inline void l3_predict(const uint8_t *above, uint32_t width, uint8_t *pre
     predicted[width - 1] = above[width];
 }
 
-/* Rows or columns of the i-th tile. */
+/* Returns the number of rows or columns of the i-th tile along an axis. */
 static inline uint32_t l3_tile_px(uint32_t side_px, uint32_t edge, uint32_t i)
 {
     return side_px - i * edge < edge ? side_px - i * edge : edge;
 }
 
-/* Sets all but `streams` from width, height, edge. False: no image of L3 has that size. */
+/* Computes all members but `streams` from width, height and edge. Returns false if L3 cannot hold
+ * such an image. */
 bool l3_layout(struct l3_info *info);
 
 #endif

@@ -3,8 +3,8 @@
     {"path": data set or folder, "options": of ps.Loader, "fused": true, "seconds": 1.5, "threads": 2}
 
 The first epoch fills caches; whole epochs after it are counted until the seconds are over. Images are RandomResizedCrop(224),
-flipped, normalised, float32 NCHW. Without "fused" the loader delivers whole decoded images, and Pillow and numpy make the
-same of them in passes of their own, in as many threads.
+flipped, normalised, float32 NCHW. Without "fused" the loader delivers whole decoded images, and Pillow and numpy prepare them in
+separate passes, with the same number of threads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZE, BATCH = 224, 32
 
 
 def crop_of(height: int, width: int, draw: Any) -> tuple[int, int, int, int]:
-    """Returns left, top, right, bottom of a RandomResizedCrop."""
+    """Draws a RandomResizedCrop. Returns left, top, right, bottom."""
     for _ in range(10):
         area, ratio = height * width * draw.uniform(0.08, 1), math.exp(draw.uniform(math.log(3 / 4), math.log(4 / 3)))
         w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))

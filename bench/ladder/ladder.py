@@ -4,10 +4,10 @@
     ladder.py --data DIR --work DIR --out DIR [--rounds 2] [--seconds 1.5] [--settings local,throttled]
     ladder.py --from FILE.json --markdown docs/internals/ladder.md
 
-The ground has all of them off: a plain folder of JPEGs, one thread, one batch and one read ahead, random order, no cache, and
-preparation in separate passes. The top has all of them on. Settings: "local" is this machine's disk, around the page cache;
-"throttled" is the loader's throttle of a disk that turns (200 MB/s, 4 ms for each request, one at a time). Sharing is measured with
-two jobs, on the local disk. Placement needs a GPU. A round goes over all cells; figures are medians.
+The ground (lowest configuration) has all of them off: a plain folder of JPEGs, one thread, one batch and one read ahead, random
+order, no cache, and preparation in separate passes. The top has all of them on. Settings: "local" is this machine's disk, read past
+the page cache; "throttled" is the loader's throttle of a disk that turns (200 MB/s, 4 ms for each request, one at a time). Sharing
+is measured with two jobs, on the local disk. Placement needs a GPU. A round goes over all cells; figures are medians.
 
 Writes ladder.json, ladder.md, ladder.svg, and with --markdown the table of the guide's page, between its two marks.
 """
@@ -39,7 +39,7 @@ SETTINGS = {"local": "this machine's disk, around the page cache",
 STEPS = ("fused preparation", "threads", "read-ahead", "records", "page order", "form", "cache")
 PAGES = {"page_samples": 16, "window_pages": 4}
 AHEAD = 8  # batches
-CACHE_PART = 0.5  # of the files' bytes
+CACHE_PART = 0.5  # memory of the cache, as a part of the files' bytes
 JOBS = 2
 FIGURES = ("images_per_s", "cpu_s_per_1000", "peak_rss_mb", "read_kb_per_image", "foreign_cores")
 CELL_LIMIT_S = 600
@@ -49,10 +49,10 @@ BEGIN, END = "<!-- ladder: begin -->", "<!-- ladder: end -->"
 @dataclass(frozen=True)
 class Data:
     files: Path
-    plis: Path  # a folder of .pli files: the form without records
+    plis: Path  # a folder of .pli files: PLI without a packed data set
     packed: Path
     packed_pli: Path
-    nbytes: int  # of the files
+    nbytes: int  # bytes of the files
     samples: int
 
     def path(self, on: frozenset[str]) -> Path:
@@ -84,7 +84,7 @@ def prepare(source: Path, work: Path, copies: int) -> Data:
 
 
 def options_of(on: frozenset[str], setting: str, data: Data, cores: int) -> dict[str, Any]:
-    """Returns the Loader's arguments where these optimisations are on, as a configuration has them."""
+    """Returns the Loader's arguments for a configuration in which these optimisations are on."""
     found: dict[str, Any] = {"num_workers": cores if "threads" in on else 0, "order": "shuffled", "cache": None}
     reading: dict[str, Any] = {} if "read-ahead" in on else {"storage": "threads", "io_threads": 1}
     found |= {"prefetch": AHEAD if "read-ahead" in on else 1, "reading": reading}
@@ -147,7 +147,7 @@ def rss_and_cpu(pid: int) -> tuple[float, float]:
 
 
 def run_jobs(cell: Cell, data: Data, args: argparse.Namespace) -> dict[str, float]:
-    """Runs several jobs at once. CPU seconds and images are those of their whole lives, the service's included."""
+    """Runs several jobs at once. CPU seconds and images are totals over the jobs' whole lives, the host service included."""
     with tempfile.TemporaryDirectory() as folder:
         socket = Path(folder) / "host.sock"
         env = dict(os.environ, OMP_NUM_THREADS="1", PENSTOCK_SOCKET=str(socket))
@@ -175,7 +175,7 @@ def run_jobs(cell: Cell, data: Data, args: argparse.Namespace) -> dict[str, floa
     return {"images_per_s": sum(one["images_per_s"] for one in found),
             "cpu_s_per_1000": 1000 * (cpu + sum(one["all_cpu_s"] for one in found)) / images,
             "peak_rss_mb": rss + sum(one["peak_rss_mb"] for one in found),
-            # Of a group the service reads, and each job is told how much for all.
+            # The service's counter of bytes is for the whole group, and each job reports it: count it once.
             "read_kb_per_image": max(one["group_read_kb"] for one in found) / images if service is not None
             else statistics.mean(one["read_kb_per_image"] for one in found),
             "foreign_cores": 0.0}  # fmt: skip
@@ -212,12 +212,14 @@ def one(rows: list[dict[str, Any]], setting: str, kind: str, step: str = "") -> 
 
 
 def gain(row: dict[str, Any] | None, other: dict[str, Any] | None) -> float | None:
-    """Returns how many times as fast as the other a row is."""
+    """Returns how many times as fast a row is as another row."""
     return row["images_per_s"] / other["images_per_s"] if row and other else None
 
 
 def gains(rows: list[dict[str, Any]], setting: str) -> dict[str, tuple[float | None, float | None]]:
-    """Returns by optimisation: gain on the ground alone, and gain as the last one. Those of jobs are of sharing among them."""
+    """Returns for each optimisation its gain alone (added to the ground) and its gain when added last. For runs of several jobs:
+    the gain of sharing.
+    """
     ground, top = one(rows, setting, "ground"), one(rows, setting, "top")
     found = {step: (gain(one(rows, setting, "alone", step), ground), gain(top, one(rows, setting, "left out", step)))
              for step in STEPS}  # fmt: skip
@@ -230,13 +232,13 @@ def gains(rows: list[dict[str, Any]], setting: str) -> dict[str, tuple[float | N
 
 
 def rungs(rows: list[dict[str, Any]], setting: str) -> dict[str, dict[str, Any] | None]:
-    """Returns by optimisation the row in which it and all before it are on."""
+    """Returns for each optimisation the row in which it and all optimisations before it in the list are on."""
     first = {STEPS[0]: one(rows, setting, "alone", STEPS[0]), STEPS[-1]: one(rows, setting, "top")}
     return {step: first[step] if step in first else one(rows, setting, "rung", step) for step in STEPS}
 
 
 def rung_words(rows: list[dict[str, Any]], setting: str, step: str) -> str:
-    """Returns images/s of a rung, and how many times as fast it is as the one below; "": it is no rung."""
+    """Returns the images/s of a rung, and how many times as fast it is as the rung below; "" if the row is not a rung."""
     if step not in STEPS:
         return ""
     found = [one(rows, setting, "ground"), *rungs(rows, setting).values()]
@@ -249,12 +251,12 @@ def times(value: float | None) -> str:
 
 
 def changes(row: dict[str, Any] | None, other: dict[str, Any] | None, name: str, digits: int) -> str:
-    """Returns "before -> after" of a quantity."""
+    """Returns "before -> after" of a quantity that an optimisation changes."""
     return "" if not row or not other else f"{other[name]:.{digits}f} -> {row[name]:.{digits}f}"
 
 
 def gain_table(rows: list[dict[str, Any]], setting: str) -> list[str]:
-    """The table of a setting: what each optimisation changes on the ground, and as the last one."""
+    """Returns the table of a setting: the changes by each optimisation when it is the only one, and when it is added last."""
     ground, top = one(rows, setting, "ground"), one(rows, setting, "top")
     assert ground and top
     out = [f"**{setting}**: {SETTINGS[setting]}. All off: {ground['images_per_s']:.0f} images/s, all on: {top['images_per_s']:.0f} "
@@ -289,7 +291,7 @@ def text_of(result: dict[str, Any]) -> str:
 
 
 def put_in(page: Path, text: str) -> None:
-    """Puts the text between the page's two marks."""
+    """Replaces the text between the two marks of the page."""
     whole = page.read_text()
     if BEGIN not in whole or END not in whole:
         sys.exit(f"{page}: the marks {BEGIN} and {END} are not there")

@@ -1,4 +1,4 @@
-"""The picture of bench/ladder: how many times as fast each optimisation makes loading, alone and as the last one."""
+"""The picture of bench/ladder: how many times as fast each optimisation makes loading, alone and when added last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH, LEFT, PANEL, GAP, TOP, BAR, ROW = 1000, 150, 390, 40, 100, 12, 36
 
 
 def panel(gains: Gains, names: list[str], left: float, title: str, edge: float) -> list[str]:
-    """Draws a panel: bars from 1 on a logarithmic axis, to the right for a gain, to the left for a loss."""
+    """Draws a panel of bars on a logarithmic axis. Bars start at 1 and go to the right for a gain, to the left for a loss."""
 
     def place(value: float) -> float:
         return left + 60 + (PANEL - 110) * math.log2(value) / edge

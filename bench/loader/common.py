@@ -1,6 +1,6 @@
 """Shared by the peers of the comparison: the groups of images and the crop rule.
 
-A peer is a module `peer_<name>.py` with
+A peer (a loader in the comparison) is a module `peer_<name>.py` with
 
     NAME, versions() -> dict
     batches(work, store, threads)  -> endless iterator of (images, labels), f32 NCHW, normalised
@@ -8,9 +8,9 @@ A peer is a module `peer_<name>.py` with
 
 and optionally, instead of these defaults,
 
-    prepare(work) -> Path   makes, once, the peer's input (`store`); without it that is the folder of images
-    AREA = False            True: its antialiased resize averages areas; else a triangle filter, as Pillow's
-    DECODES = True          False: it keeps pixels, so its figures are separate from those of decoders
+    prepare(work) -> Path   makes the peer's input (`store`) once; the default is the folder of images
+    AREA = False            True: its antialiased resize averages areas; False: it uses a triangle filter, as Pillow does
+    DECODES = True          False: its input is decoded pixels, so its figures are separate from the others'
 
 `evaluate` is compared with Pillow before anything is timed. A peer raises `Unavailable` for work that it cannot do.
 """
@@ -37,8 +37,8 @@ class Work:
     root: Path
     batch: int
     size: int
-    resized: bool  # else RandomCrop(size) without a resize
-    jpeg: bool  # else PNG
+    resized: bool  # RandomResizedCrop(size); False: RandomCrop(size)
+    jpeg: bool  # False: PNG
 
     def files(self) -> list[Path]:
         return sorted(p for p in self.root.glob("*/*") if p.is_file())
@@ -48,7 +48,9 @@ class Work:
         return [names.index(p.parent.name) for p in self.files()]
 
     def store(self, what: str) -> Path:
-        """Returns the folder of a peer's own copy of the group. A group that has grown gets another one."""
+        """Returns the folder of a peer's own copy of the group. Its name depends on the group's size, so a group that has grown is
+        copied again.
+        """
         return self.root.parent / f"{self.name}-{len(self.files())}.{what}"
 
 
@@ -68,7 +70,9 @@ def remove(path: Path) -> None:
 
 
 def made(path: Path, make: Callable[[Path], object]) -> Path:
-    """Returns `path`, made by make(path) if it does not exist. An incomplete one never has that name."""
+    """Returns `path`. If it does not exist, make() first writes it under another name, so an incomplete file never has this
+    name.
+    """
     if not path.exists():
         unfinished = path.with_name("unfinished-" + path.name)
         remove(unfinished)
@@ -95,7 +99,9 @@ def center_box(width: int, height: int, size: int) -> tuple[int, int, int, int]:
 
 
 def area_means(array, size: int):
-    """Resizes the first axis to `size`. Each new sample is the mean of the samples that it covers, also in part."""
+    """Resizes the first axis to `size`. Each output sample is the mean of the input samples that it covers, weighted by the covered
+    part.
+    """
     import numpy as np
 
     sums = np.concatenate([np.zeros_like(array[:1]), np.cumsum(array, axis=0)])

@@ -24,10 +24,10 @@ ERROR = re.compile(r"^(error|fatal|e): |\w(Error|Exception): ", re.IGNORECASE)
 @dataclass(frozen=True)
 class Environment:
     packages: tuple[str, ...]
-    # Installed last, without their dependencies, which are CUDA builds or only for GPUs.
+    # Packages that are installed last, without their dependencies: these are CUDA builds, or only needed on GPUs.
     alone: tuple[str, ...] = ()
     debian: tuple[str, ...] = ()
-    beside: str = ""  # an environment whose packages are found, too, behind its own: torch takes some GB
+    beside: str = ""  # name of an environment whose packages are found after its own; saves a second torch of some GB
 
 
 ENVIRONMENTS = {
@@ -54,19 +54,19 @@ ENVIRONMENTS = {
 
 
 def site_of(build: Path, name: str) -> Path:
-    """Returns the folder of an environment's packages."""
+    """Returns the directory of an environment's packages (site-packages)."""
     return next((build / "venv" / name / "lib").glob("python*/site-packages"))
 
 
 def python_of(build: Path, name: str) -> Path:
-    """Returns the Python interpreter of an environment. OWN has one, too."""
+    """Returns the path of an environment's Python interpreter, also for OWN."""
     if name == OWN:
         return Path(sys.executable)
     return build / "venv" / name / "bin" / "python"
 
 
 def reason_of(output: str) -> str:
-    """Returns the first line of a tool's output that names an error; pip's later lines only sum up."""
+    """Returns the first line of a tool's output that names an error. The last lines of pip only repeat it in general words."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if ERROR.search(line) and "subprocess-exited" not in line]
     return (errors or lines[-1:] or ["no output"])[0][:200]
@@ -87,7 +87,9 @@ def is_installed(package: str) -> bool:
 
 
 def install_debian(build: Path, packages: tuple[str, ...]) -> str | None:
-    """Installs packages of the system. Without Debian or without rights, peers that need them fail with that reason."""
+    """Installs packages of the system by apt. If that is not possible (no Debian, no rights), it returns the reason, and peers that
+    need them are absent.
+    """
     try:
         missing = [package for package in packages if not is_installed(package)]
     except FileNotFoundError:
@@ -100,14 +102,14 @@ def install_debian(build: Path, packages: tuple[str, ...]) -> str | None:
     try:
         if run(build, install) is None:
             return None
-        run(build, [*as_root, "apt-get", "update"])  # package lists may be old or absent
+        run(build, [*as_root, "apt-get", "update"])  # the lists of packages may be old or missing
         return run(build, install)
     except FileNotFoundError:
         return f"missing: {' '.join(missing)}"
 
 
 def prepare(build: Path, name: str) -> str | None:
-    """Makes an environment; returns None or the reason of its failure."""
+    """Makes an environment. Returns None, or the reason why it could not be made."""
     wanted = ENVIRONMENTS[name]
     if wanted.beside and (problem := prepare(build, wanted.beside)):
         return problem
@@ -135,15 +137,18 @@ def prepare(build: Path, name: str) -> str | None:
 
 
 def variables(build: Path, name: str | None, **more: str) -> dict[str, str]:
-    """Returns the variables for processes of an environment: torchvision finds the stand-ins for CUDA's libraries."""
+    """Returns the environment variables for an environment's processes: with them torchvision finds the stub libraries that replace
+    CUDA's.
+    """
     has_torch = name in ENVIRONMENTS and "torch" in (name, ENVIRONMENTS[name].beside)
     stand_in = {"LD_LIBRARY_PATH": str(build / "stand_in")} if has_torch else {}
     return {**os.environ, **stand_in, **more}
 
 
 def install(build: Path, names: Iterable[str], penstock: bool = True) -> dict[str, str]:
-    """Makes the environments of these names, and "torch" with the present tree's Penstock, without which there is no bench.
-    Returns those that cannot be made, with the reasons."""
+    """Makes the environments of these names, and "torch" with Penstock of the present tree, which the bench cannot do without.
+    Returns the environments that could not be made, with the reasons.
+    """
     build.mkdir(parents=True, exist_ok=True)
     absent = {name: reason for name in dict.fromkeys(["torch", *names]) if name != OWN and (reason := prepare(build, name))}
     if "torch" in absent:
@@ -155,6 +160,6 @@ def install(build: Path, names: Iterable[str], penstock: bool = True) -> dict[st
 
 
 def prepare_penstock(build: Path) -> str | None:
-    """Installs the present tree into the environment of torch."""
+    """Installs Penstock from the present tree into the environment "torch"."""
     return run(build, [str(python_of(build, "torch")), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
                        str(ROOT / "python")])

@@ -22,13 +22,14 @@ import common  # noqa: E402
 # resizers in rounding; a missing antialias or a wrong crop is far beyond it.
 TOLERANCE_LEVELS = 2.0
 FOREIGN_LIMIT = 0.05
-# Readers ahead of the consumer deliver batches in bursts; a shorter window would show the burst.
+# Minimum length of a measured window, in seconds. Loaders that read ahead deliver batches in bursts; a burst would distort a
+# shorter window.
 MIN_BATCHES = 4
 WARM_S = 1.0
 
 
 def compare(name: str, work: common.Work, files: list[Path], images, area: bool = False) -> dict:
-    """Compares a peer's images of these files with Pillow's; ends the process if they are other pictures."""
+    """Compares a peer's images of these files with Pillow's. Ends the process if they are different pictures."""
     import numpy as np
 
     got, want = np.asarray(images), common.reference(work, files, area)
@@ -79,7 +80,7 @@ def time_windows(batches, args) -> list[dict]:
 
 
 def summed(runs: list[dict]) -> dict:
-    """Returns medians of the clean windows, or of all if none is clean."""
+    """Returns the medians over the clean windows, or over all windows if none is clean."""
     clean = [r for r in runs if is_clean(r)]
     used = clean or runs
     rates = sorted(r["images_per_s"] for r in used)

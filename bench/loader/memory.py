@@ -1,4 +1,4 @@
-"""What a process that loads images takes, and what it needs until its first batch: by stage, memory and time.
+"""Memory and time of a process that loads images, stage by stage, and until its first batch.
 
     python bench/loader/memory.py DATA... [--workers 2] [--batch-size 64] [--epochs 3] [--rounds 5] [--json FILE]
 
@@ -6,8 +6,8 @@ Each DATA (a folder of images or a packed data set) is loaded in processes of th
 flip, normalise, float32, NCHW, numpy arrays. Stages: Python with numpy; `import penstock` and what a loader imports; opening data
 set and loader; the first batch; the rest of the epochs. Of each the median of the rounds: milliseconds, those of CPU of all
 threads, and MiB of the process's own memory (Private_Clean and Private_Dirty of smaps_rollup; libraries that others map, too,
-are not in it). Batch slots are what batches lie in; "beyond" is the process at its end without slots, Python and numpy. "later
-batch" is CPU time of a batch of the last epoch: what the first one needs in any case.
+are not in it). Batch slots are the memory of batches; "beyond" is the process's memory at its end, less the slots and less Python
+with numpy. "later batch" is the CPU time of a batch of the last epoch, which the first batch cannot be faster than.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ STAGES = ("python", "import", "open", "first", "end")
 
 
 def median_of(found: list, *path: str) -> float:
-    """The median of a member of all rounds."""
+    """Returns the median of a member over all rounds."""
     values = []
     for one in found:
         for name in path:

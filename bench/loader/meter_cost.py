@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""meter_cost.py DATA [--python OTHER]...: how often a loader reads the clock for a row, and the share of its processor time.
+"""meter_cost.py DATA [--python OTHER]...: how often a loader reads the clock for a row, and the share of CPU time that this takes.
 
-The meter's cost is its clocks. A library that is loaded before the C library counts the calls of clock_gettime; the time of a
-call is measured here, too. DATA is a data set or folder of images (RandomResizedCrop(224), flip, normalise); raw images of 64 x 64
-are made beside it. --python: another interpreter with another version of Penstock, such as one without the meter. Needs cc.
+The cost of the meter is its clock reads. A preloaded library (LD_PRELOAD) counts the calls of clock_gettime; the time of one call
+is measured here, too. DATA is a data set or folder of images (RandomResizedCrop(224), flip, normalise); raw images of 64 x 64 are
+made beside it. --python: another interpreter with another version of Penstock, such as one without the meter. Needs cc.
 """
 
 from __future__ import annotations

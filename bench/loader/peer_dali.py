@@ -27,7 +27,7 @@ def finish(images, **extra):
 
 
 def random_images(work: common.Work, encoded):
-    """Decodes a random crop, resized where the group is, flips half of them, and normalises."""
+    """Decodes a random crop, resizes it if the group is resized, flips half of the images, and normalises."""
     options = {"device": "cpu", "output_type": types.RGB}
     if work.resized:
         images = fn.decoders.image_random_crop(encoded, random_area=[0.08, 1.0], random_aspect_ratio=[0.75, 4 / 3],

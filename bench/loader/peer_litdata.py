@@ -34,8 +34,8 @@ def sample_of(files: list[str], labels: list[int], i: int) -> dict:
 def write(work: common.Work, folder: Path) -> None:
     """Writes the chunks: sample i is file i.
 
-    For a process of its own: optimize() changes how processes start from then on, seeds and environment variables. It empties two
-    folders for its cache first, which are /tmp/chunks and /tmp/data if it is not told others.
+    It runs in a process of its own, because optimize() changes the process's start method, seeds and environment variables.
+    optimize() also empties two cache folders, by default /tmp/chunks and /tmp/data.
     """
     files, labels = [str(path) for path in work.files()], work.labels()
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -46,7 +46,7 @@ def write(work: common.Work, folder: Path) -> None:
 
 
 def n_stored(folder: Path) -> int:
-    """Returns the number of samples of chunks; 0 if their index was not written."""
+    """Returns the number of samples in the chunks; 0 if their index was not written."""
     index = folder / "index.json"
     return sum(chunk["chunk_size"] for chunk in json.loads(index.read_text())["chunks"]) if index.exists() else 0
 
@@ -57,14 +57,14 @@ def prepare(work: common.Work) -> Path:
         process.start()
         process.join()
         n = len(work.files())
-        if process.exitcode or n_stored(folder) != n:  # it may end well where its worker failed
+        if process.exitcode or n_stored(folder) != n:  # the exit status may be 0 although a worker failed
             raise RuntimeError(f"{folder}: {n_stored(folder)} of {n} samples were written; exit status {process.exitcode}")
 
     return common.made(work.store("litdata"), make)
 
 
 class Crops:
-    """What a sample becomes: a transformed image and its label."""
+    """Returns for each sample a transformed image and its label."""
 
     def __init__(self, work: common.Work):
         self.transform = peer_torchvision.random_transform(work)
@@ -74,16 +74,16 @@ class Crops:
 
 
 class Forever(litdata.StreamingDataset):
-    """Epoch after epoch, so that no window has the start of an epoch's workers in it."""
+    """Yields epoch after epoch, because a measured window should not contain the start of an epoch's workers."""
 
     def __iter__(self):
         while True:
             super().__iter__()
             n = 0
-            for sample in iter(super().__next__, None):  # ends with the epoch, whose number it then raises
+            for sample in iter(super().__next__, None):  # an epoch ends by an exception, with its number
                 yield sample
                 n += 1
-            if n == 0:  # whole batches are dealt to the workers, so one may have nothing for ever
+            if n == 0:  # whole batches are dealt to the workers, so a worker may have none in any epoch
                 raise common.Unavailable("a worker has no samples: there are too few for its batches")
 
 

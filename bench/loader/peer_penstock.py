@@ -1,4 +1,4 @@
-"""Penstock, from the plain folder, without conversion. The peers of packed forms differ only in `prepare`."""
+"""Penstock on the plain folder, without conversion. The modules for packed forms differ only in `prepare`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def versions() -> dict:
 
 
 def packed(work: common.Work, form: str) -> Path:
-    """Packs the group in one form with the installed Penstock. A data set of an earlier version is packed again."""
+    """Packs the group in one form with the installed Penstock. A data set that an earlier version wrote is packed again."""
     store = work.store(form + ".pst")
     if store.exists() and store.stat().st_mtime < Path(_native.__file__).stat().st_mtime:
         common.remove(store)
@@ -32,7 +32,7 @@ def normalize() -> list:
 
 def batches(work: common.Work, store: Path, threads: int):
     crop = T.RandomResizedCrop(work.size) if work.resized else T.RandomCrop(work.size)
-    # One core: the calling thread does the work, as in the torch peers.
+    # On one core the calling thread does the work, as in the torch peers.
     loader = ps.Loader(ps.Dataset(str(store)), batch_size=work.batch, shuffle=True, seed=1, drop_last=True,
                        num_workers=threads if threads > 1 else 0, output="numpy",
                        transforms={"image": [crop, T.RandomHorizontalFlip(), *normalize()]})

@@ -1,4 +1,4 @@
-"""Penstock, from a data set that keeps the original bytes."""
+"""Penstock on a data set that keeps the original bytes of the files."""
 
 from peer_penstock import batches, evaluate, packed, versions
 

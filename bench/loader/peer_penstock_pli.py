@@ -1,4 +1,4 @@
-"""Penstock, from a data set of PLI, its own lossless form."""
+"""Penstock on a data set of PLI, its own lossless form."""
 
 import common
 from peer_penstock import batches, evaluate, packed, versions

@@ -1,4 +1,4 @@
-"""Penstock, from a data set of pli-jpeg: the JPEGs' own coefficients."""
+"""Penstock on a data set of pli-jpeg, which keeps the coefficients of the JPEGs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""SPDL: FFmpeg's decoder and one filter graph per image (crop, scale, flip) in threads, then one stage for the batch."""
+"""SPDL: threads decode by FFmpeg, with one filter graph per image (crop, scale, flip); a last stage makes the batch."""
 
 from __future__ import annotations
 

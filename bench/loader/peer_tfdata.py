@@ -1,4 +1,4 @@
-"""tf.data: decode_and_crop_jpeg of the box to keep, antialiased resize, map and prefetch AUTOTUNE."""
+"""tf.data: decode_and_crop_jpeg of the drawn box, antialiased resize, map and prefetch with AUTOTUNE."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def versions() -> dict:
 
 
 def random_box(height, width):
-    """Draws by torchvision's rule, because sample_distorted_bounding_box draws other boxes."""
+    """Draws a box by torchvision's rule, because TensorFlow's sample_distorted_bounding_box draws by another rule."""
     h, w = tf.cast(height, tf.float32), tf.cast(width, tf.float32)
     area = h * w * tf.random.uniform([TRIES], 0.08, 1.0)
     ratio = tf.exp(tf.random.uniform([TRIES], np.log(3 / 4), np.log(4 / 3)))
     widths = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
     heights = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
     fits = (widths > 0) & (widths <= width) & (heights > 0) & (heights <= height)
-    # If none fits: the largest box of an allowed ratio, in the middle.
+    # If no drawn box fits: the largest centred box of an allowed ratio.
     widths = tf.concat([widths, [tf.minimum(width, tf.cast(tf.round(h * 4 / 3), tf.int32))]], 0)
     heights = tf.concat([heights, [tf.minimum(height, tf.cast(tf.round(w * 4 / 3), tf.int32))]], 0)
     first = tf.argmax(tf.concat([fits, [True]], 0))

@@ -1,4 +1,6 @@
-"""TorchCodec, PyTorch's decoder of images since torchvision's is deprecated: torch DataLoader, torchvision v2 for the rest."""
+"""TorchCodec, the image decoder that replaces torchvision's deprecated one. torch DataLoader; all other operations are torchvision
+v2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WebDataset: the original bytes in tar shards, torch workers, decoding and transforms of torchvision v2."""
+"""WebDataset: the original bytes in tar shards, torch workers, torchvision v2 for decoding and transforms."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def decode(data: bytes, jpeg: bool) -> torch.Tensor:
 def batches(work: common.Work, store: Path, threads: int):
     torch.set_num_threads(threads)
     transform = peer_torchvision.random_transform(work)
-    # Shards are drawn with replacement: an endless stream, in which no worker waits for another's epoch.
-    held = min(1000, len(work.files()))  # full from the start, because it reads two samples for one while it grows
+    # Shards are drawn with replacement. So the stream is endless, and no worker waits for the end of another worker's epoch.
+    held = min(1000, len(work.files()))  # full from the start: while it grows, two samples are read for each one delivered
     samples = (wds.WebDataset(shards(store), resampled=True, shardshuffle=False).shuffle(held, initial=held)
                .to_tuple("image", "cls").map_tuple(lambda data: transform(decode(data, work.jpeg)), int)
                .batched(work.batch, partial=False))

@@ -1,8 +1,8 @@
 """prepare.py DATA ROOT: makes the groups as folders of one class each.
 
-DATA holds `imagenet_folder/<class>/*.JPEG`, `clic2025/*.png`, `cityscapes/*.png`. The group of a missing part is left out.
-Any other folder does, too: if it has none of the three, all JPEGs below it are the group imagenet, and all PNGs below it of
-at least 768 x 768 pixels the group frames. Needs Pillow.
+DATA holds `imagenet_folder/<class>/*.JPEG`, `clic2025/*.png`, `cityscapes/*.png`. If one of these is missing, its group is left
+out. Any other folder can be used, too: if it has none of the three, all JPEGs below it are the group imagenet, and all PNGs below
+it of at least 768 x 768 pixels the group frames. Needs Pillow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PIL import Image
 
-COPIES = 60  # real copies: few source images, but each file has its own pages in the page cache
+COPIES = 60  # real copies of few source images: each file has its own pages in the page cache
 
 
 def imagenet(data: Path, root: Path) -> None:
@@ -52,7 +52,7 @@ def images_below(data: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def copy_any(sources: list[Path], folder: Path) -> None:
-    """Copies files into one class, under numbers, because names of different folders may be equal."""
+    """Copies files into one class and names them by numbers, because files of different folders may have equal names."""
     folder.mkdir(parents=True, exist_ok=True)
     for i, source in enumerate(sources):
         target = folder / f"{i:06d}{source.suffix}"
@@ -66,7 +66,7 @@ def is_frame(path: Path) -> bool:
 
 
 def any_folder(data: Path, root: Path) -> None:
-    """Makes the groups of a folder that has none of the known parts."""
+    """Makes the groups from a folder that has none of the known parts."""
     jpegs = images_below(data, (".jpg", ".jpeg"))
     pngs = [path for path in images_below(data, (".png",)) if is_frame(path)]
     if not jpegs and not pngs:

@@ -26,7 +26,7 @@ PEERS = {"penstock": "torch", "penstock_original": "torch", "penstock_pli": "tor
          "dali": "dali", "tfdata": "tf", "torchvision": "torch", "torchcodec": "torchcodec", "pillow": "torch",
          "webdataset": "torch", "litdata": "litdata", "spdl": "spdl", "ffcv": "ffcv", "ffcv_raw": "ffcv"}
 GROUPS = tuple(common.works(Path()))
-CELL_LIMIT_S = 400  # including the peer's conversion at first use
+CELL_LIMIT_S = 400  # seconds, including the peer's conversion at first use
 
 
 def command_of(args, peer: str, group: str, cores: int) -> list[str]:
@@ -42,10 +42,10 @@ def run_cell(args, peer: str, group: str, cores: int) -> dict:
 
 
 def install(args) -> dict[str, str]:
-    """Returns environments of the chosen peers that cannot be made, with the reasons."""
+    """Installs the environments of the chosen peers. Returns those that could not be made, with the reasons."""
     absent = environments.install(args.build, (PEERS[peer] for peer in args.peers),
                                   any(peer.startswith("penstock") for peer in args.peers))
-    # prepare.py needs torch's Pillow
+    # prepare.py needs Pillow from the torch environment
     subprocess.run([environments.python_of(args.build, "torch"), HERE / "prepare.py", args.data, args.folder], check=True)
     return absent
 
@@ -72,7 +72,7 @@ def row(cell: dict, best: float | None) -> str:
     if "absent" in cell:
         return runner.absent(cell["peer"], cell["absent"], n=8)
     ratio = f"{cell['images_per_s'] / best:.2f}" if best else "-"
-    if "clean" not in cell:  # of a run that was written down by hand
+    if "clean" not in cell:  # the row of a run whose figures were entered by hand
         return f"| {cell['name']} | {cell['images_per_s']:g} | {ratio} |" + " - |" * 5
     windows = f"{cell['clean']}/{cell['clean'] + cell['disturbed']}" + (" **disturbed**" if not cell["clean"] else "")
     return (f"| {cell['name']} | {cell['images_per_s']:.0f} ({cell['low']:.0f}-{cell['high']:.0f}) | {ratio} | "
@@ -81,7 +81,7 @@ def row(cell: dict, best: float | None) -> str:
 
 
 def best_peer(cells: list[dict]) -> float | None:
-    """Returns the fastest peer that decodes, without Penstock."""
+    """Returns the fastest peer that decodes, Penstock excluded."""
     return max((c["images_per_s"] for c in cells if c.get("decodes") and not c["peer"].startswith("penstock")), default=None)
 
 

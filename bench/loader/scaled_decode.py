@@ -36,7 +36,7 @@ def make(data: Path, scaled: bool, side: int, batch_size: int) -> ps.Loader:
 
 
 def compare(data: Path, side: int, epochs: int) -> tuple[int, list[np.ndarray]]:
-    """Returns the number of images compared, and the differences of those that were decoded at a part of their size."""
+    """Returns the number of images compared, and the pixel differences of the images that were decoded at a part of their size."""
     n_images, gaps = 0, []
     with contextlib.closing(make(data, False, side, 1)) as exact, contextlib.closing(make(data, True, side, 1)) as scaled:
         for _ in range(epochs):
@@ -50,7 +50,7 @@ def compare(data: Path, side: int, epochs: int) -> tuple[int, list[np.ndarray]]:
 
 
 def rates(data: Path, side: int, epochs: int) -> tuple[float, float]:
-    """Returns medians of images/s, without and with scaled_decode."""
+    """Returns the median images/s, without and with scaled_decode."""
     seconds: dict[bool, list[float]] = {False: [], True: []}
     with contextlib.closing(make(data, False, side, 32)) as exact, contextlib.closing(make(data, True, side, 32)) as scaled:
         n = len(exact._dataset)

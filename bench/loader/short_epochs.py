@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""short_epochs.py --data FOLDER --out DIR: epochs of one to eight batches, one behind the other, with a step that sleeps.
+"""short_epochs.py --data FOLDER --out DIR: epochs of one to eight batches, one after another, with an emulated step that sleeps.
 
 Between two epochs a loader can be idle: an epoch's first batches are then waited for. FOLDER is a folder of images; an epoch is
 32, 64 or 256 of them in batches of 32. The step is emulated at half, the same and twice the rate of preparation, which is measured
@@ -7,9 +7,9 @@ by epochs without steps over 256 images. Then, for each cell:
 
     of the lower rate    samples/s of 12 epochs or more / the lower of both rates, that of steps and that of preparation
 
-`while validating` lets the caller be away between two epochs for as long as a batch takes: the first batch should be there when it
-comes back. Its figure is the wait for that batch, in parts of the time in which a batch is prepared. Medians of the rounds, in
-turns over all cells. Goal: 0.97 of the lower rate.
+In `while validating` the caller pauses between two epochs for the time of preparing a batch: the first batch should be ready when
+it returns. The figure is the wait for that batch, divided by the time of preparing a batch. Rounds take turns over all cells;
+figures are medians. Goal: 0.97 of the lower rate.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def loader_of(folder: Path, n: int, workers: int) -> Any:
 
 
 def epoch_of(loader: Any, n: int, step_s: float) -> None:
-    """Steps go on from where the former one ended, so that sleeping longer than was asked for is no error."""
+    """Runs one epoch. A step's end is computed from the planned end of the step before it, so oversleeping does not add up."""
     seen, free = [], time.perf_counter()
     for batch in loader:
         free = max(free, time.perf_counter()) + step_s
@@ -52,7 +52,7 @@ def epoch_of(loader: Any, n: int, step_s: float) -> None:
 
 
 def rate(loader: Any, n: int, step_s: float) -> float:
-    """Samples per second of some epochs."""
+    """Returns the samples per second over some epochs."""
     for _ in range(WARM):
         epoch_of(loader, n, step_s)
     n_epochs, begun = max(EPOCHS, 2 * LONG // n), time.perf_counter()
@@ -62,7 +62,7 @@ def rate(loader: Any, n: int, step_s: float) -> float:
 
 
 def wait_after_pause(loader: Any, n: int, pause_s: float) -> float:
-    """The wait for an epoch's first batch behind a pause, median over epochs."""
+    """Returns the wait for an epoch's first batch after a pause: the median over epochs."""
     waits = []
     for i in range(WARM + EPOCHS):
         time.sleep(pause_s)

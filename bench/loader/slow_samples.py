@@ -2,24 +2,25 @@
 """slow_samples.py DATA ROOT: loaders over data in which 1 % of the samples cost about 50 times as much as the others.
 
 ROOT gets a folder of JPEGs: crops of photographs of 448 x 448, and for every hundredth a picture of 3136 x 3136. All loaders have
-the same number of workers (--workers, default as many as cores, and twice as many) and of batches ahead (4). The order is exact but
-where that is said:
+the same number of workers (--workers, default as many as cores, and twice as many) and of batches ahead (4). The order of samples
+is kept except where noted:
 
-    torch DataLoader + Pillow, in order    a batch belongs to one worker; a slow sample holds up all batches behind it
-    the same with in_order=False           batches come as they are done: the order is lost
-    Penstock, prefetch 1                   one batch at a time: workers that are done wait for the slow sample
-    Penstock, prefetch 4                   work goes by rows over the batches ahead
+    torch DataLoader + Pillow, in order    a batch belongs to one worker; a slow sample holds up all later batches
+    the same with in_order=False           batches are delivered as soon as they are ready: the order is lost
+    Penstock, prefetch 1                   one batch at a time: workers that have finished wait for the slow sample
+    Penstock, prefetch 4                   workers take single rows of all batches ahead
 
-Each loader is compared with itself over the same samples without the slow ones:
+Each loader is compared with its own rate over the same samples without the slow ones:
 
     keeps            its rate with slow samples / its rate without
-    decoding         what it would keep if nothing waited: processor time of an image without / with slow samples
+    decoding         the ratio if nothing waited: CPU time of an image without / with slow samples
     order            keeps / decoding: 1 if no worker waits for a slow sample of another one
-    held up          part of an epoch in waits for a batch that are longer than twice the median wait
-    at work          processor time / (time and the lesser of workers and cores)
+    held up          part of an epoch spent in waits for a batch that are longer than twice the median wait
+    at work          CPU time / (wall time x the lesser of workers and cores)
 
-The goal is judged by `keeps`, beside the in-order loader's. The ratio of the rates also has the speed of decoding in it, which is
-that of the rates without slow samples. Medians of the rounds, in turns. With --json the rounds of an earlier call go on.
+The goal compares `keeps` with that of the in-order loader. The ratio of the rates would also contain the speed of decoding, which
+is the ratio of the rates without slow samples. Rounds take turns over all loaders; figures are medians. With --json the rounds of
+an earlier call go on.
 """
 
 from __future__ import annotations
@@ -108,13 +109,13 @@ PEERS: dict[str, tuple[str, Callable[..., Iterator[list[int]]], dict]] = {
 
 
 def held_up(waits: list[float]) -> float:
-    """Returns the part of the time that is in waits longer than twice the median wait."""
+    """Returns the share of an epoch's time that is spent in waits longer than twice the median wait."""
     limit = 2 * statistics.median(waits)
     return sum(wait for wait in waits if wait > limit) / sum(waits)
 
 
 def measure(peer: str, root: Path, workers: int, slow: bool) -> dict:
-    """One epoch. The clock starts with the first batch, so that starting processes is not part of it."""
+    """Measures one epoch. The clock starts at the first batch, because the start of worker processes is not measured."""
     _, make_batches, options = PEERS[peer]
     batches = make_batches(root, slow, workers, **options)
     seen = next(batches)
@@ -138,7 +139,7 @@ def run(peer: str, args: argparse.Namespace, workers: int, slow: bool) -> dict:
 
 
 def summed(peer: str, kinds: dict[str, list[dict]], workers: int, cores: int) -> dict:
-    """Medians of all rounds."""
+    """Returns the medians over all rounds."""
     def median(kind: str, what: str) -> float:
         return statistics.median(one[what] for one in kinds[kind])
 
@@ -153,7 +154,9 @@ def summed(peer: str, kinds: dict[str, list[dict]], workers: int, cores: int) ->
 
 
 def beside(cells: dict[str, dict], peer: str, base: str = "torch") -> dict:
-    """Returns a loader beside the in-order one: by what both keep (the goal), by rates, and what of these is decoding alone."""
+    """Compares a loader with the in-order one: the ratio of `keeps` (the goal), the ratio of the rates, and the part of it that is
+    decoding speed.
+    """
     ours, theirs = cells[peer], cells[base]
     return {"loader": peer, "workers": ours["workers"], "keeps": round(ours["keeps"] / theirs["keeps"], 2),
             "rates": round(ours["images_per_s"] / theirs["images_per_s"], 2),
@@ -176,7 +179,7 @@ def table(found: dict) -> str:
 
 
 def all_rounds(args: argparse.Namespace) -> dict[str, dict[str, dict[str, list[dict]]]]:
-    """Returns the runs by workers, loader, and kind, those of an earlier call first."""
+    """Runs all rounds. Returns the runs by workers, loader and kind, with those of an earlier call first."""
     found = json.loads(args.json.read_text())["runs"] if args.json and args.json.exists() else {}
     for i in range(args.rounds):
         for workers in args.workers:

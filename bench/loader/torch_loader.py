@@ -1,4 +1,4 @@
-"""A torch DataLoader that never ends, so that no window contains the restart of an epoch's workers."""
+"""A torch DataLoader that never ends, because a measured window should not contain the restart of an epoch's workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Endless(torch.utils.data.Sampler):
 
 
 def forever(samples, batch: int, threads: int):
-    """With one thread no worker process (the faster choice on one core); with more, as many workers, kept alive."""
+    """Yields batches without end. One thread: no worker process, which is faster on one core. More: as many workers, which stay
+    alive.
+    """
     torch.set_num_threads(threads)
     workers = threads if threads > 1 else 0
     extra = {"persistent_workers": True, "prefetch_factor": 2} if workers else {}

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """Mixes of forms against single forms: mix.py --data DIR --work DIR --out DIR.
 
-Three settings, as in Liquid's three environments: few cores and fast storage, many cores and slow storage, and balanced ones. Cores
-are taken by affinity, storage is the loader's throttle. The images of a data set are stored in several forms beside each other.
-penstock.plan measures costs and solves the mix; its prediction is noted before anything is run. Then loaders run in turns, for
-accelerators of half to four times the best single form's rate: each form alone, the solved mix, a fixed random half of the samples
-in each of the mix's two forms, and the data set as it came. Batches are compared first: all of them must be the same.
+Three settings, like the three environments of Liquid: few cores and fast storage, many cores and slow storage, and a balanced one.
+Cores are limited by affinity, storage by the loader's throttle. The images of a data set are stored in several forms beside each
+other. penstock.plan measures costs and solves the mix; its prediction is saved before anything is run. Then loaders run in turns,
+for accelerators of half to four times the best single form's rate: each form alone, the solved mix, a fixed random half of the
+samples in each of the mix's two forms, and the original files. Batches are compared first: all must be equal.
 
-Each group is solved twice: with the forms that one had before Penstock (PNG and raw pixels; JPEG and raw pixels), which is the
+Each group is solved twice: with the forms that existed before Penstock (PNG and raw pixels; JPEG and raw pixels), which is the
 situation of the paper, and with PLI. Where transforms begin with a Resize, raw pixels of that size are a data set of their own, and
-a third plan may store images at that size (`penstock plan --training-size`). The files are packed by it, each in one form.
-Mixes are run with the threads and the read-ahead of their plans. Files have several names where there are few of them: at the end
-of each epoch the read-ahead runs empty and starts anew, which in epochs of a quarter of a second is a tenth of the time.
---from FILE.json makes the tables of figures that are there.
+a third plan may store images at that size (`penstock plan --training-size`). The files are packed by it, each in one form. Mixes
+are run with the threads and the read-ahead of their plans. Files have several names where there are few of them: at the end of each
+epoch the read-ahead runs empty and starts anew, which costs a tenth of the time if an epoch takes a quarter of a second. --from
+FILE.json only makes the tables of existing figures.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import penstock as ps  # noqa: E402
 from penstock import transforms as T  # noqa: E402
 
 FRACTIONS = (0.5, 1.0, 2.0, 4.0)
-FEWEST = 12  # batches of a window
+FEWEST = 12  # minimum number of batches in a measured window
 GROUPS: dict[str, dict[str, Any]] = {
     "frames": {
         "source": "cityscapes", "own": "png", "forms": ("png", "pli-small", "raw"), "before": ("png", "raw"), "copies": 16,
@@ -50,7 +50,7 @@ GROUPS: dict[str, dict[str, Any]] = {
         "chain": lambda: [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
         "settings": {"few cores, fast storage": (1, 400e6), "many cores, slow storage": (2, 100e6), "balanced": (2, 800e6)},
     },
-    # Transforms that begin with a Resize: raw pixels can be stored behind it ("raw-256"), with the same batches.
+    # Groups whose transforms begin with a Resize. Raw pixels can be stored after the Resize ("raw-256") and give equal batches.
     "imagenet256": {
         "source": "imagenet_folder", "own": "jpeg", "forms": ("jpeg", "pli-jpeg", "pli-small", "raw"), "before": ("jpeg", "raw"),
         "copies": 4, "batch": 32, "resize": 256,
@@ -60,11 +60,11 @@ GROUPS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 RESIZES = "resize" in inspect.signature(ps.pack).parameters
-SMALL = "all, training size"  # of mixes: images may be stored after the Resize
+SMALL = "all, training size"  # name of the plan that may store images after the Resize
 
 
 def folder_of(source: Path, path: Path, group: dict[str, Any]) -> Path:
-    """Returns the folder that is packed: the source, or one in which each of its files has several names."""
+    """Returns the folder to pack: the source, or a folder in which each source file has several names."""
     if group["copies"] == 1:
         return source
     folder = path.with_name(path.name + ".files")
@@ -77,7 +77,7 @@ def folder_of(source: Path, path: Path, group: dict[str, Any]) -> Path:
 
 
 def store(source: Path, path: Path, group: dict[str, Any]) -> Path:
-    """Writes the images in all forms of the group, as variants."""
+    """Writes each image in all forms of the group, as variants of one sample."""
     if path.exists():
         return path
     half = path.with_name(path.name + ".part")
@@ -88,7 +88,7 @@ def store(source: Path, path: Path, group: dict[str, Any]) -> Path:
 
 
 def store_resized(source: Path, path: Path, group: dict[str, Any]) -> Path | None:
-    """Writes raw pixels at the training size. None: the group's transforms do not begin with a Resize."""
+    """Writes the images as raw pixels at the training size. Returns None if the group's transforms do not begin with a Resize."""
     if "resize" not in group or not RESIZES:
         return None
     small = path.with_name(f"{path.stem}-raw{group['resize']}.pst")
@@ -102,7 +102,9 @@ def store_resized(source: Path, path: Path, group: dict[str, Any]) -> Path | Non
 def store_planned(
     source: Path, path: Path, group: dict[str, Any], cores: int, storage: float, budget: str
 ) -> tuple[Path, ps.Plan] | None:
-    """Plans with images at the training size, and packs the files by the plan. None: as of store_resized."""
+    """Plans with images at the training size, and packs the files by the plan. Returns None if the transforms do not begin with a
+    Resize.
+    """
     if "resize" not in group:
         return None
     folder, packed = folder_of(source, path, group), path.with_name(f"{path.stem}-training.pst")
@@ -125,7 +127,7 @@ def variant(form: str) -> str:
 
 
 def rate_of(loader: ps.Loader, samples_per_second: float, seconds: float) -> float:
-    """Returns samples/s of a training whose accelerator takes so many, over a window after a warm-up."""
+    """Returns the samples/s of a training whose accelerator takes so many samples/s, over a window after a warm-up."""
     step = loader.batch_size / samples_per_second
     start, n, batches = 0.0, 0, 0
     begin = free = time.perf_counter()
@@ -138,7 +140,7 @@ def rate_of(loader: ps.Loader, samples_per_second: float, seconds: float) -> flo
                 return n / (now - start)
         elif now - begin >= seconds / 3:
             start = now
-        free = max(free, now) + step  # the step begins when its batch is there and the last one is done
+        free = max(free, now) + step  # a step begins when its batch is ready and the previous step has ended
         left = free - time.perf_counter()
         if left > 0:
             time.sleep(left)
@@ -146,7 +148,7 @@ def rate_of(loader: ps.Loader, samples_per_second: float, seconds: float) -> flo
 
 
 def check_batches(path: Path, group: dict[str, Any], mixes: list[dict[str, Any]]) -> None:
-    """All ways deliver the same batches."""
+    """Checks that all ways of storing deliver equal batches."""
     import numpy as np
 
     def some(**options: Any) -> list[Any]:
@@ -170,7 +172,7 @@ def shares_of(plan: ps.Plan) -> dict[str, float]:
 
 
 def shares_stored(plan: ps.Plan) -> dict[str, float]:
-    """Returns the part of all samples that a plan without copies stores in each form, the largest first."""
+    """Returns for a plan without copies the share of samples that it stores in each form, largest first."""
     found: dict[str, float] = {}
     classes = plan.data["classes"]
     whole = sum(part["samples"] for part in classes)
@@ -255,7 +257,7 @@ def table(group: str, name: str, found: dict[str, Any]) -> str:
 
 
 def tables(result: dict[str, Any]) -> str:
-    """Returns the tables of all settings, and how many predictions are near."""
+    """Returns the tables of all settings, and the number of good predictions."""
     parts = [table(group, name, found) for group, settings in result["groups"].items() for name, found in settings.items()]
     good = mix_accuracy.accuracy(result)
     parts.append(f"\n{good['near']} of {good['cells']} predictions for the fastest accelerator are within "

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Plans against a whole grid, and break-even against real conversions: sweep.py --data DIR --work DIR --out DIR.
+"""Plans beside a grid of all configurations, and predicted break-even beside real conversions: sweep.py --data DIR --work DIR --out
+DIR.
 
 For each data set and setting of mix.py: penstock.plan plans with a cache of half the set's own bytes, the folder is packed by the
-plan, and a Loader with the plan is measured. Then all of a grid is measured: each form alone, with and without that cache and in
-each form of the cache, with one thread and with one for each core, in shuffled and in page-aware order. The plan's rate over the
-best one of the grid is what counts; page-aware cells are shown, but the plan does not choose among orders, which change how samples
-mix.
+plan, and a Loader with the plan is measured. Then each cell of a grid is measured: each form alone, with and without that cache and
+in each form of the cache, with one thread and with one for each core, in shuffled and in page-aware order. The result is the plan's
+rate divided by the best rate of the grid. Page-aware cells are shown, but do not count: the plan does not choose an order, because
+the order changes how samples are mixed.
 
 Conversions: a folder is packed by a plan; its predicted seconds and break-even are compared with the measured ones.
 """
@@ -32,7 +33,7 @@ THIRDS = "a third of the cache each: stored, decoded, augmented"
 
 
 def measured(path: Path, group: dict[str, Any], storage: float, seconds: float, **options: Any) -> float:
-    """Returns samples/s without an accelerator; with a cache, of epochs after the first."""
+    """Returns samples/s without an accelerator. With a cache, the first epoch is not counted."""
     given = {"cache": None, **options}
     with ps.Loader(path, group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy",
                    reading=ps.Reading(throttle=(storage, 0.0)), **given) as loader:  # fmt: skip
@@ -59,8 +60,8 @@ def name_of(cell: dict[str, Any]) -> str:
 def thirds(path: Path, group: dict[str, Any], storage: float, cache: int, seconds: float) -> float:
     """Returns samples/s with a cache in three equal parts, as Seneca's: of stored bytes, decoded and augmented images.
 
-    Emulated: each part of the samples has a loader of its own; augmented images are batches that were kept, and come back without
-    any work. Batches are taken in proportion to the samples of each part.
+    Emulated: each part of the samples has a loader of its own; augmented images are kept batches, which are returned without any
+    work. Batches are taken in proportion to the samples of each part.
     """
     dataset = ps.Dataset(path)
     n = len(dataset)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Networks that train on this machine, and what of their time is a stall: models.py --images DIR --out DIR.
+"""Networks that are trained on this machine, and the share of their time that is a stall: models.py --images DIR --out DIR.
 
 Each network of torchvision is trained (forward, backward, SGD step) on a GPU if torch has one, else on the CPU with one thread,
 while one worker prepares batches on the other cores. penstock.analyze measures, for files as they are and for pli-jpeg, and for
 storage of several speeds (the loader's throttle): the parts of the time in which the network computes, waits for preparation, and
-waits for storage. Beside it stands the rate that the model of whatif predicts from the costs. A round goes over all cells; figures
+waits for storage. The rate that the what-if model predicts from the costs stands beside it. A round goes over all cells; figures
 are medians of --rounds rounds.
 """
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """The page-aware order beside random order: pages.py --data DIR --work DIR --out DIR.
 
-ImageNet JPEGs, several copies of each under other names, in one packed data set and in a plain folder. Loaders read them as
-stored bytes (what storage gives) and as RandomResizedCrop(224) (what training gets), in order "shuffled" and in order "pages": with
-windows of 512 samples, which fit into the batches ahead, and with the default ones. Settings:
+ImageNet JPEGs, several copies of each under other names, in one packed data set and in a plain folder. Loaders deliver them as
+stored bytes (the rate of storage) and as RandomResizedCrop(224) (the rate of training), in order "shuffled" and in order "pages":
+with windows of 512 samples, which fit into the batches ahead, and with the default ones. Settings:
 
-- throttle: the loader's throttle, 200 MB/s, 10 ms for each request, one request at a time: a disk that turns.
-- network: the same with 32 requests at a time: a volume in a network.
+- throttle: the loader's throttle, 200 MB/s, 10 ms for each request, one request at a time: a hard disk.
+- network: the same with 32 requests at a time: a network volume.
 - local: this machine's disk. Pages of the files are dropped from the kernel's cache before each run, and as they are read.
 
-The folder's files were written in an order that is not that of their names. Each is a request of its own, in any order: so on
-the throttle, for which all requests are alike, no order is faster than 1 / (10 ms + its bytes / 200 MB/s).
+The folder's files were written in an order that is not that of their names. Each file is a request of its own, in any order. The
+throttle treats all requests alike, so on it no order is faster than 1 / (10 ms + bytes of a file / 200 MB/s).
 
 Ways run in turns. A run ends with a whole number of 512 samples after --seconds, or with its epoch. Each figure is the median of
 the rounds. An epoch of each order is checked first: every sample comes once.
@@ -35,7 +35,7 @@ import runner  # noqa: E402
 import penstock as ps  # noqa: E402
 from penstock import transforms as T  # noqa: E402
 
-BATCH, PREFETCH = 128, 8  # two windows of 512 samples
+BATCH, PREFETCH = 128, 8  # samples; batches ahead: together two windows of 512 samples
 THROTTLES = {"throttle": (200e6, 0.01, 1), "network": (200e6, 0.01, 32)}
 WINDOW = 512  # samples
 WAYS: dict[str, dict[str, Any]] = {
@@ -49,7 +49,7 @@ WAYS: dict[str, dict[str, Any]] = {
 def make_folder(source: Path, folder: Path, copies: int) -> None:
     """Writes `copies` of each file under other names, class by class. Not links: each has blocks of its own on the disk.
 
-    Within a class the order is a random one, as that of an archive or of many writers is.
+    Within a class the files are written in random order, as an archive or several writers do.
     """
     mark = folder / f".{copies}-shuffled"
     if mark.exists():
@@ -74,7 +74,7 @@ def drop(path: Path) -> None:
 
 
 def check_epoch(path: Path, options: dict[str, Any]) -> None:
-    """Goes through an epoch without throttle: each sample comes once."""
+    """Reads an epoch without throttle, and checks that each sample comes once."""
     with ps.Loader(path, fields=["image"], encoded=["image"], num_workers=2, **options) as loader:
         seen = sorted(int(i) for batch in loader for i in batch["index"])
     if seen != list(range(len(seen))) or not seen:
@@ -82,7 +82,7 @@ def check_epoch(path: Path, options: dict[str, Any]) -> None:
 
 
 def run(path: Path, chain: str, options: dict[str, Any], seconds: float, workers: int) -> dict[str, float]:
-    """Reads for some seconds, from the second batch on, and returns rates."""
+    """Reads for some seconds, counted from the second batch on. Returns the rates."""
     how: dict[str, Any] = {"encoded": ["image"]}
     if chain == "crops":
         how = {"transforms": [T.RandomResizedCrop(224), T.RandomHorizontalFlip()]}
@@ -97,7 +97,7 @@ def run(path: Path, chain: str, options: dict[str, Any], seconds: float, workers
         spent, cpu = time.perf_counter() - start, time.process_time() - cpu
         storage = loader.stats()["storage"]
     items = storage["reads"] + storage["merged"]
-    counted = spent * items / images  # rows ahead were read, too, and under a throttle before their time: they count for nothing
+    counted = spent * items / images  # rows that were read ahead were read before their time, so they are not counted
     return {"images_per_s": images / spent, "requests_per_s": storage["reads"] / counted,
             "items_per_request": items / storage["reads"], "ordered": storage["ordered"] / storage["reads"],
             "useful_mb_per_s": storage["nbytes_read"] / counted / 1e6,

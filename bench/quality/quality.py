@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Accuracy after equal work on the same images in several forms: quality.py --data DIR --work DIR --out DIR.
+"""Accuracy of a network after equal training on the same images in several forms: quality.py --data DIR --work DIR --out DIR.
 
-A form that changes pixels can cost accuracy, and how much depends on what a network has to see. Here it has to see the finest
-detail there is, so that a loss shows: tiles of photographs carry a trace as sensors leave it (noise of rows, of columns, of all
-pixels, a pattern of 2 x 2, or none), of about two levels of 255, and the trace is the class. Photographs of the test are none of
-the training. Each form keeps the same tiles:
+A form that changes pixels can cost accuracy, and how much depends on the details that a network needs. Here it needs the finest
+ones, which makes any loss visible: each tile of a photograph gets a trace like those of sensors (noise of rows, of columns, of all
+pixels, a pattern of 2 x 2, or none) of about two levels of 255, and the kind of trace is the class. Training and test use different
+photographs. Each form keeps the same tiles:
 
     png                   as made; the reference
     pli                   lossless: its batches must be those of png, bit for bit
     pli-1, pli-2, pli-4   near-lossless, with max_error 1, 2 and 4
     jpeg-90               quality 90; pli-jpeg: the same files kept as PLI, so batches must be those of jpeg-90
     webp                  lossy, at the quality that takes as many bytes as jpeg-90
-    jpeg-30, webp-low     so lossy that it must show, else the comparison has no power; webp-low has the bytes of jpeg-30
+    jpeg-30, webp-low     so lossy that the accuracy must fall; if not, the comparison cannot show losses; webp-low has the bytes of
+                          jpeg-30
 
 Batches are compared by a hash before anything is trained, and so is the order of samples of all forms. Then each form trains the
 same network from the same weights for the same number of steps, once for each seed. Forms with equal batches are trained once.
-Accuracy is on the test tiles in the same form, and on the test tiles as made, as a camera would deliver them.
+Accuracy is on the test tiles in the same form, and on the original test tiles, as a camera would deliver them.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ from runner import picture as bars  # noqa: E402
 import penstock as ps  # noqa: E402
 from penstock import transforms as T  # noqa: E402
 
-GROUPS = ("kodak", "cid22", "clic2025")  # photographs that are kept as PNG
+GROUPS = ("kodak", "cid22", "clic2025")  # folders of photographs that are stored as PNG
 TRACES = ("none", "rows", "columns", "noise", "pattern")
-TILE, CROP, MOST_TILES = 96, 56, 60  # pixels; pixels; of a photograph
-TEST_EVERY = 4  # every so many photographs one is for the test
-LEVELS = [T.Normalize((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255))]  # float, in levels of 0 to 255
-TWINS = {"pli": "png", "pli-jpeg": "jpeg-90"}  # form -> the one whose batches it must have
+TILE, CROP, MOST_TILES = 96, 56, 60  # edge of a tile and of a crop in pixels; most tiles of a photograph
+TEST_EVERY = 4  # one photograph of so many is for the test
+LEVELS = [T.Normalize((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255))]  # floats in levels of 0 to 255
+TWINS = {"pli": "png", "pli-jpeg": "jpeg-90"}  # form -> the form whose batches it must equal
 LOSSY_BY = {"pli-1": 1, "pli-2": 2, "pli-4": 4}
 FORMS = ("png", "pli", "pli-1", "pli-2", "pli-4", "jpeg-90", "pli-jpeg", "webp", "jpeg-30", "webp-low")
-SEES = ("jpeg-30", "webp-low")  # if none of these is worse than png, the task cannot see losses
+SEES = ("jpeg-30", "webp-low")  # if none of these forms is worse than png, the task cannot show losses
 
 
 def trace(kind: str, random: np.random.Generator, strength: float) -> np.ndarray:
-    """Returns what is added to a tile, f64 (TILE, TILE, 1), of that standard deviation."""
+    """Returns the trace that is added to a tile: f64 (TILE, TILE, 1), with that standard deviation."""
     shape = {"rows": (TILE, 1, 1), "columns": (1, TILE, 1), "noise": (TILE, TILE, 1)}.get(kind)
     if shape:
         return np.broadcast_to(random.normal(0, strength, shape), (TILE, TILE, 1))
@@ -63,14 +64,14 @@ def trace(kind: str, random: np.random.Generator, strength: float) -> np.ndarray
 
 
 def corners(height: int, width: int) -> list[tuple[int, int]]:
-    """Returns at most MOST_TILES places of tiles that do not overlap, spread over the photograph."""
+    """Returns the corners of at most MOST_TILES tiles of a photograph, spread over it without overlap."""
     places = [(y, x) for y in range(0, height - TILE + 1, TILE) for x in range(0, width - TILE + 1, TILE)]
     step = max(1.0, len(places) / MOST_TILES)
     return [places[int(i * step)] for i in range(min(MOST_TILES, len(places)))]
 
 
 def tiles_of(paths: list[Path], strength: float) -> list[tuple[np.ndarray, int]]:
-    """Returns tiles, u8 (TILE, TILE, 3), with the numbers of their traces. The same in every run."""
+    """Returns tiles, u8 (TILE, TILE, 3), and the numbers of their traces. They are the same in every run."""
     made = []
     for number, path in enumerate(paths):
         random = np.random.default_rng(number)
@@ -83,7 +84,7 @@ def tiles_of(paths: list[Path], strength: float) -> list[tuple[np.ndarray, int]]
 
 
 def split(paths: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Returns photographs to train on and photographs to test on."""
+    """Returns the photographs for training and those for the test."""
     return [p for i, p in enumerate(paths) if i % TEST_EVERY], [p for i, p in enumerate(paths) if i % TEST_EVERY == 0]
 
 
@@ -94,7 +95,7 @@ def coded(pixels: np.ndarray, kind: str, quality: int = 0) -> bytes:
 
 
 def matching_quality(tiles: list[np.ndarray], nbytes: int) -> int:
-    """Returns the quality of lossy WebP at which the tiles take the most bytes that are not more than `nbytes`; at least 1."""
+    """Returns the highest quality of lossy WebP at which the tiles take at most `nbytes`; at least 1."""
     low, high = 1, 100
     while low < high:
         middle = (low + high + 1) // 2
@@ -112,14 +113,14 @@ def field_of(form: str) -> ps.Image:
 
 
 def original(pixels: np.ndarray, form: str, qualities: dict[str, int]) -> bytes:
-    """Returns the file of a tile from which the form is made."""
+    """Returns the file of a tile, from which the writer makes the form."""
     if form == "pli-jpeg" or form.startswith("jpeg"):
         return coded(pixels, "jpeg", qualities["jpeg-90" if form == "pli-jpeg" else form])
     return coded(pixels, "webp", qualities[form]) if form.startswith("webp") else coded(pixels, "png")
 
 
 def store(tiles: list[tuple[np.ndarray, int]], path: Path, form: str, qualities: dict[str, int]) -> int:
-    """Writes a data set and returns the stored bytes of its images."""
+    """Writes a data set. Returns the stored bytes of its images."""
     shutil.rmtree(path, ignore_errors=True)
     with ps.Writer(path, {"image": field_of(form), "label": ps.Int(len(TRACES))}) as writer:
         for i, (pixels, kind) in enumerate(tiles):
@@ -135,7 +136,7 @@ def train_loader(path: Path, seed: int, args: argparse.Namespace, output: str) -
 
 
 def hashes(path: Path, seed: int, args: argparse.Namespace) -> tuple[str, str]:
-    """Returns hashes of two epochs: of the order of samples with their labels, and of the batches' pixels."""
+    """Hashes two epochs. Returns the hash of the order of samples with their labels, and the hash of the batches' pixels."""
     order, pixels = hashlib.sha256(), hashlib.sha256()
     loader = train_loader(path, seed, args, "numpy")
     for _ in range(2):
@@ -146,7 +147,9 @@ def hashes(path: Path, seed: int, args: argparse.Namespace) -> tuple[str, str]:
 
 
 def check_equal(found: dict[str, tuple[str, str]]) -> None:
-    """Ends the program unless all forms have one order, twins the same pixels, and all others different ones."""
+    """Ends the program unless all forms have the same order of samples, twins have equal pixels, and all other forms have different
+    pixels.
+    """
     if len({order for order, _ in found.values()}) != 1:
         sys.exit("forms give samples in different orders")
     for form, other in TWINS.items():
@@ -158,7 +161,7 @@ def check_equal(found: dict[str, tuple[str, str]]) -> None:
 
 
 def differences(path: Path, tiles: list[tuple[np.ndarray, int]]) -> tuple[int, float]:
-    """Returns the largest difference of a sample from the tiles as made, and the PSNR in dB (inf: equal)."""
+    """Returns the largest difference of a value from the original tiles, and the PSNR in dB (inf: equal)."""
     loader = ps.Loader(path, 64, output="numpy", layout="NHWC", num_workers=1, cache=None, watch=ps.Watch(live=False))
     most, squares, n, i = 0, 0.0, 0, 0
     for batch in loader:
@@ -169,7 +172,7 @@ def differences(path: Path, tiles: list[tuple[np.ndarray, int]]) -> tuple[int, f
 
 
 def network() -> Any:
-    """A small network that sees what a sample differs by from the mean of its surroundings, in levels."""
+    """Returns a small network whose input is, in levels, the difference of a pixel from the mean of its surroundings."""
     import torch
     from torch import nn
 
@@ -185,7 +188,7 @@ def network() -> Any:
 
 
 def train(path: Path, seed: int, args: argparse.Namespace) -> tuple[Any, int, float]:
-    """Returns the network, its steps and its last loss. Weights depend on the seed alone."""
+    """Trains a network. Returns it with the number of steps and the last loss. Its first weights depend on the seed alone."""
     import torch
 
     torch.manual_seed(seed)
@@ -219,12 +222,12 @@ def accuracy(model: Any, path: Path) -> float:
 
 
 def overlap(a: list[float], b: list[float]) -> bool:
-    """True if the ranges of the values meet."""
+    """Returns whether the ranges of two lists of values overlap."""
     return max(min(a), min(b)) <= min(max(a), max(b))
 
 
 def measure(work: Path, forms: dict[str, dict[str, Any]], args: argparse.Namespace) -> None:
-    """Trains in turns: each seed goes over all forms. Adds accuracies, steps and seconds to the forms."""
+    """Trains all forms in turns: each seed goes over all forms. Adds accuracies, steps and seconds to the forms."""
     for seed in args.seeds:
         for name, form in forms.items():
             if name in TWINS:
@@ -240,7 +243,9 @@ def measure(work: Path, forms: dict[str, dict[str, Any]], args: argparse.Namespa
 
 
 def conclude(forms: dict[str, dict[str, Any]]) -> list[str]:
-    """Gives twins their figures, says which ranges meet that of png, and what the comparison shows."""
+    """Copies the figures of a form to its twin, marks the forms whose range of accuracy overlaps that of png, and states the
+    result.
+    """
     for name, other in TWINS.items():
         forms[name].update({key: forms[other][key] for key in ("accuracy", "accuracy_as_made", "loss", "steps")})
     if len({form["steps"] for form in forms.values()}) != 1:
@@ -277,7 +282,9 @@ def table(result: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any]) -> str:
-    """A row per form: a line from the least to the most accuracy, a dot at the mean; png's range is shaded."""
+    """Draws a row for each form: a line from the lowest to the highest accuracy, and a dot at the mean. The range of png is
+    shaded.
+    """
     width, left, right, top, row = 960, 250, 190, 92, 30
     forms, scale = result["forms"], width - left - right
     least = min(min(form["accuracy"]) for form in forms.values())

@@ -1,9 +1,9 @@
 """cell.py LOADER FORMAT THREADS: one loader of one format: its images are checked, then epochs are timed. Prints a line of JSON.
 
-Warm: the files are in the page cache. Cold: none of the files' pages is there when an epoch begins, and the pages of what was
-delivered are dropped after each batch, so that what is read ahead for the next epoch comes from the disk, too. Pages that were
-read ahead but not yet delivered stay, in files of records as in a folder (delivered.py). The control group
-that this process was put into says how fast that is. The first epoch of either kind is not counted.
+Warm: the files are in the page cache. Cold: none of the files' pages is in the page cache when an epoch begins, and the pages of
+delivered samples are dropped after each batch, so reads ahead for the next epoch also come from the disk. Pages that were read
+ahead but are not delivered yet stay, both in files of records and in a folder (delivered.py). The control group of this process
+limits the disk's rate. The first warm and the first cold epoch are not counted.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ import numpy as np  # noqa: E402
 import shuffle  # noqa: E402
 
 CHECKED = 8  # images of the set that are compared with Pillow
-CLASSES = 10  # groups of neighbouring class folders
-BUFFER_PART = 8  # a buffer holds this part of the set
+CLASSES = 10  # classes for the entropy of batches: groups of neighbouring class folders
+BUFFER_PART = 8  # a shuffle buffer holds one part in so many of the set
 Epoch = Iterator[tuple[np.ndarray, list[int]]]
 
 
@@ -38,7 +38,7 @@ def check_whole(found: list[int], n: int, what: str) -> None:
 
 
 def check_images(epoch: Epoch, work: common.Work, what: str) -> dict[str, float]:
-    """Decodes the whole set, compares some images with Pillow, and counts all."""
+    """Decodes the whole set, counts the images, and compares some of them with Pillow."""
     files = work.files()
     wanted = dict.fromkeys(range(0, len(files), max(1, len(files) // CHECKED)))
     seen: list[int] = []
@@ -50,7 +50,7 @@ def check_images(epoch: Epoch, work: common.Work, what: str) -> dict[str, float]
 
 
 def timed(epochs: Iterator[Epoch], work: common.Work, store: Path, args: argparse.Namespace, cold: bool) -> list[dict]:
-    """Returns seconds, order, and bytes from the disk of each epoch but the first."""
+    """Returns seconds, order, and bytes read from the disk for each epoch except the first."""
     runs, files = [], work.files()
     stored = files if args.form == "folder" else [path for path in store.rglob("*") if path.is_file()]
     places = delivered.Delivered(formats.samples(work, args.form, store)) if cold else None

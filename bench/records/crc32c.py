@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli) of bytes, by numpy: the checksum of TFRecord.
 
-A CRC is linear. So the bytes are cut into rows of 64, all rows advance together, and neighbours are joined by the table that
-stands for as many zero bytes as the right one has.
+A CRC is linear. So the bytes are cut into rows of 64, whose CRCs are computed together. Two neighbouring CRCs are joined by
+advancing the left one over as many zero bytes as the right one has, by a table.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def byte_table() -> np.ndarray:
 
 @functools.cache
 def pair_table() -> np.ndarray:
-    """What 2 bytes at once do to a CRC."""
+    """Returns the table that advances a CRC over two bytes."""
     once = byte_table()[np.arange(1 << 16) & 255] ^ (np.arange(1 << 16, dtype=np.uint32) >> 8)
     return (byte_table()[once & 255] ^ (once >> 8)).astype(np.uint32)
 
 
 def advanced(columns: np.ndarray, crcs: np.ndarray) -> np.ndarray:
-    """Applies a linear map, given by what it makes of each bit, to CRCs."""
+    """Applies a linear map to CRCs. The map is given by its result for each bit."""
     out = np.zeros_like(crcs)
     for bit in range(32):
         out ^= np.where((crcs >> np.uint32(bit)) & 1, columns[bit], np.uint32(0))
@@ -39,7 +39,7 @@ def advanced(columns: np.ndarray, crcs: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def zeros_columns(level: int) -> np.ndarray:
-    """The map of ROW << level zero bytes."""
+    """Returns the linear map that advances a CRC over ROW << level zero bytes."""
     if level:
         half = zeros_columns(level - 1)
         return advanced(half, half)
@@ -51,18 +51,18 @@ def zeros_columns(level: int) -> np.ndarray:
 
 @functools.cache
 def zeros_tables(level: int) -> list[np.ndarray]:
-    """The same map as a table for each of the CRC's bytes."""
+    """Returns the same map as zeros_columns, as one table for each of the CRC's four bytes."""
     return [advanced(zeros_columns(level), np.arange(256, dtype=np.uint32) << np.uint32(8 * i)) for i in range(4)]
 
 
 def crc32c(data: bytes) -> int:
-    if len(data) < 4:  # too short to hold the start value
+    if len(data) < 4:  # too short for the start value to be mixed in
         crc = 0xFFFFFFFF
         for byte in data:
             crc = int(byte_table()[(crc ^ byte) & 255]) ^ (crc >> 8)
         return crc ^ 0xFFFFFFFF
     rows = 1 << max(0, (len(data) - 1) // ROW).bit_length()
-    padded = np.zeros(rows * ROW, np.uint8)  # zeros in front leave a CRC of 0 as it is
+    padded = np.zeros(rows * ROW, np.uint8)  # zeros in front do not change a CRC that starts at 0
     first = len(padded) - len(data)
     padded[first:] = np.frombuffer(data, np.uint8)
     padded[first : first + 4] ^= 255  # the start value
@@ -78,6 +78,6 @@ def crc32c(data: bytes) -> int:
 
 
 def masked(data: bytes) -> int:
-    """TFRecord's form of the checksum."""
+    """Returns the masked form of the checksum, as TFRecord stores it."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,8 +1,8 @@
-"""Drops of stored files what a loader has delivered from the page cache, page by page. What was only read ahead stays there.
+"""Drops the pages of delivered samples from the page cache. Pages that were only read ahead stay.
 
 A page belongs to all samples that have bytes in it. Bytes between two samples (the head of a record, say) belong to the later one.
-A page is dropped when all its samples have been delivered, which holds for each epoch anew. Storage is then read once in an epoch,
-however far a loader or the kernel reads ahead. A page that is dropped too early would be read twice.
+A page is dropped when all its samples have been delivered, and counting starts anew in each epoch. Storage is then read once in an
+epoch, however far a loader or the kernel reads ahead. A page that is dropped too early would be read twice.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import formats
 import numpy as np
 
 PAGE = mmap.PAGESIZE  # bytes
-FOR_EVER = 1 << 30  # samples of a page that stays
+FOR_EVER = 1 << 30  # count of undelivered samples for pages that are never dropped
 
 
 class _File:
-    """The pages of a file: how many samples each has, and how many of them are still to be delivered."""
+    """The pages of a file. It counts for each page the samples that it has, and those that are not delivered yet."""
 
     def __init__(self, path: Path, ends: list[int], stay: list[bool]):
         self.path, starts = path, [0, *ends[:-1]]
@@ -31,7 +31,7 @@ class _File:
         self.left = self.owners.copy()
 
     def deliver(self, extent: int) -> list[tuple[int, int]]:
-        """Counts an extent as delivered. Returns the runs of pages that nobody waits for any more: first page, end."""
+        """Counts an extent as delivered. Returns the runs of pages (first, end) whose samples have all been delivered now."""
         first, end = self.pages[extent]
         self.left[first:end] -= 1
         done = np.flatnonzero(self.left[first:end] == 0) + first
@@ -40,15 +40,16 @@ class _File:
 
 
 def release(path: Path, runs: list[tuple[int, int]]) -> None:
-    """Drops runs of pages (first, end) of a file from the page cache. What is mapped stays there."""
+    """Drops runs of pages (first, end) of a file from the page cache. The kernel keeps pages that are mapped."""
     with path.open("rb") as file:
         for first, end in runs:
             os.posix_fadvise(file.fileno(), first * PAGE, (end - first) * PAGE, os.POSIX_FADV_DONTNEED)
 
 
 class Delivered:
-    """The places of samples in stored files. A sample may have several places. The pages of samples that `stay` are never dropped.
-    Pages are dropped by `how`."""
+    """Knows where samples lie in stored files; a sample may have several extents. The pages of samples in `stay` are never dropped.
+    `how` drops pages.
+    """
 
     def __init__(self, samples: Iterable[formats.Sample], stay: Container[int] = (), how: Callable = release):
         self._how, of_file = how, {}
@@ -63,7 +64,7 @@ class Delivered:
                 self._places.setdefault(sample.number, []).append((file, extent))
 
     def drop(self, numbers: Iterable[int]) -> None:
-        """Drops the pages that these samples, which have just been delivered, complete. Numbers that are not known have none."""
+        """Counts these samples as delivered, and drops the pages that are complete now. Unknown numbers are ignored."""
         runs: dict[Path, list[tuple[int, int]]] = {}
         for number in numbers:
             for file, extent in self._places.get(number, ()):

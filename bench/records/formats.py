@@ -1,4 +1,4 @@
-"""formats.py FORMAT FOLDER STORE: writes a folder of class folders of JPEGs in a format of records. Prints a line of JSON.
+"""formats.py FORMAT FOLDER STORE: writes JPEGs in class folders as a format of records. Prints a line of JSON.
 
     tfrecord   TensorFlow's: tf.train.Example of `image` (the file's bytes) and `number`, with the index that DALI wants
     recordio   MXNet's: an image header with the number as label, with its index
@@ -6,7 +6,7 @@
     pst        Penstock's data set with the files' own bytes; pst_pli_jpeg: as pli-jpeg
 
 A sample's number is its place among the sorted files. Records are written in this order, in files of neighbours (RecordIO in one,
-as MXNet does), with the bytes of the images as they are. `samples` finds these bytes again, in each format of others.
+as MXNet does), with the bytes of the images as they are. `samples` finds these bytes again in each format.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ RECORDIO_MAGIC, LENGTH_BITS = 0xCED7230A, 29
 RECORDIO_HEAD = struct.Struct("<II")
 IMAGE_HEAD = struct.Struct("<IfQQ")  # flag, label, id, id2
 PST_MAGIC, PST_HEAD_NBYTES = b"\x89PSTS\r\n\x1a", 64
-PST_RECORD = struct.Struct("<4sH10xQQ")  # of docs/format-dataset.md: mark, bytes before the item, sample, bytes of the item
+PST_RECORD = struct.Struct("<4sH10xQQ")  # docs/format-dataset.md: mark, offset of the item, number of the sample, item length
 PENSTOCK = {"pst": "original", "pst_pli_jpeg": "pli-jpeg"}
 
 
 class Sample(NamedTuple):
-    """Where the bytes of an image lie."""
+    """Where the bytes of an image lie in a file."""
 
     number: int
     path: Path
@@ -45,7 +45,7 @@ class Sample(NamedTuple):
     nbytes: int
 
 
-# Protocol buffers, as far as tf.train.Example needs them.
+# Protocol buffers: only what tf.train.Example needs.
 
 def varint(value: int) -> bytes:
     out = bytearray()
@@ -60,13 +60,13 @@ def part(number: int, payload: bytes) -> bytes:
 
 
 def example(number: int, image: bytes) -> bytes:
-    """A tf.train.Example: a map of names to features."""
+    """Returns a tf.train.Example, which maps names to features."""
     features = {b"number": part(3, part(1, varint(number))), b"image": part(1, part(1, image))}
     return part(1, b"".join(part(1, part(1, name) + part(2, feature)) for name, feature in features.items()))
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns the value and the place behind it."""
+    """Reads a varint. Returns the value and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -77,7 +77,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def parts(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yields number, start and end of each part. All parts of an Example have a length."""
+    """Yields the number, the start and the end of each field of a message. In an Example all fields have a length."""
     while start < end:
         tag, start = read_varint(data, start)
         if tag & 7 != 2:
@@ -88,7 +88,7 @@ def parts(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 
 def read_example(data: bytes) -> tuple[int, int, int]:
-    """Returns the sample's number, and where the image's bytes start and end in the record."""
+    """Returns the sample's number, and the start and end of the image's bytes in the record."""
     number, image = -1, (0, 0)
     for _, start, end in parts(data, 0, len(data)):
         for _, *entry in parts(data, start, end):
@@ -174,7 +174,7 @@ def read_tar(path: Path) -> Iterator[Sample]:
 
 
 def read_pst(path: Path) -> Iterator[Sample]:
-    """Yields the items of a shard of Penstock's data set. The number is that of the sample, which may have several items."""
+    """Yields the items of a shard of a Penstock data set. Their number is that of the sample, which may have several items."""
     data, at = path.read_bytes(), PST_HEAD_NBYTES
     if data[: len(PST_MAGIC)] != PST_MAGIC:
         raise ValueError(f"{path}: no shard of a data set")
@@ -188,7 +188,7 @@ def read_pst(path: Path) -> Iterator[Sample]:
 
 
 RECORDS = {"tfrecord": (write_tfrecord, read_tfrecord, ".tfrecord", 8), "recordio": (write_recordio, read_recordio, ".rec", 1),
-           "tar": (write_tar, read_tar, ".tar", 8)}  # the last: number of files
+           "tar": (write_tar, read_tar, ".tar", 8)}  # the last value: number of files
 INDEXES = {"tfrecord": ".index", "recordio": ".idx"}
 FORMATS = ("folder", *RECORDS, *PENSTOCK)
 
@@ -198,7 +198,7 @@ def shards(store: Path, form: str) -> list[Path]:
 
 
 def write_records(files: list[Path], form: str, store: Path) -> None:
-    """Writes a folder of shards."""
+    """Writes the samples into a folder of shards."""
     write, _, suffix, n = RECORDS[form]
     store.mkdir()
     edges = [len(files) * i // n for i in range(n + 1)]
@@ -223,7 +223,7 @@ def pst_samples(store: Path) -> Iterator[Sample]:
 
 
 def penstock_numbers(work: common.Work, store: Path) -> list[int]:
-    """Returns the number among the sorted files of each sample of a data set."""
+    """Returns for each sample of a data set its number among the sorted files."""
     import penstock as ps
 
     dataset = ps.Dataset(store)
@@ -232,7 +232,7 @@ def penstock_numbers(work: common.Work, store: Path) -> list[int]:
 
 
 def convert(work: common.Work, form: str, store: Path) -> float:
-    """Writes the format anew; returns the seconds."""
+    """Deletes the store and writes it in this format. Returns the seconds."""
     common.remove(store)
     begun = time.perf_counter()
     if form in PENSTOCK:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Raw files and records, each read by the loaders that can: records.py --data DIR --build DIR --out DIR.
+"""Folders of files and formats of records, each read by the loaders that support it: records.py --data DIR --build DIR --out DIR.
 
     records.py ... [--forms tar,pst*] [--loaders dali,penstock] [--rates 30] [--copies 3] [--epochs 2] [--cores 2] [--long]
     records.py --from FILE.json --out DIR
@@ -7,12 +7,12 @@
 ImageNet JPEGs, some copies of each, become float32 NCHW by RandomResizedCrop(224), a flip, and normalisation. Each cell is a
 process of its own, pinned to its cores: its images are compared with Pillow and counted, then whole epochs are timed, warm and
 cold (cell.py). Cold means that each byte comes from the disk in each epoch, at a stated rate: that of a control group, as in
-bench/cache. A loader's own throttle, as in bench/pages, would hold for Penstock alone. The rate is one of bytes: a seek costs
-nothing, as on an SSD or a volume in a network; on a disk that turns, records would gain more over files.
+bench/cache. Penstock's own throttle, as in bench/pages, would not limit other loaders. Only bytes are limited: a seek costs
+nothing, as on an SSD or a network volume; on a hard disk, records would gain more over files.
 
-Converting pays after `conversion / (epoch of the folder - epoch of the records)` epochs, by the same loader; WebDataset reads no
-folder, so torch's is taken. The writer of TFRecord is the faster of ours and TensorFlow's, which writes the same bytes.
-Writes records-<date>.json, .md and .svg.
+Converting pays after `conversion / (epoch of the folder - epoch of the records)` epochs, by the same loader; WebDataset cannot read
+a folder, so torch's time for the folder is taken. TFRecord is written by the faster of this bench's writer and TensorFlow's; both
+write the same bytes. Writes records-<date>.json, .md and .svg.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from workloads import copy_imagenet  # noqa: E402
 LOADERS = {"penstock": environments.OWN, "dali": "dali", "tfdata": "tf", "torch": "torch", "webdataset": "torch"}
 READS = {"penstock": ("folder", "pst", "pst_pli_jpeg"), "dali": ("folder", "tfrecord", "recordio", "tar"),
          "tfdata": ("folder", "tfrecord"), "torch": ("folder", "tfrecord", "recordio", "tar"), "webdataset": ("tar",)}
-FOLDER_OF = {"webdataset": "torch"}  # whose folder a loader's records are compared with, if not its own
+FOLDER_OF = {"webdataset": "torch"}  # loader -> the loader whose time for the folder is compared; default: the loader itself
 TITLES = {"folder": "plain folder", "tfrecord": "TFRecord", "recordio": "RecordIO", "tar": "tar",
           "pst": ".pst, the files' bytes", "pst_pli_jpeg": ".pst, pli-jpeg"}
 CELL_LIMIT_S = 600
@@ -47,7 +47,7 @@ cache that holds 50, 35 and 25 % of the set (8 x V100, 24 cores)."""
 
 
 def break_even(conversion_s: float, folder_s: float, records_s: float) -> float | None:
-    """Returns the epochs after which a conversion has paid; None: never."""
+    """Returns the number of epochs after which a conversion has saved its own time; None: never."""
     saved = folder_s - records_s
     return conversion_s / saved if saved > 0 else None
 
@@ -66,7 +66,7 @@ def read_all(path: Path) -> None:
 
 
 def run_cell(args: argparse.Namespace, form: str, loader: str, cores: int, rate: int | None, kinds: list[str]) -> dict:
-    """Runs one cell in a control group with this rate (MB/s). None: without a group."""
+    """Runs one cell in a control group with this disk rate (MB/s). None: without a control group."""
     store = args.stores[form]
     read_all(store)
     command = [*runner.pinned(args.cpus, cores), str(environments.python_of(args.build, LOADERS[loader])),
@@ -93,7 +93,7 @@ def cells_of(args: argparse.Namespace, absent: dict[str, str]) -> list[dict]:
 
 
 def with_break_even(cells: list[dict], conversions: dict[str, dict]) -> None:
-    """Adds to each cell of records what its conversion took, and when it has paid, warm and cold."""
+    """Adds to each cell of records the seconds of its conversion and the epochs until break-even, warm and cold."""
     written = [cell["written_s"] for cell in cells if cell.get("written_s")]
     for cell in (cell for cell in cells if "absent" not in cell and cell["form"] != "folder"):
         took = conversions[cell["form"]].get("seconds")

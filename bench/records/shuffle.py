@@ -1,12 +1,12 @@
-"""How well an epoch's order is mixed, beside that of a random permutation of the whole set.
+"""Measures how well an epoch's order is shuffled, relative to a random permutation of the whole set.
 
-Samples are known by their places in storage, 0 to n - 1. Of an order:
+A sample is named by its place in storage, 0 to n - 1. Figures of an order:
 
-    displacement   mean distance of a sample from its place in storage, in parts of what a random permutation has (n / 3):
+    displacement   mean distance of a sample's position from its place in storage, divided by that of a random permutation (n / 3):
                    1 is as good as random, 0 is the order of storage
-    serial         correlation of the places of neighbours: 0 is random, 1 is the order of storage
+    serial         correlation of the places of samples that follow each other: 0 is random, 1 is the order of storage
     repeats        correlation of a sample's positions in two epochs: 0 is random, 1 is the same order again
-    entropy        mean entropy of the classes in a batch, in parts of what batches of random permutations have
+    entropy        mean entropy of the classes in a batch, divided by that of batches of random permutations
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def serial(order: Order) -> float:
 
 
 def repeats(first: Order, second: Order) -> float:
-    """Both orders have the same samples."""
+    """Returns the correlation of positions in two epochs. Both orders must have the same samples."""
     return correlation(np.argsort(first), np.argsort(second))
 
 
 def batch_entropy(order: Order, classes: np.ndarray, batch: int) -> float:
-    """Mean of whole batches, in bits."""
+    """Returns the mean entropy of the classes in whole batches, in bits."""
     found = []
     for start in range(0, len(order) - batch + 1, batch):
         shares = np.bincount(classes[np.asarray(order[start : start + batch])]) / batch
@@ -54,7 +54,7 @@ def entropy(order: Order, classes: np.ndarray, batch: int) -> float:
 
 
 def quality(orders: list[Order], classes: np.ndarray, batch: int) -> dict[str, float]:
-    """Means over epochs; `repeats` of neighbouring epochs."""
+    """Returns the means over epochs; `repeats` compares each epoch with the next one."""
     found = {"displacement": np.mean([displacement(order) for order in orders]),
              "serial": np.mean([serial(order) for order in orders]),
              "entropy": np.mean([entropy(order, classes, batch) for order in orders])}

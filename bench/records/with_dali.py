@@ -1,7 +1,7 @@
 """NVIDIA DALI's readers of files, TFRecord, RecordIO and tar, CPU pipeline.
 
-Files are shuffled as a whole after each epoch, and so are shards of records; these are read in sequence, into a buffer from which
-samples are drawn.
+The list of files is shuffled after each epoch. For records the list of shards is shuffled; shards are read in sequence into a
+buffer, from which samples are drawn at random.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["versions"]
 
 
 def read(work: common.Work, form: str, store: Path, options: dict):
-    """Returns the encoded images and their numbers, as the reader has these."""
+    """Returns the encoded images and their numbers, as this format's reader delivers them."""
     shards = [str(path) for path in formats.shards(store, form)] if form in formats.RECORDS else []
     indexes = [str(Path(path).with_suffix(formats.INDEXES.get(form, ""))) for path in shards]
     if form == "folder":
@@ -33,19 +33,19 @@ def read(work: common.Work, form: str, store: Path, options: dict):
         return found["image"], found["number"]
     if form == "recordio":
         return fn.readers.mxnet(path=shards, index_path=indexes, **options)
-    beside = [str(Path(path).with_suffix(".idx")) for path in shards]  # as wds2idx names them
+    beside = [str(Path(path).with_suffix(".idx")) for path in shards]  # the index of a tar, as wds2idx names it
     options = options | ({"index_paths": beside} if all(Path(path).exists() for path in beside) else {})
     return fn.readers.webdataset(paths=shards, ext=["jpg", "cls"], missing_component_behavior="error", **options)
 
 
 def numbers_of(form: str, found: np.ndarray) -> list[int]:
-    if form == "tar":  # the text of the number
+    if form == "tar":  # the number is stored as text
         return [int(bytes(row)) for row in found]
     return [int(number) for number in found.reshape(-1)]
 
 
 def epochs(work: common.Work, form: str, store: Path, threads: int, buffer: int, fixed: bool, cold: bool):
-    # Mapped pages would stay in the page cache when a cold epoch drops them.
+    # Cold epochs read files instead of mapping them, because mapped pages cannot be dropped from the page cache.
     options = {"name": "reader", "read_ahead": True, "pad_last_batch": True, "dont_use_mmap": cold}
     if not fixed:
         options |= {"shuffle_after_epoch": True}
@@ -63,7 +63,7 @@ def epochs(work: common.Work, form: str, store: Path, threads: int, buffer: int,
     def epoch():
         for start in range(0, n, work.batch):
             images, found = pipe.run()
-            own = min(work.batch, n - start)  # the last batch is filled up
+            own = min(work.batch, n - start)  # number of samples: the last batch is filled up with repeats
             yield np.asarray(images.as_tensor())[:own], numbers_of(form, np.asarray(found.as_tensor()))[:own]
 
     while True:

@@ -1,4 +1,5 @@
-"""Penstock: the plain folder, and data sets packed with the files' own bytes and as pli-jpeg. No cache, as no other has one."""
+"""Penstock: the plain folder, and data sets packed with the files' own bytes and as pli-jpeg. No loader of this bench has a
+cache."""
 
 from __future__ import annotations
 

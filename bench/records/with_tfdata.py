@@ -1,4 +1,6 @@
-"""tf.data: names of files shuffled as a whole; shards of TFRecord shuffled and interleaved, then a buffer."""
+"""tf.data. A folder: the list of files is shuffled. TFRecord: shards are shuffled and interleaved, then a shuffle buffer
+follows.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ __all__ = ["versions"]
 
 
 def written_s(work: common.Work, form: str, store: Path) -> float | None:
-    """Writes the records by TensorFlow's own writer: they have to be the same bytes. Returns the seconds it takes."""
+    """Writes the records by TensorFlow's own writer, and checks that the bytes are the same. Returns the seconds of writing."""
     if form != "tfrecord":
         return None
     begun, files, copy, number = time.perf_counter(), work.files(), store.with_name("unfinished.tfrecord"), 0
@@ -37,7 +39,7 @@ def written_s(work: common.Work, form: str, store: Path) -> float | None:
 
 
 def encoded(work: common.Work, form: str, store: Path, buffer: int, fixed: bool) -> tf.data.Dataset:
-    """Returns the data set of files' bytes and numbers."""
+    """Returns the tf.data data set of the files' bytes and numbers."""
     if form == "folder":
         files = [str(path) for path in work.files()]
         data = tf.data.Dataset.from_tensor_slices((files, list(range(len(files)))))

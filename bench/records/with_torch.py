@@ -1,4 +1,4 @@
-"""torch DataLoader + torchvision v2. Images are read at their places in files of any format, in the order of a permutation."""
+"""torch DataLoader + torchvision v2. Images are read at their offsets in files of any format, in the order of a permutation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Samples(torch.utils.data.Dataset):
         return len(self.found)
 
     def bytes_of(self, sample: formats.Sample) -> bytearray:
-        """Shards stay open in each worker; a folder's files are as many as samples, and do not."""
+        """Reads an image's bytes. Each worker keeps shards open, but not the files of a folder, which are as many as samples."""
         if sample.offset == 0:
             return bytearray(sample.path.read_bytes())
         if sample.path not in self.opened:
@@ -38,7 +38,7 @@ def epochs(work: common.Work, form: str, store: Path, threads: int, buffer: int,
     torch.set_num_threads(threads)
     transform = (fixed_transform if fixed else random_transform)(work)
     samples = Samples(formats.samples(work, form, store), transform, work.jpeg)
-    workers = threads if threads > 1 else 0  # one core: the calling process does the work, which is faster there
+    workers = threads if threads > 1 else 0  # with one core the calling process does the work, which is faster
     loader = torch.utils.data.DataLoader(samples, work.batch, shuffle=not fixed, num_workers=workers,
                                          persistent_workers=workers > 0)
     while True:

@@ -1,4 +1,4 @@
-"""WebDataset: shards in random order, divided among workers, then a buffer; transforms of torchvision v2."""
+"""WebDataset: shards in random order, divided among workers, then a shuffle buffer; transforms of torchvision v2."""
 
 from __future__ import annotations
 

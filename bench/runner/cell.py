@@ -1,4 +1,4 @@
-"""A cell is one measured process, which prints its figures as a line of JSON: how it is run, and its clocks."""
+"""A cell is one measured process, which prints its figures as a line of JSON. This module runs cells, and has their clocks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Unavailable(Exception):
-    """A cell has no figures, for the given reason."""
+    """Raised if a cell has no figures; the text is the reason."""
 
 
 # Running -------------------------------------------------------------------------------------------------
 
 
 def pinned(cpus: list[int], n: int) -> list[str]:
-    """Returns the words before a command that pin it to the first n of these cores."""
+    """Returns the beginning of a command line that pins a command to the first n of these cores."""
     return ["taskset", "-c", ",".join(map(str, cpus[:n]))]
 
 
@@ -64,7 +64,9 @@ def run_program(title: str, command: list[str], env: dict[str, str]) -> dict:
 
 
 class Process:
-    """A cell that is talked to: a child in a session of its own. A thread reads its lines, so every wait has a deadline."""
+    """A child process in a session of its own that the bench exchanges lines with. A thread reads its lines, so every wait can have
+    a deadline.
+    """
 
     def __init__(self, what: str, command: list[str], env: dict[str, str]) -> None:
         self.what, self._lines, self._news = what, [], threading.Condition()
@@ -84,8 +86,9 @@ class Process:
             self._news.notify_all()
 
     def line(self, begins: str, deadline: float) -> str:
-        """Returns the next line that begins so, and drops others (of TensorFlow, say). `deadline` is one of time.monotonic().
-        Raises Unavailable if the process ends or the time is over."""
+        """Returns the next line that begins with the prefix, and drops other lines (such as TensorFlow's). `deadline` is a time of
+        time.monotonic(). Raises Unavailable if the process ends or the time is over.
+        """
         with self._news:
             while True:
                 while self._lines and self._lines[0] is not None:
@@ -109,14 +112,14 @@ class Process:
             raise self._ended()
 
     def say(self, line: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the next line() says why
+        with contextlib.suppress(BrokenPipeError):  # the next call of line() reports the reason
             print(line, file=self._child.stdin, flush=True)
 
     def end_input(self) -> None:
         self._child.stdin.close()
 
     def kill(self) -> None:
-        """Ends the process and its workers."""
+        """Kills the process and its workers."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGKILL)
         self._child.wait()
@@ -126,13 +129,13 @@ class Process:
 
 
 def tell(found: dict) -> NoReturn:
-    """Prints the figures of this cell and ends it."""
+    """Prints the figures of this cell and ends the process."""
     print(json.dumps(found), flush=True)
     end_at_once()
 
 
 def end_at_once() -> NoReturn:
-    """Ends this process and all below it: some peers hang when they end their threads."""
+    """Ends this process and all processes below it at once: some peers hang when they end their threads."""
     for pid in process_tree():
         if pid != os.getpid():
             with contextlib.suppress(OSError):
@@ -142,7 +145,7 @@ def end_at_once() -> NoReturn:
 
 
 def process_tree() -> dict[int, float]:
-    """Returns CPU seconds (own and of reaped children) of this process and all below it."""
+    """Returns the CPU seconds, with those of reaped children, of this process and all below it."""
     parents: dict[int, tuple[int, float]] = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -162,10 +165,10 @@ def process_tree() -> dict[int, float]:
 
 
 def of_tree(file: str, read: Callable[[str], int], without: int = 0) -> int:
-    """Returns the sum of what `read` finds in /proc/PID/<file> of this process and all below it, but of `without`."""
+    """Sums what `read` returns for /proc/PID/<file> of this process and all processes below it, except `without`."""
     total = 0
     for pid in process_tree():
-        with contextlib.suppress(OSError, IndexError):  # it has ended
+        with contextlib.suppress(OSError, IndexError):  # the process may have ended already
             total += read(Path(f"/proc/{pid}/{file}").read_text()) if pid != without else 0
     return total
 
@@ -175,8 +178,9 @@ def cpu_seconds() -> float:
 
 
 def cores_seconds(file: str = "/proc/stat") -> tuple[float, float]:
-    """Returns the busy and the stolen CPU seconds so far. Only cores that this process may use count: work on others does not
-    disturb it."""
+    """Returns the busy and the stolen CPU seconds so far. Other programs disturb only the cores that this process may use, so only
+    these are counted.
+    """
     own = {f"cpu{core}" for core in os.sched_getaffinity(0)}
     with open(file) as stat:
         rows = [[int(x) / CLOCK_TICKS for x in line.split()[1:9]] for line in stat if line.split()[0] in own]
@@ -186,12 +190,12 @@ def cores_seconds(file: str = "/proc/stat") -> tuple[float, float]:
 @dataclass(frozen=True)
 class Spent:
     wall_s: float
-    cpu_s: float  # of this process and all below it
+    cpu_s: float  # CPU seconds of this process and all below it
     foreign_cores: float  # how many of this process's cores were used by other processes or taken by the hypervisor
 
 
 class Meter:
-    """What is spent from its making on, until spent() is called."""
+    """Measures time, CPU time and other programs' CPU time from its construction until spent() is called."""
 
     def __init__(self) -> None:
         self._cpu, self._busy, self._begun = cpu_seconds(), cores_seconds(), time.perf_counter()
@@ -211,7 +215,7 @@ def disk_nbytes() -> int:
 
 
 def forget_peak_rss() -> None:
-    """Resets the peak of memory, because the comparison of the output is not the loader's."""
+    """Resets the peak of memory: the comparison of the output, which ran before, is not part of the loader."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError as error:
@@ -219,5 +223,5 @@ def forget_peak_rss() -> None:
 
 
 def peak_rss_mb() -> float:
-    """Returns the sum of the peaks of all processes of the tree (shared pages count once per process)."""
+    """Returns the sum of the peak memory of all processes of the tree. Shared pages count once per process."""
     return of_tree("status", lambda text: int(text.split("VmHWM:")[1].split()[0])) / 1024

@@ -8,7 +8,7 @@ WIDTH, LEFT, RIGHT, TOP = 960, 230, 104, 76
 BAR, GAP, HEAD, FOOT = 11, 8, 34, 26
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 INK, MUTED, GRID = "#1b1f24", "#5b6470", "#e6e9ed"
-# Few cores are lighter, more cores darker.
+# Bars for few cores are light, bars for more cores are darker.
 OWN, PEER, PIXELS = ("#7fb2e5", "#0b6bcb"), ("#c3cad2", "#7a8591"), ("#ecd9c6", "#c9a27c")
 TITLES = {"imagenet": "ImageNet JPEG, RandomResizedCrop(224)",
           "photographs": "Photographs of 2.7 Mpixel, JPEG, RandomResizedCrop(224)",
@@ -21,12 +21,12 @@ def text(x: float, y: float, what: str, size=12, color=INK, anchor="start", more
 
 
 def square(x: float, y: float, color: str) -> str:
-    """A square of a legend."""
+    """Returns the coloured square of a legend's entry."""
     return f"<rect x='{x}' y='{y}' width='10' height='10' fill='{color}'/>"
 
 
 def svg(width: float, height: float, parts: list[str]) -> str:
-    """Returns a picture on white."""
+    """Returns an SVG picture with a white background."""
     size = f"width='{width}' height='{height:.0f}'"
     return "\n".join([f"<svg xmlns='http://www.w3.org/2000/svg' {size} viewBox='0 0 {width} {height:.0f}'>",
                       f"<rect {size} fill='#ffffff'/>", *parts, "</svg>"]) + "\n"
@@ -37,7 +37,7 @@ def colors_of(cell: dict) -> tuple[str, str]:
 
 
 def step_of(largest: float) -> float:
-    """Returns a round distance of grid lines, such that there are at most six."""
+    """Returns a round distance between grid lines that gives at most six of them."""
     power = 1.0
     while largest / power > 60:
         power *= 10
@@ -62,7 +62,7 @@ def bar(cell: dict, y: float, dark: bool, scale: float) -> list[str]:
 
 
 def panel(cells: list[dict], group: str, top: float) -> tuple[list[str], float]:
-    """Draws a panel; returns it and its end."""
+    """Draws a panel. Returns it and the y at which it ends."""
     largest = max(c["images_per_s"] for c in cells)
     scale = (WIDTH - LEFT - RIGHT) / largest
     counts = sorted({c["cores"] for c in cells})

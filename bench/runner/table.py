@@ -21,7 +21,7 @@ PATHS = {"work": "data sets are kept there", "build": "environments of peers are
 
 
 def parser(doc: str, *needed: str, again: bool = True) -> argparse.ArgumentParser:
-    """Returns a parser with --out and an option for each path that is needed to measure; with `again` also with --from."""
+    """Returns a parser with --out and an option for each path that measuring needs; if `again` is set, also with --from."""
     found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if again:
         found.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
@@ -33,7 +33,7 @@ def parser(doc: str, *needed: str, again: bool = True) -> argparse.ArgumentParse
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Parses, resolves the paths that are needed, and adds `cpus`, the cores that may be used."""
+    """Parses the command line, resolves the needed paths, and adds `cpus`, the cores that may be used."""
     args = parser.parse_args()
     paths = {name: getattr(args, name) for name in args.needed}
     if not all(paths.values()) and not args.source:
@@ -44,7 +44,7 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def chosen(text: str, known) -> list[str]:
-    """Returns the known names that match one of the patterns, which commas separate. Each has to match one."""
+    """Returns the known names that match one of the comma-separated patterns. A pattern without a match is an error."""
     for pattern in text.split(","):
         if not fnmatch.filter(known, pattern):
             sys.exit(f"{pattern}: none of {', '.join(known)}")
@@ -56,12 +56,12 @@ def by_commas(text: str) -> list[int]:
 
 
 def work_folder(build: Path | None, data: Path | None, name: str) -> Path | None:
-    """Returns the folder of what a bench makes of the data, one for each folder of data."""
+    """Returns the folder for files that a bench makes of the data. Each folder of data has one."""
     return build / f"{name}-{zlib.crc32(str(data.resolve()).encode()):08x}" if build and data else None
 
 
 def copies_folder(build: Path, data: Path, name: str, copies: int) -> Path:
-    """Returns the folder of what a bench makes of so many copies of the data's ImageNet images; those above it are made."""
+    """Returns the folder for files that a bench makes of n copies of the data's ImageNet images. Makes its parent folders."""
     folder = work_folder(build, data, name)
     assert folder is not None
     folder = folder.with_name(f"{folder.name}-{copies}") / "imagenet"
@@ -86,7 +86,7 @@ def libraries() -> dict[str, str]:
 
 
 def machine() -> dict:
-    """Describes machine, versions, commit and date of the figures."""
+    """Returns the machine, versions, commit and date of the figures."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -104,7 +104,7 @@ def stored_mb(store: Path) -> float:
 
 
 def said(found: dict) -> dict:
-    """Returns the figures of a cell, after it printed them to stderr."""
+    """Prints the figures of a cell to stderr and returns them."""
     print(json.dumps(found), file=sys.stderr, flush=True)
     return found
 
@@ -122,7 +122,7 @@ def write(stem: Path, result: dict, table: str, picture: str | None = None) -> N
 
 def finish(args: argparse.Namespace, name: str, measure: Callable[[argparse.Namespace], dict], table: Callable[[dict], str],
            draw: Callable[[dict], str] | None = None) -> None:
-    """Measures, or takes the figures of --from, and writes figures, table and picture."""
+    """Measures, or takes the figures of --from. Writes figures, table and picture."""
     result = json.loads(args.source.read_text()) if args.source else measure(args)
     write(args.out / f"{name}-{result['machine']['date']}", result, table(result), draw and draw(result))
 
@@ -131,18 +131,18 @@ def finish(args: argparse.Namespace, name: str, measure: Callable[[argparse.Name
 
 
 def where(result: dict) -> str:
-    """Returns the words with which a table begins."""
+    """Returns the line about machine and date with which a table begins."""
     machine = result["machine"]
     return f"{machine['cpu']}, {machine['cores']} cores; commit {machine['commit'] or 'unknown'}; {machine['date']}."
 
 
 def heads(*names: str) -> list[str]:
-    """Returns the two lines with which a table in Markdown begins."""
+    """Returns the two head lines of a table in Markdown."""
     return ["|" + "|".join(f" {name} " if name else " " for name in names) + "|", "|" + "---|" * len(names)]
 
 
 def absent(*words: str, n: int) -> str:
-    """Returns the row of a cell without figures: name and reason, filled up to n columns."""
+    """Returns the table row of a cell without figures: name and reason, filled up to n columns."""
     return f"| {' | '.join(word.replace('|', '/') for word in words)} |" + " |" * (n - len(words))
 
 

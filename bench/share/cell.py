@@ -1,8 +1,8 @@
 """cell.py KIND ROOT N_JOBS --build DIR [--epoch]: n jobs of one kind at once. Prints one JSON line.
 
 Starts the kind's service, if it has one, and the jobs; waits until each has taken its checked batches; then counts for
---seconds what all of them take together. CPU seconds, bytes read and memory are those of all processes of the cell. Whatever does
-not end by itself within DEADLINE_S is killed, and the line says so.
+--seconds what all of them take together. CPU seconds, bytes read and memory are those of all processes of the cell. Processes that
+do not end by themselves within DEADLINE_S are killed, and the line says so.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ WARM_BATCHES = job.CHECKED + 2
 
 
 def tree_io() -> int:
-    """Bytes that the cell's processes have read by system calls: files, and pipes between processes."""
+    """Returns the bytes that the cell's processes have read by system calls: from files, and from pipes between processes."""
     return of_tree("io", lambda text: int(text.split("rchar: ")[1].split()[0]))
 
 
 def tree_pss() -> int:
-    """Bytes of memory of service and jobs; what several of them map is counted once."""
+    """Returns the memory of service and jobs in bytes (PSS: pages that several processes map are counted once)."""
     return 1024 * of_tree("smaps_rollup", lambda text: int(text.split("\nPss:")[1].split()[0]), without=os.getpid())
 
 
@@ -60,7 +60,7 @@ def start_service(args, kind: kinds.Kind, folder: Path, env: dict) -> Process | 
 
 
 def start_jobs(args, kind: kinds.Kind, folder: Path, env: dict) -> list[Process]:
-    # Loaders of their own divide the cores among them, as a careful user would.
+    # Starts the jobs. If each job has a loader of its own, they divide the cores among them, as a careful user would.
     threads = args.threads if kind.shares else max(1, args.threads // args.n_jobs)
     python = environments.python_of(args.build, kind.environment)
     return [Process(f"job {i}", [str(python), str(HERE / "job.py"), args.kind, str(args.root), str(args.n_jobs), str(i),
@@ -82,7 +82,7 @@ def window(args, counts: Counts, batch: int) -> dict:
     read, meter, start = tree_io(), runner.Meter(), time.monotonic()
     time.sleep(args.seconds)
     end, spent, read = time.monotonic(), meter.spent(), tree_io() - read
-    time.sleep(0.5)  # so that a batch under way at the end has a time
+    time.sleep(0.5)  # waits for the end of batches under way, because taken_at interpolates between two batches
     each = [(counts.taken_at(i, end) - counts.taken_at(i, start)) * batch for i in range(counts.n_jobs)]
     wall, images = spent.wall_s, sum(each)
     if min(each) <= 0:
@@ -98,7 +98,7 @@ def ended(jobs: list[Process], service: Process | None, within_s: float) -> tupl
     for process in jobs:
         try:
             reports.append(json.loads(process.line("{", deadline)))
-        except Unavailable as reason:  # a consumer that waits for ever
+        except Unavailable as reason:  # the job seems to wait for ever
             reports.append({"late": str(reason)})
     if service is not None and service.what == "the service":
         service.end_input()

@@ -1,7 +1,7 @@
-"""The page of memory by which the jobs of a cell tell how many batches they have taken, and when.
+"""Shared memory in which the jobs of a cell count the batches that they have taken, with the times.
 
-A file of doubles, mapped by all: place 0 is the parent's order to stop; then for each job the number of batches taken and the
-times (CLOCK_MONOTONIC, which all processes share) of the last TIMES of them.
+A file of doubles, mapped by all processes. Entry 0 is the parent's request to stop. Then follow for each job the number of batches
+taken and the times of the last TIMES batches (CLOCK_MONOTONIC, which is the same in all processes).
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Counts:
         return int(self._doubles[1 + job * (1 + TIMES)])
 
     def taken_at(self, job: int, when: float) -> float:
-        """Batches taken until `when`; between two batches the count grows evenly, so that bursts count for their time."""
+        """Returns the batches that a job had taken at `when`, interpolated between two batches, because jobs take batches in
+        bursts.
+        """
         base, n = 1 + job * (1 + TIMES), self.n_taken(job)
         if n > TIMES:
             raise SystemExit(f"job {job} took {n} batches; times of {TIMES} are kept")

@@ -1,8 +1,9 @@
 """job.py KIND ROOT N_JOBS JOB THREADS FOLDER [--epoch]: one job, which takes batches and does nothing else with them.
 
-Makes its source of batches, prints {"made": true}, and waits for a line. Then it takes batches, counts them in the page of
-counts.py, and stops when that says so; with --epoch after as many batches as the set has. The first CHECKED batches are
-checked and hashed, which is before anything is timed. Ends with one JSON line: hashes, number of images, the kind's counters.
+Makes its source of batches, prints {"made": true}, and waits for a line. Then it takes batches, counts them in the shared memory of
+counts.py, and stops when the parent sets the request there; with --epoch, after as many batches as the set has. The first CHECKED
+batches are checked and hashed, before anything is timed. At the end it prints one JSON line: hashes, number of images, the kind's
+counters.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CHECKED = 4
 
 
 def check(name: str, work: common.Work, images) -> None:
-    """As bench/loader does: the right shape and type, and values of a normalised image."""
+    """Checks a batch as bench/loader does: shape and type, and values in the range of normalised images."""
     shape = (work.batch, 3, work.size, work.size)
     if images.shape != shape or images.dtype != np.float32 or not images.flags["C_CONTIGUOUS"]:
         raise SystemExit(f"{name}: batch is {images.shape} {images.dtype}, wanted contiguous float32 {shape}")
@@ -59,13 +60,13 @@ def main() -> None:
     for images, labels in batches:
         if n < CHECKED:
             check(kind.NAME, setting.work, np.asarray(images))
-            hashes.append(hashed(np.asarray(images), labels))  # no name keeps a batch
+            hashes.append(hashed(np.asarray(images), labels))  # no variable keeps the batch, whose memory the loader may reuse
         n += 1
         counts.took(setting.job)
         if n == wanted or counts.stopped():
             break
     say({"hashes": hashes, "images": n * setting.work.batch, "name": kind.NAME, **kind.counters()})
-    os._exit(0)  # some of the peers hang when they end their threads
+    os._exit(0)  # some peers hang when they end their threads
 
 
 if __name__ == "__main__":

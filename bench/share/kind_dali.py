@@ -1,4 +1,4 @@
-"""DALI, CPU: every job has a pipeline of its own. The pipeline is that of bench/loader."""
+"""DALI on the CPU: each job has its own pipeline, which is that of bench/loader."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def jobs_batches(setting: kinds.Setting):
 
 
 def counters() -> dict:
-    """What was taken, and its bytes by the files' mean size (the files are mapped, so the kernel counts no reads); what the
-    pipeline has ready beyond that is not counted."""
+    """Returns the images taken, and their bytes by the files' mean size (files are mapped, so the kernel counts no reads). Images
+    that the pipeline has prepared but not delivered are not counted.
+    """
     return {"prepared": _taken, "nbytes": _taken * _mean_nbytes}

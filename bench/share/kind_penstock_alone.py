@@ -1,4 +1,4 @@
-"""Penstock without sharing: every job has a loader of its own."""
+"""Penstock without sharing: each job has its own loader."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def jobs_batches(setting: kinds.Setting):
 
 
 def counters() -> dict:
-    """Rows that the loaders have read and made, and the bytes for them."""
+    """Returns the number of rows that the job's loaders have prepared, and the bytes that they have read."""
     stats = [loader.stats() for loader in _loaders]
     return {"prepared": sum(s["storage"]["reads"] for s in stats),  # a JPEG file is one read
             "nbytes": sum(s["storage"]["nbytes_read"] for s in stats)}

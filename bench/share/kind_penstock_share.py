@@ -1,4 +1,4 @@
-"""Penstock, share="bench": the host service prepares once for all jobs."""
+"""Penstock, share="bench": the host service prepares each sample once for all jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def jobs_batches(setting: kinds.Setting):
 
 
 def counters() -> dict:
-    """group_prepared: samples that the service has prepared for all jobs so far, as far as this one knows. alone: batches that
-    this job made itself."""
+    """group_prepared: samples that the service has prepared for all jobs, as far as this job has been told. alone: batches that
+    this job has prepared itself.
+    """
     share = _loaders[0].stats()["share"]
     return {"group_prepared": share["samples"], "alone": share["alone"], "copied": share["copied"], "reason": share["reason"]}

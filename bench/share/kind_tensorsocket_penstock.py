@@ -1,4 +1,6 @@
-"""TensorSocket, tensors by shared memory, over a Penstock loader: only the sharing differs from Penstock's own."""
+"""TensorSocket with shared-memory tensors over a Penstock loader: compared with Penstock's own sharing, only the sharing
+differs.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """TensorSocket with a pack_fn and an unpack_fn of this benchmark, which pass the tensors by shared memory.
 
-What TensorSocket does for CUDA tensors (a handle instead of bytes) done for CPU tensors by torch's own means: its pool's
-tensors are moved to shared memory once, and a message holds the name of that memory.
+For CUDA tensors TensorSocket sends a handle instead of bytes. The functions here do so for CPU tensors, by torch's own means: the
+tensors of its pool are moved to shared memory once, and a message holds the name of that memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def pack(data: tuple) -> bytes:
 
 
 def use_shared_memory() -> None:
-    """For tensors that this process sends. Workers of a DataLoader are to be started before, with torch's usual way."""
+    """Makes torch share the tensors that this process sends. The workers of a DataLoader must be started before, with torch's usual
+    strategy.
+    """
     torch.multiprocessing.set_sharing_strategy("file_system")
     torch.set_num_threads(1)
 

@@ -30,11 +30,11 @@ SEED = 1
 @dataclass(frozen=True)
 class Kind:
     environment: str  # of bench/loader/environments.py
-    pipeline: str  # the peer of bench/loader whose pixels are compared with Pillow's
-    shares: bool  # else every job prepares for itself
-    same: str  # what is asked of the jobs' first batches: "lone" (equal to a lone Penstock loader's), "jobs" (equal in all), ""
+    pipeline: str  # name of the peer of bench/loader whose pixels are compared with Pillow's
+    shares: bool  # whether jobs share the preparation; False: each job prepares for itself
+    same: str  # check of the jobs' first batches: "lone" (equal to a lone Penstock loader's), "jobs" (equal in all jobs), "" (none)
     serves: bool = False
-    network: bool = False  # opens ports, so it gets a network namespace of its own
+    network: bool = False  # the loader opens ports, so it runs in a network namespace of its own
 
 
 KINDS = {
@@ -50,13 +50,13 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What a process of a cell knows. threads: of a preparation; job: -1 in the service."""
+    """The settings that each process of a cell gets. threads: for preparing; job: number of the job, -1 in the service."""
 
     work: common.Work
     n_jobs: int
     job: int
     threads: int
-    folder: Path  # the cell's own, for sockets and addresses
+    folder: Path  # the cell's own folder, for sockets and addresses
 
 
 def setting_of(root: Path, n_jobs: int, job: int, threads: int, folder: Path) -> Setting:

@@ -34,7 +34,7 @@ FOREIGN = 0.1
 CELL_LIMIT_S = 900
 MEDIANS = ("images_per_s", "slowest_job", "fastest_job", "cpu_s_per_image", "cores_used", "read_per_image", "foreign", "pss_mb",
            "work")
-# Evaluates one pipeline of bench/loader against Pillow, in the pipeline's own environment.
+# A program that compares one pipeline of bench/loader with Pillow. It runs in the pipeline's own environment.
 CHECK = ("import sys, json, importlib, pathlib, measure, common;"
          "work = common.Work('share', pathlib.Path(sys.argv[2]), 64, 224, True, True);"
          "print(json.dumps(measure.check(importlib.import_module('peer_' + sys.argv[1]), work, work.root)))")
@@ -55,7 +55,7 @@ def make_set(images: Path, root: Path) -> dict:
 
 
 def prepare(args) -> dict[str, str]:
-    """Returns environments that could not be made, with the reasons."""
+    """Makes the environments. Returns those that could not be made, with the reasons."""
     return {} if args.no_install else environments.install(args.build, (kinds.KINDS[kind].environment for kind in args.kinds))
 
 
@@ -87,7 +87,7 @@ def run_cell(args, kind: str, n_jobs: int, *more: str) -> dict:
 
 
 def check_jobs(kind: str, found: dict, lone: list[str]) -> str | None:
-    """Compares the jobs' first batches. Returns what is wrong."""
+    """Compares the jobs' first batches. Returns a text if they are wrong, else None."""
     hashes = [report.get("hashes") for report in found["jobs"] if "late" not in report]
     same = kinds.KINDS[kind].same
     if same == "lone" and any(each != lone for each in hashes):
@@ -98,12 +98,13 @@ def check_jobs(kind: str, found: dict, lone: list[str]) -> str | None:
 
 
 def add_work(found: dict, mean_nbytes: float) -> None:
-    """work: images that were prepared, for each image that one job took: 1 if all is shared, n if nothing is. Where a kind counts
-    its bytes, these replace the kernel's count of the bytes read; where it counts no images, these are taken from the bytes."""
+    """Adds `work`: images that were prepared for each image that one job took; 1 if everything is shared, n if nothing is. If a
+    kind counts the bytes that it read, they replace the kernel's count. If it does not count images, their number is computed from
+    the bytes."""
     told = [found["service"]] if found["service"] else found["jobs"]
     taken = [report["images"] for report in found["jobs"] if "images" in report]
     group = [report["group_prepared"] for report in found["jobs"] if "group_prepared" in report]
-    if group:  # an image is one read of its file
+    if group:  # each image is one read of its file
         alone = sum(report["alone"] for report in found["jobs"] if "alone" in report)
         prepared = max(group) + alone * 64
         found.update(work=prepared / statistics.mean(taken), read_per_image=prepared * mean_nbytes / sum(taken))
@@ -136,7 +137,7 @@ def measure_cell(args, kind: str, n_jobs: int, lone: list[str]) -> dict:
 
 
 def count_epoch(args, n_jobs: int) -> dict:
-    """One epoch, each job to its end: images and bytes that were prepared, beside a lone loader's."""
+    """Runs one epoch in each job, to its end. Counts the images and bytes that were prepared."""
     found = run_cell(args, "penstock_share", n_jobs, "--epoch")
     print("epoch", n_jobs, json.dumps(found), file=sys.stderr, flush=True)
     return {"n_jobs": n_jobs, **found}
@@ -171,7 +172,7 @@ def measure_all(args) -> dict:
 
 
 def merged(old: dict, new: dict) -> dict:
-    """Adds the cells of a run to those of an earlier one of the same machine, set and window. Each cell has its commit."""
+    """Adds the cells of a run to those of an earlier run of the same machine, set and window. Each cell keeps its commit."""
     if (old["machine"]["cpu"], old["seconds"], old["set"]) != (new["machine"]["cpu"], new["seconds"], new["set"]):
         sys.exit("--append: another machine, window or set")
     cells = old["cells"] + new["cells"]
@@ -182,7 +183,7 @@ def merged(old: dict, new: dict) -> dict:
 
 
 def summed(results: dict) -> list[dict]:
-    """Returns one line for each kind and number of jobs: medians, lowest and highest rate, failures."""
+    """Returns a row for each kind and number of jobs: medians, lowest and highest rate, failures."""
     lines = []
     for kind in kinds.KINDS:
         for n_jobs in dict.fromkeys(cell["n_jobs"] for cell in results["cells"]):

@@ -21,8 +21,8 @@ def ended() -> bool:
 
 
 def watch(kind) -> None:
-    """Waits for the end of standard input; a producer that is stuck then ends all the same. Not by sys.stdin: its lock would
-    be held while a DataLoader forks its workers, which close it."""
+    """Waits for the end of standard input, then ends the process, even if the producer is stuck. It does not use sys.stdin: the
+    thread would hold its lock while a DataLoader forks workers, which close sys.stdin."""
     while os.read(0, 4096):
         pass
     _ended.set()
@@ -36,7 +36,7 @@ def main() -> None:
     kind = kinds.load(name)
     threading.Thread(target=watch, args=(kind,), daemon=True).start()
     kind.serve(kinds.setting_of(Path(root), int(n_jobs), -1, int(threads), Path(folder)), lambda: print("ready", flush=True))
-    threading.Event().wait()  # watch() ends the process
+    threading.Event().wait()  # waits for ever: watch() ends the process
 
 
 if __name__ == "__main__":

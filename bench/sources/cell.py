@@ -2,7 +2,7 @@
 
 WHAT is one of these. Each prints a line of JSON.
 
-    prepare   makes what the loader wants made beforehand: seconds
+    prepare   makes the index or conversion that the loader needs: seconds
     check     images of the whole set, compared with Pillow and counted; with --expected (of make_containers.py) the mean colours
               of each, too
     first     opens (without an index of Penstock) and delivers epochs: seconds to the first batch, images/s of the first epoch and
@@ -32,7 +32,7 @@ import measure  # noqa: E402
 import numpy as np  # noqa: E402
 
 CHECKED = 8  # images that are compared with Pillow
-BUFFER_PART = 8  # a buffer holds this part of the set
+BUFFER_PART = 8  # a shuffle buffer holds one part in so many of the set
 
 
 def check_whole(found: list[int], n: int, what: str) -> None:
@@ -41,7 +41,7 @@ def check_whole(found: list[int], n: int, what: str) -> None:
 
 
 def check_means(found: dict[int, list[float]], expected: list[dict], what: str) -> float:
-    """Compares the mean colours of each image. Returns the largest difference, in levels of 255."""
+    """Compares the mean colours of each image with the expected ones. Returns the largest difference, in levels of 255."""
     want = np.array([expected[number]["means"] for number in found])
     levels = np.abs(np.array(list(found.values())) - want) * np.array(common.STD) * 255
     if not levels.max() <= measure.TOLERANCE_LEVELS:
@@ -64,7 +64,7 @@ def check(source, work: common.Work, args: argparse.Namespace) -> dict:
 
 
 def check_rows(source, work: common.Work, args: argparse.Namespace) -> dict:
-    """Each row has the bytes of its file: those with this number in `expected`."""
+    """Checks that each row has the bytes of its file: those with the row's number in `expected`."""
     seen: list[int] = []
     for values, numbers in next(source.epochs(work, args.store, args.threads, args.buffer, True, True)):
         seen += numbers
@@ -76,7 +76,7 @@ def check_rows(source, work: common.Work, args: argparse.Namespace) -> dict:
 
 
 def deliver(source, work: common.Work, args: argparse.Namespace, n_epochs: int) -> dict:
-    """Delivers epochs, or, if n_epochs is 0, the first batch alone."""
+    """Delivers epochs; if n_epochs is 0, only the first batch."""
     n, rates, opened_s = len(work.files()), [], 0.0
     runner.forget_peak_rss()
     meter = runner.Meter()

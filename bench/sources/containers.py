@@ -7,13 +7,14 @@
 
 ImageNet JPEGs, some copies of each, lie in containers that their own libraries write once (make_containers.py). They become
 float32 NCHW by RandomResizedCrop(224), a flip, and normalisation; in the groups of rows, the encoded bytes are delivered. A cell is
-a container, what reads it, and cores. Each has its own links to the files, so that no index of another lies beside them. What a
-loader wants made beforehand is made and timed first. Then, each in a process of its own that is pinned to its cores (cell.py): all
-images are counted, some are compared with Pillow, of each its mean colours, or all bytes of rows; the container is opened and
-epochs are timed, of which the first begins without an index of Penstock; it is opened again. Files are in the page cache. Rounds go
-over all cells, so that a change of the machine meets all of them; the median is shown.
-Penstock's order is an exact random one over all samples. The others have what their documents advise (source_NAME.py).
---short proves that each cell runs: one copy, one round, one later epoch, all cores at once; its figures are no figures.
+a container, a loader that reads it, and a number of cores. Each cell has its own links to the files, because an index of another
+loader must not lie beside them. If a loader needs an index or a conversion, it is made and timed first. Then, each in a process of
+its own that is pinned to its cores (cell.py): all images are counted, some are compared with Pillow, and the mean colours of all
+are compared (for rows, all bytes); the container is opened and epochs are timed, of which the first begins without an index of
+Penstock; it is opened again. Files are in the page cache. Rounds go over all cells, so a change of the machine's speed affects all
+of them; the median is shown. Penstock's order is an exact random one over all samples. The other loaders use the settings that
+their documents advise (source_NAME.py). --short proves that each cell runs: one copy, one round, one later epoch, all cores at
+once; its figures are no figures.
 
 Goals of Penstock: GOALS below. Writes containers-<date>.json, .md and .svg.
 """
@@ -37,17 +38,17 @@ import measure  # noqa: E402
 import sources  # noqa: E402
 from workloads import copy_imagenet  # noqa: E402
 
-# By name of the module source_NAME: the environment that it needs.
+# Name of the module source_NAME -> the environment that it needs.
 SOURCES = {"penstock": environments.OWN, "rowgroups": "hub", "datasets": "hub", "lance": "hub", "litdata": "litdata",
            "mosaic": "mosaic", "tfrecord": "tf", "lmdb": "hub", "mxnet": "mxnet", "dali_recordio": "dali", "ffcv": "ffcv"}
-FORMS = {"lance": "lance"}  # the form of a source that does not read that of its group
+FORMS = {"lance": "lance"}  # sources that do not read the form of their group, and the form that they read
 
 
 class Group(NamedTuple):
     title: str
     form: str
-    sources: tuple[str, ...]  # the first is Penstock
-    rows: bool = False  # encoded bytes instead of crops
+    sources: tuple[str, ...]  # names of the sources; the first is Penstock
+    rows: bool = False  # whether encoded bytes are delivered instead of crops
 
 
 PARQUET = ("penstock", "rowgroups", "lance", "datasets", "litdata")
@@ -69,7 +70,7 @@ class Goal(NamedTuple):
     group: str
     source: str
     cores: int
-    times: float  # of the source's rate in later epochs
+    times: float  # goal: at least this many times the source's rate in later epochs
 
 
 GOALS = [*(Goal(group, source, 2, times) for group in ("parquet", "parquet_snappy", "rows", "rows_snappy")
@@ -87,12 +88,12 @@ def form_of(group: str, source: str) -> str:
 
 
 def link(made: Path, store: Path) -> None:
-    """Gives a cell its own folder of links to the files of a container."""
+    """Makes a folder with links to the files of a container, for one cell alone."""
     shutil.copytree(made, store, copy_function=os.link)
 
 
 def make_forms(args: argparse.Namespace, work: common.Work, forms: list[str], absent: dict[str, str]) -> dict[str, dict]:
-    """Makes the containers. Returns what each is, or {"absent": reason}."""
+    """Makes the containers. Returns a description of each, or {"absent": reason}."""
     found = {}
     for form in forms:
         kind = make_containers.KINDS[form]
@@ -119,7 +120,9 @@ def run_process(args: argparse.Namespace, cell: Cell, store: Path, what: str) ->
 
 
 def run_one(args: argparse.Namespace, work: common.Work, cell: Cell) -> dict:
-    """Runs the processes of one cell, until one has no figures. Its folder is made anew, and again after Penstock's check."""
+    """Runs the processes of one cell until one of them has no figures. The cell's folder is made anew first, and again after
+    Penstock's check.
+    """
     group, source, _ = cell
     store, found = work.store(f"{group}.{source}"), {}
     for what in ("prepare", "check", "first", "again"):
@@ -138,7 +141,7 @@ def run_one(args: argparse.Namespace, work: common.Work, cell: Cell) -> dict:
 
 
 def reason_of(cell: Cell, absent: dict[str, str], made: dict[str, dict]) -> str | None:
-    """Returns why a cell cannot run, if it cannot."""
+    """Returns the reason why a cell cannot run, else None."""
     group, source, _ = cell
     if SOURCES[source] in absent:
         return f"did not install: {absent[SOURCES[source]]}"
@@ -146,7 +149,7 @@ def reason_of(cell: Cell, absent: dict[str, str], made: dict[str, dict]) -> str 
 
 
 def with_ratios(cells: list[dict]) -> None:
-    """Adds how many times as fast Penstock is, in the first and in later epochs."""
+    """Adds to each cell how many times as fast Penstock is, in the first epoch and in later ones."""
     ours = {(cell["group"], cell["cores"]): cell for cell in cells if cell["source"] == "penstock" and "first" in cell}
     for cell in cells:
         own = ours.get((cell["group"], cell["cores"]))

@@ -1,10 +1,10 @@
-"""Caffe's Datum, as protobuf makes it of its description: what LMDB files of Caffe hold. For processes that have protobuf."""
+"""Caffe's Datum: the protobuf message that LMDB files of Caffe hold. Needs the package protobuf."""
 
 from __future__ import annotations
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-FIELDS = ("channels", "height", "width", "data", "label", "float_data", "encoded")  # with the numbers 1 to 7
+FIELDS = ("channels", "height", "width", "data", "label", "float_data", "encoded")  # the message's fields, with the numbers 1 to 7
 KINDS = {"data": "TYPE_BYTES", "float_data": "TYPE_FLOAT", "encoded": "TYPE_BOOL"}
 
 

@@ -3,9 +3,9 @@
 Makes N empty files in D class folders below FOLDER (5,000,000 in 5,000), which takes minutes and as many inodes, and opens
 them in a process of its own each time:
 
-    first           nothing is saved: all directories are listed
-    again           by the saved listing
-    one-new         by the saved listing, after a file was added to one directory
+    first           no listing is saved: all directories are read
+    again           with the saved listing
+    one-new         with the saved listing, after a file was added to one directory
     scan            without a saved listing (PENSTOCK_LISTING_FILES=0)
 
 Prints a line of JSON for each: seconds, and the memory that the process holds more than before, with and without the bytes
@@ -24,7 +24,7 @@ import sys
 import time
 from pathlib import Path
 
-# Run in a process of its own: opens argv[1], prints what it took.
+# A program for a process of its own: opens the folder argv[1], and prints time and memory.
 OPEN = """
 import contextlib, json, sys, time
 import penstock as ps
@@ -78,7 +78,7 @@ def run(folder: Path, files: int, directories: int, cold: bool) -> None:
     make(folder, files, directories)
     print(json.dumps({"case": "make", "seconds": round(time.perf_counter() - started, 1), "files": files,
                       "directories": directories, "names_mib": round(names_nbytes / (1 << 20), 1)}), flush=True)
-    time.sleep(3)  # the times of directories count some ticks after their last change
+    time.sleep(3)  # waits because a directory whose time is very recent is not trusted yet
     first = measure("first", folder, names_nbytes, cold)
     print(json.dumps(first), flush=True)
     print(json.dumps(measure("again", folder, names_nbytes, cold)), flush=True)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tars of very many tiny members: what the index costs.
+"""The cost of the index for tars with very many tiny members.
 
     python bench/sources/millions.py FOLDER [--samples 10000000] [--shards 100]
 
 Writes the tars into FOLDER (1 KiB for each sample: a header, 8 bytes, padding), or takes those that are there. Then two processes
 open the folder, one after another: the first makes the index. Prints a line of JSON for each: seconds, peak memory above that of
-the interpreter with the package (VmHWM, mapped pages of the index that were read among it), microseconds of a random sample; then
-the index's bytes for each sample of one item, with its name and without. Needs a Python with Penstock.
+the interpreter with the package (VmHWM, which includes the mapped pages of the index that were read), microseconds of a random
+sample; then the index's bytes per sample with one item, with the sample's name and without. Needs a Python with Penstock.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ found["read_us"] = (time.perf_counter() - begun) * 1e4
 print(json.dumps(found))
 """
 
-NAME_NBYTES = 8  # of a sample: its number; where the name lies counts as the index's own bytes
+NAME_NBYTES = 8  # bytes of a sample's name; the index's pointer to the name is not part of it
 
 
 def members(first: int, n: int) -> Iterator[bytes]:
-    """Headers and contents of ustar: NUMBER.bin, whose content is its number in 8 digits."""
+    """Yields headers and contents of a tar (ustar): NUMBER.bin, which contains its number in 8 digits."""
     head = bytearray(512)
     head[100:124] = b"0000644\0" b"0000000\0" b"0000000\0"
     head[124:156] = b"00000000010\0" b"00000000000\0" b"        "

@@ -33,7 +33,7 @@ def prepare(store: Path) -> None:
 
 
 class Rows:
-    """Transforms the columns of some rows."""
+    """Transforms the images of some rows."""
 
     def __init__(self, transform) -> None:
         self.transform = transform
@@ -43,7 +43,7 @@ class Rows:
 
 
 class Pairs:
-    """What the collation takes: pairs instead of dictionaries. A batch is one question to `datasets`."""
+    """Makes pairs from dictionaries for the collation. A batch is read by one call of `datasets`."""
 
     def __init__(self, data: datasets.Dataset) -> None:
         self.data = data

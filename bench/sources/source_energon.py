@@ -1,4 +1,4 @@
-"""Megatron-Energon: a folder that it prepared beforehand, raw samples, a shuffle buffer, transforms of torchvision v2."""
+"""Megatron-Energon: a folder that Energon prepared beforehand, raw samples, a shuffle buffer, transforms of torchvision v2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from peer_torchvision import fixed_transform, random_transform
 from peer_webdataset import decode
 
 NAME = "Energon"
-EXACT = False  # its stream of training repeats without an end: an epoch is a number of samples
+EXACT = False  # Energon's training stream never ends, so an epoch is a number of samples
 DATASET = "__module__: megatron.energon\n__class__: CrudeWebdataset\n"
 
 

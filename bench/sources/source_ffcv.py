@@ -11,16 +11,16 @@ from ffcv.loader import OrderOption
 from ffcv.transforms import RandomHorizontalFlip
 from peer_ffcv import AREA, NAME, versions
 
-EXACT = False  # batches that are not whole are left out
+EXACT = False  # FFCV leaves out a last batch that is incomplete
 __all__ = ["AREA", "NAME", "versions"]
 
 
 def prepare(store: Path) -> None:
-    """Nothing: the file has its table."""
+    """Does nothing: the file contains its own table."""
 
 
 def whole_set(work: common.Work, store: Path):
-    """Decoded without its compiler, whole; all batches have one size, and a batch of one divides any number."""
+    """Reads the whole set without FFCV's compiler, with whole images. FFCV drops incomplete batches, so a batch is one image."""
     peer_ffcv.Compiler.set_enabled(False)
     n = len(work.files())
     one = common.Work(work.name, work.root, 1, work.size, work.resized, work.jpeg)

@@ -1,4 +1,5 @@
-"""Lance: take() of the rows of a batch in an exact random order, by torch's DataLoader; spawned workers, as it must not be forked.
+"""Lance: take() of the rows of a batch in an exact random order, by torch's DataLoader; spawned workers, because Lance must not be
+forked.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ def versions() -> dict:
 
 
 def prepare(store: Path) -> None:
-    """Nothing: the file has its own index."""
+    """Does nothing: the file contains its own index."""
 
 
 class Rows(torch.utils.data.Dataset):
-    """Opened anew in each process."""
+    """The rows of the file, which each process opens for itself."""
 
     def __init__(self, store: Path, transform) -> None:
         self.path, self.transform, self.data = str(store / "train.lance"), transform, None

@@ -1,6 +1,7 @@
 """LitData's ParquetLoader over Parquet, indexed beforehand by index_parquet_dataset: StreamingDataset and StreamingDataLoader.
 
-Crops are shuffled as it shuffles: files, then rows within each. Rows alone come in order, as LitData's own suite has them.
+Crops are shuffled as it shuffles: files, then rows within each. Rows without decoding come in stored order, as in LitData's own
+benchmark.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from litdata.streaming.item_loader import ParquetLoader
 from peer_litdata import versions
 
 NAME = "LitData"
-EXACT = False  # with workers, it may leave out rows for the sake of equal counts
+EXACT = False  # with several workers LitData may leave out rows to give each the same number
 __all__ = ["versions"]
 
 
@@ -23,7 +24,7 @@ def prepare(store: Path) -> None:
 
 
 class Pairs:
-    """Rows are dictionaries in some releases, lists of the columns in others."""
+    """Makes pairs of rows. Some releases of LitData return rows as dictionaries, others as lists of columns."""
 
     def __init__(self, transform) -> None:
         self.transform = transform
@@ -38,7 +39,7 @@ def epochs(work: common.Work, store: Path, threads: int, buffer: int, fixed: boo
     data = litdata.StreamingDataset(str(store), item_loader=ParquetLoader(), shuffle=not (fixed or rows), transform=transform)
     workers = torch_rows.workers_of(1 if fixed else threads)
     if workers["num_workers"]:
-        workers["multiprocessing_context"] = "spawn"  # Polars must not be forked; newer releases of LitData refuse it
+        workers["multiprocessing_context"] = "spawn"  # Polars must not be forked, and newer releases of LitData refuse it
     loader = litdata.StreamingDataLoader(data, batch_size=work.batch, collate_fn=torch_rows.collate, **workers)
     while True:
         yield torch_rows.delivered(loader)

@@ -20,11 +20,11 @@ def versions() -> dict:
 
 
 def prepare(store: Path) -> None:
-    """Nothing: the file is a tree of its keys."""
+    """Does nothing: the file is a B+ tree of its keys."""
 
 
 class Rows(torch.utils.data.Dataset):
-    """Opened anew in each process; readahead is off, as the order is random."""
+    """The records of the file, which each process opens for itself. Readahead is off because the order is random."""
 
     def __init__(self, store: Path, transform) -> None:
         self.path, self.transform, self.environment = str(store / "train"), transform, None

@@ -19,7 +19,7 @@ def versions() -> dict:
 
 
 def prepare(store: Path) -> None:
-    """Nothing: the folder has an index."""
+    """Does nothing: the folder contains an index."""
 
 
 class Rows(streaming.StreamingDataset):

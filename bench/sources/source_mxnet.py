@@ -14,8 +14,8 @@ from mxnet import recordio
 
 NAME = "MXNet ImageRecordIter"
 EXACT = True
-AREA = True  # images that are checked are resized by areas
-AREA_RULE = 3  # mxnet.image's number of it
+AREA = True  # for the check, images are resized by averaging areas
+AREA_RULE = 3  # mxnet.image's number of that rule
 
 
 def versions() -> dict:
@@ -23,7 +23,7 @@ def versions() -> dict:
 
 
 def prepare(store: Path) -> None:
-    """Nothing: the index was written with the file."""
+    """Does nothing: the index was written together with the file."""
 
 
 def read_all(work: common.Work, store: Path):
@@ -50,7 +50,7 @@ def epochs(work: common.Work, store: Path, threads: int, buffer: int, fixed: boo
     def epoch():
         found.reset()
         for batch in found:
-            own = work.batch - batch.pad  # the last batch is filled up
+            own = work.batch - batch.pad  # number of samples: the last batch is filled up with repeats
             yield batch.data[0].asnumpy()[:own], [int(label) for label in batch.label[0].asnumpy()[:own]]
 
     while True:

@@ -1,4 +1,4 @@
-"""Penstock: tars and other containers as they are, in an exact random order over all files. No cache, as no other has one."""
+"""Penstock: tars and other containers as they are, in an exact random order over all files. No loader of this bench has a cache."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["versions"]
 
 
 def prepare(store: Path) -> None:
-    """Nothing: the first opening makes the index."""
+    """Does nothing: the first opening makes the index."""
 
 
 def fields_of(dataset: ps.Dataset) -> tuple[str, str]:
-    """Returns the names of the images and of their numbers."""
+    """Returns the names of the fields that hold images and numbers."""
     (image,) = (name for name, field in dataset.fields.items() if field.type == "image")
     (number,) = (name for name, field in dataset.fields.items() if field.type == "int" and name.endswith("label"))
     return image, number

@@ -19,16 +19,16 @@ from peer_penstock import versions
 NAME = "Penstock, tars, re-coded in the first epoch"
 EXACT = True
 RATE = "ACCELERATOR_IMAGES_PER_S"
-CACHE = "2GiB"  # more than the set
+CACHE = "2GiB"  # larger than the whole set
 __all__ = ["versions"]
 
 
 def prepare(store: Path) -> None:
-    """Nothing: the first opening makes the index."""
+    """Does nothing: the first opening makes the index."""
 
 
 def paced(batches, rate: float):
-    """Gives batches; each is followed by a pause, so that no more than `rate` images are taken in a second."""
+    """Yields batches with pauses between them: at most `rate` images are taken in a second."""
     due = time.perf_counter()
     for images, numbers in batches:
         yield images, numbers

@@ -1,4 +1,4 @@
-"""The folder of JPEGs instead of tars, re-coded in the first epoch as in source_penstock_recoded.py."""
+"""The source of source_penstock_recoded.py, over the folder of JPEGs instead of tars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bench/records has for tars and RecordIO: its module with_NAME as a source."""
+"""Makes sources of the modules with_NAME of bench/records, for tars and RecordIO."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""pyarrow under torch's DataLoader, in an exact random order: the row group of each row is read, as Parquet has no smaller part."""
+"""pyarrow under torch's DataLoader, in an exact random order: for each row its whole row group is read, because Parquet has no
+smaller unit."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def versions() -> dict:
 
 
 def prepare(store: Path) -> None:
-    """Nothing: the footers are read at each opening."""
+    """Does nothing: the files' footers are read at each opening."""
 
 
 class Rows(torch.utils.data.Dataset):
@@ -40,7 +41,7 @@ class Rows(torch.utils.data.Dataset):
     def __getitem__(self, i: int):
         k = bisect.bisect_right(self.ends, i)
         path, group = self.groups[k]
-        if path not in self.opened:  # each worker opens its own
+        if path not in self.opened:  # each worker opens files for itself
             self.opened[path] = pq.ParquetFile(path, memory_map=True)
         table = self.opened[path].read_row_group(group, columns=["image", "label"], use_threads=False)
         row = i - (self.ends[k - 1] if k else 0)

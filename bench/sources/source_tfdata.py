@@ -1,4 +1,6 @@
-"""tf.data has no reader of tars: generators over tarfile, one for each shard, interleaved; shards shuffled, then a buffer."""
+"""tf.data, which cannot read tars itself. Each shard has a generator over tarfile; they are interleaved. Shards are shuffled, then
+a shuffle buffer follows.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ __all__ = ["versions"]
 
 
 def prepare(store: Path) -> None:
-    """Nothing: there is no index."""
+    """Does nothing: there is no index."""
 
 
 def samples(path: bytes):
-    """Reads a shard from its beginning to its end."""
+    """Yields the samples of a shard from its beginning to its end."""
     with tarfile.open(path.decode(), "r|") as tar:
         image = b""
         for member in tar:

@@ -17,7 +17,7 @@ __all__ = ["versions"]
 
 
 def prepare(store: Path) -> None:
-    """Nothing: there is no index."""
+    """Does nothing: there is no index."""
 
 
 def epochs(work: common.Work, store: Path, threads: int, buffer: int, fixed: bool, rows: bool = False):

@@ -1,4 +1,4 @@
-"""torch DataLoader: tarfile reads all headers at each opening, then images are read at their places in an exact random order."""
+"""torch DataLoader: tarfile reads all headers at each opening; then images are read at their offsets, in an exact random order."""
 
 import source_records
 

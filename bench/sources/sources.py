@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Tars in place, read by the loaders that can: sources.py --data DIR --build DIR --out DIR.
+"""Tars read in place, by the loaders that support them: sources.py --data DIR --build DIR --out DIR.
 
     sources.py ... [--sources penstock,webdataset] [--copies 8] [--shards 8] [--epochs 3] [--cores 1 2] [--rounds 3]
     sources.py --from FILE.json --out DIR
 
 ImageNet JPEGs, some copies of each, lie in tars as NUMBER.jpg and NUMBER.cls. They become float32 NCHW by RandomResizedCrop(224), a
-flip, and normalisation. Each loader has its own copy of the tars, so that no index of another lies beside them. What a loader wants
-made beforehand is made and timed first. Then, each in a process of its own that is pinned to its cores (cell.py): images are
-compared with Pillow and counted; the tars are opened and epochs are timed, of which the first begins without an index of Penstock;
-the tars are opened again. Rounds go over all loaders, so that a change of the machine meets all of them; the median is shown.
-Penstock, torch and wids deliver an exact random order; the others shuffle shards and a buffer of an eighth of the set.
+flip, and normalisation. Each loader has its own copy of the tars, because an index of another loader must not lie beside them. If a
+loader needs an index or a conversion, it is made and timed first. Then, each in a process of its own that is pinned to its cores
+(cell.py): images are compared with Pillow and counted; the tars are opened and epochs are timed, of which the first begins without
+an index of Penstock; the tars are opened again. Rounds go over all loaders, so a change of the machine's speed affects all of them;
+the median is shown. Penstock, torch and wids deliver an exact random order; the others shuffle shards and a buffer of an eighth of
+the set.
 
 The sources penstock_recoded and penstock_recoded_folder have a cache and an emulated accelerator: see source_penstock_recoded.py.
-They need the source penstock, of whose rate in the same round the accelerator takes half; their first epoch has the accelerator's
-rate, and says nothing of the loader.
+They need the source penstock: the accelerator takes half of that source's rate in the same round. Their first epoch runs at the
+accelerator's rate, and does not measure the loader.
 
 Goals of Penstock: in the first epoch 2.7 times WebDataset on one core, 3.3 times on two; re-coded, 6 times in later epochs. Writes
 sources-<date>.json and .md.
@@ -39,9 +40,9 @@ from workloads import copy_imagenet  # noqa: E402
 RECODED = ("penstock_recoded", "penstock_recoded_folder")
 SOURCES = {"penstock": environments.OWN, **dict.fromkeys(RECODED, environments.OWN), "webdataset": "torch", "wids": "energon",
            "energon": "energon", "dali": "dali", "tfdata": "tf", "torch": "torch"}
-GOALS = {1: 2.7, 2: 3.3}  # times WebDataset in the first epoch, by cores
-GOAL_RECODED = 6.0  # times WebDataset in later epochs
-ACCELERATOR = 0.5  # of the rate of the source penstock
+GOALS = {1: 2.7, 2: 3.3}  # cores -> least multiple of WebDataset's rate in the first epoch
+GOAL_RECODED = 6.0  # goal: at least this many times WebDataset's rate in later epochs
+ACCELERATOR = 0.5  # rate of the emulated accelerator, as a part of the rate of the source penstock
 CELL_LIMIT_S = 900
 
 
@@ -54,7 +55,7 @@ def write_tars(work: common.Work, store: Path, n: int) -> None:
 
 
 def forget_indexes(store: Path) -> None:
-    """Removes what others and Penstock have put beside the tars."""
+    """Removes the indexes that Penstock and other loaders have written beside the tars."""
     for path in store.iterdir():
         if path.suffix != ".tar":
             common.remove(path)
@@ -70,12 +71,12 @@ def run_cell(args: argparse.Namespace, source: str, cores: int, what: str, rate:
 
 
 def run_source(args: argparse.Namespace, source: str, cores: int, rate: float) -> dict:
-    """Runs the processes of one loader, until one has no figures. `rate`: images per second of an emulated accelerator."""
+    """Runs the processes of one loader until one of them has no figures. `rate`: images per second of an emulated accelerator."""
     forget_indexes(args.stores[source])
     found: dict = {}
     for what in ("prepare", "check", "first", "again"):
         if what == "first" and source == "penstock":
-            forget_indexes(args.stores[source])  # the check has made one
+            forget_indexes(args.stores[source])  # the check has made an index
         more = run_cell(args, source, cores, what, rate)
         if "absent" in more:
             return {"absent": f"{what}: {more['absent']}"}
@@ -86,7 +87,7 @@ def run_source(args: argparse.Namespace, source: str, cores: int, rate: float) -
 
 
 def cell_of(args: argparse.Namespace, source: str, cores: int, absent: dict[str, str], rate: float) -> dict:
-    """Runs one loader, if it can run. rate: of the emulated accelerator; 0: not known."""
+    """Runs one loader if it can run here. rate: images per second of the emulated accelerator; 0: not known."""
     if SOURCES[source] in absent:
         return {"absent": f"did not install: {absent[SOURCES[source]]}"}
     if source in RECODED and not rate:
@@ -95,7 +96,7 @@ def cell_of(args: argparse.Namespace, source: str, cores: int, absent: dict[str,
 
 
 def middle(rounds: list[dict]) -> dict:
-    """The median of the figures of several rounds; each round is kept."""
+    """Returns the median of the figures of several rounds; each round's figures are kept."""
     whole = [found for found in rounds if "absent" not in found]
     if not whole:
         return rounds[0]
@@ -105,7 +106,7 @@ def middle(rounds: list[dict]) -> dict:
 
 
 def with_ratios(cells: list[dict]) -> None:
-    """Adds how many times WebDataset's rates each has."""
+    """Adds to each cell how many times WebDataset's rates it has."""
     for cell in cells:
         base = next((c for c in cells if c["source"] == "webdataset" and c["cores"] == cell["cores"] and "first" in c), None)
         if base and "first" in cell:

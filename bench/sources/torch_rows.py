@@ -1,4 +1,5 @@
-"""What the peers under torch's DataLoader share: bytes become batches of transformed images, in an exact random order."""
+"""Functions that the sources under torch's DataLoader share: they make batches of transformed images of bytes, in an exact random
+order."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from peer_torchvision import decode, fixed_transform, random_transform
 
 
 class Transform:
-    """Encoded bytes become a tensor. A process that is spawned can be given it."""
+    """Makes a tensor of an encoded image. It can be pickled for a spawned process."""
 
     def __init__(self, work: common.Work, fixed: bool) -> None:
         self.chain = (fixed_transform if fixed else random_transform)(work)
@@ -26,13 +27,13 @@ def transform_of(work: common.Work, fixed: bool, rows: bool):
 
 
 def collate(samples: list[tuple]) -> tuple:
-    """Images are stacked; rows stay a list of bytes."""
+    """Stacks images to a batch; encoded rows stay a list of bytes."""
     values, numbers = [value for value, _ in samples], [int(number) for _, number in samples]
     return (values if isinstance(values[0], bytes) else torch.stack(values)), numbers
 
 
 def workers_of(threads: int) -> dict:
-    """One core: the calling process does the work, which is faster there."""
+    """Returns the number of workers. On one core the calling process does the work, which is faster."""
     torch.set_num_threads(threads)
     return {"num_workers": threads, "persistent_workers": True} if threads > 1 else {"num_workers": 0}
 

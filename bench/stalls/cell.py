@@ -5,9 +5,9 @@
      "rate": samples/s of the step or 0, "seconds": 2}
 
 "torch" is a DataLoader with torchvision (for sound with wave and torch, whole files, as DALI decodes them), four workers for each
-core, so that workers that wait for storage hold no core. What the page cache would have is simulated, in the order in which samples
-are drawn: it holds `cached` bytes, and evicts at random, as bench/cache found of Linux. Other samples wait for a storage that
-serves one after another at `storage`. "penstock" has its own cache of these bytes and its own throttle.
+core, so that workers that wait for storage hold no core. The page cache is simulated in the order in which samples are drawn: it
+holds `cached` bytes, and evicts at random, as bench/cache has measured for Linux. Samples that it does not hold wait for a storage
+that serves one request after another, at `storage` bytes/s. "penstock" has its own cache of these bytes and its own throttle.
 
 Whole epochs are counted, after one epoch or more that fill the cache.
 """
@@ -34,9 +34,9 @@ import runner  # noqa: E402
 import common  # noqa: E402
 
 WORKERS_OF_A_CORE = 4
-WARM_UP = 0.3  # part of the seconds
+WARM_UP = 0.3  # share of the measured seconds that is for warming up
 SIZE, DETECT_SIZE = 224, 300
-RATE, WANTED, WINDOW, CLIP = 44_100, 8000, 160_000, 29_000  # M5: a window of the clip, resampled
+RATE, WANTED, WINDOW, CLIP = 44_100, 8000, 160_000, 29_000  # M5 (the paper's audio model) takes a window of the clip, resampled
 EPOCHS = 400
 
 
@@ -44,7 +44,7 @@ EPOCHS = 400
 
 
 class PageCache:
-    """Which samples are in memory: room for so many bytes, and eviction at random."""
+    """Simulates which samples are in memory: it has room for so many bytes, and evicts at random."""
 
     def __init__(self, sizes: list[int], room: int, seed: int = 1) -> None:
         self.sizes, self.room, self.random = sizes, room, random.Random(seed)
@@ -53,7 +53,7 @@ class PageCache:
         self.used = 0
 
     def ask(self, i: int) -> bool:
-        """Returns whether i is there; it is, from now on, if it has room at all."""
+        """Returns whether sample i is in memory. If not, keeps it from now on, unless it is larger than the whole memory."""
         if i in self.place:
             return True
         if self.sizes[i] > self.room:
@@ -74,11 +74,11 @@ class PageCache:
 
 
 class Drawn:
-    """Yields (sample, whether it is in memory) without end, epoch after epoch in new orders."""
+    """Yields (sample, whether it is in memory) without end, in a new order in each epoch."""
 
     def __init__(self, n: int, cache: PageCache, epochs_before: int = 6) -> None:
         self.n, self.cache, self.random = n, cache, random.Random(2)
-        for _ in range(epochs_before if cache.room else 0):  # until the cache is as it is after some epochs
+        for _ in range(epochs_before if cache.room else 0):  # fills the cache to the state that it has after some epochs
             for i in self.order():
                 cache.ask(i)
 
@@ -95,7 +95,7 @@ class Drawn:
 
 
 class Storage:
-    """Serves one request after another, for all processes."""
+    """Simulates storage that serves one request after another, for all processes."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self.free = rate, multiprocessing.Value("d", 0.0)
@@ -111,7 +111,7 @@ class Storage:
 
 
 def resampler():
-    """A windowed sinc as torchaudio's, as one convolution: from RATE to WANTED."""
+    """Returns a function that resamples from RATE to WANTED, by one convolution with a windowed sinc, as torchaudio does."""
     import torch
 
     common_part = math.gcd(RATE, WANTED)
@@ -130,7 +130,7 @@ def resampler():
 
 
 def preparation(task: str):
-    """Returns what makes a sample of a file's bytes."""
+    """Returns the function that makes a sample from a file's bytes."""
     import numpy as np
     import torch
 
@@ -172,7 +172,7 @@ def torch_batches(cell: dict[str, Any]) -> Iterator[Any]:
             return prepare(files[i].read_bytes())
 
     torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores are wanted
+    warnings.filterwarnings("ignore", "This DataLoader will create")  # the bench needs more workers than cores
     return iter(torch.utils.data.DataLoader(
         Samples(), batch_size=cell["batch"], sampler=Drawn(len(files), PageCache(sizes, int(cell["cached"]))), drop_last=True,
         num_workers=WORKERS_OF_A_CORE * cell["cores"], prefetch_factor=2, multiprocessing_context="fork"))  # fmt: skip
@@ -207,7 +207,7 @@ def penstock_loader(cell: dict[str, Any]) -> Any:
 
 
 def run(cell: dict[str, Any], batches: Iterator[Any], read: Any) -> dict[str, float]:
-    """Returns rates of whole epochs. read(): bytes read from storage so far."""
+    """Measures rates over whole epochs. read() returns the bytes read from storage so far."""
     step = cell["batch"] / cell["rate"] if cell["rate"] else 0.0
     epoch = cell["samples"] // cell["batch"]
     start = begun = time.perf_counter()
@@ -237,7 +237,7 @@ def main() -> None:
         found = run(cell, torch_batches(cell), lambda: 0.0)
     else:
         loader = penstock_loader(cell)
-        batches = itertools.chain.from_iterable(loader for _ in itertools.count())  # few samples are soon through
+        batches = itertools.chain.from_iterable(loader for _ in itertools.count())  # an epoch has few samples, so they are chained
         found = run(cell, batches, lambda: loader.stats()["storage"]["nbytes_read"])
     runner.tell(found)
 

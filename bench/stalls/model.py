@@ -1,6 +1,6 @@
-"""Stalls by the analyser's what-if model, from what was measured of a way of loading.
+"""Computes stalls by the what-if model of penstock.analyze, from the measured costs of a way of loading.
 
-The time of a sample is split as DS-Analyzer does it: t_g of steps alone, t_p with preparation, t with fetching, too.
+The time of a sample is split as DS-Analyzer does it: t_g of the step alone, t_p with preparation, t also with fetching.
 
 Penstock's cache evicts nothing, so misses are spread evenly over an epoch. The page cache evicts at random (docs/internals/
 stall-model.md): an item that is wanted at the place v of an epoch (0 to 1) is still there with the probability
@@ -19,7 +19,7 @@ SLICES = 16
 
 @dataclass(frozen=True)
 class Costs:
-    """What one sample takes of a loader: CPU seconds, bytes that it reads on a miss, and bytes of the whole item."""
+    """Costs of one sample in a loader: CPU seconds, bytes that it reads on a miss, and bytes of the whole item."""
 
     cpu_seconds: float
     nbytes: float
@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Split:
-    """Parts of an epoch, which add up to 1, and its rate."""
+    """The shares of an epoch's time, which add up to 1, and its rate."""
 
     samples_per_second: float
     compute: float
@@ -45,14 +45,16 @@ class Split:
 
 
 def split(step: float, prepared: float, whole: float) -> Split:
-    """Splits the seconds of a sample: of the step alone, with preparation, and with fetching. Noise makes no negative part."""
+    """Splits the seconds of a sample: the step alone, with preparation, and with fetching, too. Noise of measurements makes no
+    share negative.
+    """
     prepared = min(max(prepared, step), max(whole, step))
     whole = max(whole, prepared)
     return Split(1 / whole, step / whole, (prepared - step) / whole, (whole - prepared) / whole)
 
 
 def page_hits(x: float) -> float:
-    """Part of an epoch's samples that a page cache holds which has room for the part x."""
+    """Returns the share of an epoch's samples that hits a page cache with room for the part x of the set."""
     if x >= 1:
         return 1.0
     hits = x
@@ -63,7 +65,7 @@ def page_hits(x: float) -> float:
 
 
 def page_misses(x: float, slices: int = SLICES) -> list[float]:
-    """Part of the samples that are missed in each slice of an epoch: the mean of 1 - exp(-s v) (1 - exp(-s)) / s over it."""
+    """Returns the share of misses in each slice of an epoch: the mean over the slice of 1 - exp(-s v) (1 - exp(-s)) / s."""
     if x >= 1:
         return [0.0] * slices
     s = (1 - page_hits(x)) / x
@@ -72,12 +74,12 @@ def page_misses(x: float, slices: int = SLICES) -> list[float]:
 
 
 def cache_misses(x: float, costs: Costs, original: float) -> list[float]:
-    """The same of a cache that evicts nothing, with room for the part x of the original items."""
+    """Returns the share of misses for a cache that evicts nothing and has room for the part x of the original items."""
     return [max(0.0, 1 - x * original / costs.item_nbytes)]
 
 
 def report_of(costs: Costs, place: Place, rate: float, batch: int) -> Any:
-    """Returns the report that an analysis with these findings makes."""
+    """Returns the report that an analysis with these measurements would make."""
     from penstock.report import KIND, VERSION, Report
 
     return Report({
@@ -95,9 +97,9 @@ def report_of(costs: Costs, place: Place, rate: float, batch: int) -> Any:
 
 
 def predict(costs: Costs, place: Place, rate: float, misses: list[float], batch: int) -> Split:
-    """Returns the stalls of an epoch. rate 0: no step. misses: of equal slices of the epoch."""
+    """Returns the stalls of an epoch. rate 0: no step. misses: share of misses in each of the epoch's equal slices."""
 
-    def seconds(part: float) -> float:  # a storage that is asked for a part of the samples is as much faster
+    def seconds(part: float) -> float:  # a sample's seconds; only the part that misses needs storage
         asked = Place(place.cores, place.storage / part if part > 0 else 0.0)
         return 1 / float(report_of(costs, asked, rate, batch).whatif().samples_per_second)
 
@@ -106,5 +108,5 @@ def predict(costs: Costs, place: Place, rate: float, misses: list[float], batch:
 
 
 def cores_to_hide(costs: Costs, rate: float) -> float:
-    """Returns the cores whose preparation is as fast as the accelerator."""
+    """Returns the number of cores whose preparation is as fast as the accelerator."""
     return rate * costs.cpu_seconds

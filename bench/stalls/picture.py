@@ -1,4 +1,4 @@
-"""The picture of bench/stalls: for each model, what an epoch's time goes to, before and with Penstock, on each storage."""
+"""The picture of bench/stalls: how an epoch's time is divided for each model, before and with Penstock, on each storage."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from runner import INK, MUTED, square, svg, text  # noqa: E402
 
-TEXT_SHARE = 0.2  # the part of a panel that its text covers
+TEXT_SHARE = 0.2  # share of a panel that its text needs
 PARTS = {"compute": ("the accelerator computes", "#b9c3cd"), "prepare": ("it waits for preparation", "#e08a2b"),
          "fetch": ("it waits for storage", "#1666b5")}  # fmt: skip
 WIDTH, LEFT, PANEL, GAP, TOP, BAR, ROW = 1000, 170, 380, 30, 96, 13, 38
 
 
 def bar(found: dict[str, float], left: float, y: float, label: str) -> list[str]:
-    """Draws the parts of an epoch beside each other; they fill the panel."""
+    """Draws the parts of an epoch's time beside each other. Together they are as wide as the panel."""
     out, x = [], left
     for part, (_, color) in PARTS.items():
         wide = PANEL * found[part]

@@ -1,7 +1,7 @@
-"""The nine models of DS-Analyzer (PVLDB 14(5), 2021) as training rates, each with its source, and what the paper reported.
+"""The nine models of DS-Analyzer (PVLDB 14(5), 2021) as training rates, each with its source, and the results of the paper.
 
-A rate is samples/s of one accelerator that never waits. Without a source it is a sweep: a range in which such accelerators lie,
-and no statement on any of them.
+A rate is samples/s of one accelerator that never waits. A rate without a source is a point of a sweep over the range of such
+accelerators; it describes none of them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _ALEXNET = "tensorflow/benchmarks#491: over 11,000 images/s of two V100S, tf_cnn
 @dataclass(frozen=True)
 class Model:
     name: str
-    task: str  # classify, detect, audio: what is prepared
+    task: str  # kind of samples that are prepared: classify, detect or audio
     sets: tuple[str, ...]
-    paper_set: str  # the set of the paper's figures that are compared
+    paper_set: str  # name of the data set that the paper used for this model's figures
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def _sweep(model: str, rates: tuple[float, ...]) -> list[Rate]:
     return [Rate(model, "no source", rate, "") for rate in rates]
 
 
-# The first rate of a model is the one of the main table: of the V100, or of the RTX 3090, which is as fast (ResNet-50: 1,218 and
-# 1,200 images/s), where there is one.
+# The first rate of a model is used in the main table. It is that of the V100, or that of the RTX 3090, which is as fast (ResNet-50:
+# 1,218 and 1,200 images/s), if there is one.
 RATES = (
     *_sweep("ShuffleNetV2", (2000, 4000, 8000)),
     Rate("AlexNet", "V100S", 5500, _ALEXNET),
@@ -86,7 +86,7 @@ def rates_of(model: str) -> list[Rate]:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper reported: a text, and the machine it was reported of."""
+    """A result of the paper: a text, and the machine that it was measured on."""
 
     name: str
     text: str

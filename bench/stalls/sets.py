@@ -1,4 +1,5 @@
-"""The paper's four data sets in small: files whose mean bytes and pixels are those of the real ones. Each item is a real copy.
+"""Small copies of the paper's four data sets: files whose mean bytes and pixels are those of the real data sets. Each item is a
+real copy.
 
     imagenet-1k   ImageNet JPEGs, mean of 114,660 bytes (MLPerf Storage's; 146 GB of 1.28 M files)
     imagenet-22k  the same source, smaller files: 1.3 TB of 14.2 M files
@@ -38,7 +39,7 @@ class Set:
 
 
 def window_of(sizes: list[int], wanted: float, n: int) -> int:
-    """Returns the start of those n of the ascending sizes, side by side, whose mean is nearest to the wanted one."""
+    """Returns the start of the n neighbouring sizes, of the ascending ones, whose mean is nearest to the wanted mean."""
     sums = [sum(sizes[:n])]
     for i in range(len(sizes) - n):
         sums.append(sums[-1] + sizes[i + n] - sizes[i])
@@ -75,7 +76,7 @@ def make_fma(n: int, folder: Path) -> None:
 
 
 def prepare(data: Path, work: Path, name: str, n: int) -> Set | None:
-    """Makes a set of about n images (or a few long sounds), and its packed form. None: its source is not there."""
+    """Makes a set of about n images (or a few long sounds), and its packed form. Returns None if its source files are missing."""
     if name == "openimages" and not any((data / "clic2025").glob("*.png")):
         return None
     folder = work / f"{name}-{n}"

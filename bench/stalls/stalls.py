@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""What part of an epoch is a stall: nine models, four data sets, caches of 25 to 100 %, before and with Penstock.
+"""The share of an epoch that is a stall: nine models, four data sets, caches of 25 to 100 %, before and with Penstock.
 
     stalls.py --data DIR --work DIR --out DIR [--accelerators 8] [--seconds 2.0] [--checks 6] [--sets LIST]
 
 DS-Analyzer's (PVLDB 14(5), 2021) tables for this machine. run.sh calls it.
 
-1. What a sample takes is measured: CPU seconds of preparation on one and on two cores, and bytes read, by differential phases
-   (without storage, without a step). "Before" is torch's DataLoader with torchvision and the page cache. "With" is Penstock, from
-   the files or from pli-jpeg, with its own cache of the same bytes: the form whose predicted rate is higher. Nothing is shared.
+1. The costs of a sample are measured: CPU seconds of preparation on one and on two cores, and bytes read, by differential phases
+   (without storage, without a step). "Before" is torch's DataLoader with torchvision and the page cache. "With" is Penstock with
+   its own cache of the same bytes, from the files or from pli-jpeg, whichever has the higher predicted rate. Jobs share nothing.
 2. Stalls of all cells follow from these costs by the analyser's what-if model (model.py). The accelerators of a server share its
    storage, and each has its own cores: the paper's server has 8, with 3 cores each.
-3. Some cells are run: the loader, a throttled storage, and a step of stated duration. Predicted stands beside measured.
-4. What the paper reported stands beside each figure, with its machine.
+3. Some cells are run: the loader, a throttled storage, and a step of stated duration. Predicted stands beside measured. 4. The
+paper's result stands beside each figure, with its machine.
 
-Rates of the steps are in rates.py with their sources. One without a source is a sweep, and the tables say so. Where torch has a
-GPU, its own steps of torchvision's networks are measured and come first.
+Rates of the steps are in rates.py with their sources. A rate without a source is a point of a sweep, and the tables say so. Where
+torch has a GPU, its own steps of torchvision's networks are measured and come first.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CELL_LIMIT_S = 600
 
 @dataclass(frozen=True)
 class Check:
-    """A cell that is run. accelerators: those that share the storage."""
+    """A cell that is run. accelerators: number of accelerators that share the storage."""
 
     model: str
     rate: rates.Rate
@@ -92,7 +92,7 @@ def ways_of(name: str) -> list[str]:
 
 
 def measure_costs(args: argparse.Namespace, made: dict[str, sets.Set]) -> list[dict[str, Any]]:
-    """Measures preparation: a row for each set, task, way and number of cores."""
+    """Measures preparation: a row for each set, task, way of loading and number of cores."""
     rows = []
     for name, found in made.items():
         for task in TASK[name]:
@@ -114,7 +114,9 @@ def say(line: str) -> None:
 
 
 class Costs:
-    """What was measured, asked by set, task, way and cores. More cores than measured: the CPU seconds of the most."""
+    """The measured costs, by set, task, way and cores. For more cores than were measured, it returns the CPU seconds of the largest
+    number measured.
+    """
 
     def __init__(self, rows: list[dict[str, Any]], made: dict[str, sets.Set]) -> None:
         self.rows, self.made = rows, made
@@ -134,18 +136,18 @@ class Costs:
         return model.predict(costs, place, rate, self.misses(name, way, cached, costs), self.made[name].batch)
 
     def with_cache(self, name: str, task: str, place: model.Place, rate: float, cached: float) -> model.Split:
-        """The loader of before with a cache that evicts nothing."""
+        """Returns the loader of "before" with a cache that evicts nothing."""
         costs = self.of(name, task, "before", int(place.cores))
         misses = model.cache_misses(cached, costs, self.made[name].item_nbytes)
         return model.predict(costs, place, rate, misses, self.made[name].batch)
 
     def to_hide(self, name: str, rate: float) -> dict[str, float]:
-        """Returns by way the cores that prepare images of imagenet-1k as fast as the model takes them."""
+        """Returns for each way the cores that prepare images of imagenet-1k as fast as the model takes them."""
         most = max(int(row["cores"]) for row in self.rows)
         return {way: model.cores_to_hide(self.of("imagenet-1k", "classify", way, most), rate) for way in WAYS}
 
     def best(self, name: str, task: str, place: model.Place, rate: float, cached: float) -> tuple[str, model.Split]:
-        """Returns the form of the higher predicted rate, and its split; of equals the files, which need no packing."""
+        """Returns the form with the higher predicted rate, and its split. If both are equal: the files, which need no packing."""
         found = [(way, self.predict(name, task, way, place, rate, cached)) for way in ways_of(name) if way != "before"]
         return max(found, key=lambda one: one[1].samples_per_second * (1.001 if one[0] == "files" else 1))
 
@@ -178,7 +180,7 @@ def all_cells(costs: Costs, accelerators: int) -> list[dict[str, Any]]:
 
 
 def measure_fetch(args: argparse.Namespace, costs: Costs) -> list[dict[str, Any]]:
-    """Measures what storage and cache give without preparation: stored bytes, at each cached part."""
+    """Measures loading without preparation: stored bytes from storage and cache, for each cached share."""
     name, rows = "imagenet-1k", []
     found = costs.made[name]
     for storage, speed in STORAGE.items():
@@ -196,7 +198,7 @@ def measure_fetch(args: argparse.Namespace, costs: Costs) -> list[dict[str, Any]
 
 
 def run_check(args: argparse.Namespace, costs: Costs, check: Check) -> list[dict[str, Any]]:
-    """Runs a cell before and with Penstock, each without storage first, and splits the time as the model does."""
+    """Runs a cell before and with Penstock, each first without storage, and splits the time as the model does."""
     about, found, rows = rates.MODELS[check.model], costs.made[check.set], []
     rate, cores = check.rate.samples_per_second, min(check.cores, args.cores)
     place = model.Place(cores, STORAGE[check.storage] / check.accelerators)

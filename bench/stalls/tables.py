@@ -8,8 +8,8 @@ from typing import Any
 
 import rates
 
-STORAGE = {"SSD": 530e6, "HDD": 15e6}  # bytes/s, the paper's; the hard disk's where reads are most random
-PAPER_CACHED = {"imagenet-22k": 0.35, "openimages": 0.65, "fma": 0.35}  # in 500 GiB; of FMA 45 %
+STORAGE = {"SSD": 530e6, "HDD": 15e6}  # bytes/s of the paper's disks; the hard disk at its most random reads
+PAPER_CACHED = {"imagenet-22k": 0.35, "openimages": 0.65, "fma": 0.35}  # share that fits into the paper's 500 GiB; FMA: 45 %
 NAMES = {"before": "DataLoader + torchvision", "files": "Penstock, files", "pli-jpeg": "Penstock, pli-jpeg"}
 STALL_HEAD = ("before: fetch", "prepare", "with Penstock: fetch", "prepare", "form", "epoch is faster by")
 
@@ -19,7 +19,7 @@ def chosen(cells: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
 
 
 def main_cells(cells: list[dict[str, Any]], storage: str) -> list[dict[str, Any]]:
-    """Returns the cells of the main table and the picture: each model at its first rate, as the paper had it."""
+    """Returns the cells of the main table and the picture: each model at its first rate, in the paper's configuration."""
     found = []
     for name, about in rates.MODELS.items():
         rate = rates.rates_of(name)[0]
@@ -60,13 +60,13 @@ def main_table(cells: list[dict[str, Any]], storage: str) -> list[str]:
 
 
 def part_of_a_clip(cell: dict[str, Any]) -> str:
-    """Says where the gain on long clips comes from."""
+    """Returns the paragraph that says where the gain on long clips comes from."""
     return (f"{cell['model']}'s {cell['times']:.2f} x comes from reading the part of each clip that is wanted, not from a form: "
             "the loader of before reads and decodes whole clips.")
 
 
 def sweep_table(cells: list[dict[str, Any]], name: str) -> list[str]:
-    """The table of one model: cores and cached parts, on either storage."""
+    """Returns the table of one model: cores and cached shares, on each storage."""
     rate, about = rates.rates_of(name)[0], rates.MODELS[name]
     out = ["", f"### {name} ({rate.title}), {about.paper_set}", "", *head("storage", "cores", "cached", *STALL_HEAD)]
     same = chosen(cells, model=name, accelerator=rate.accelerator, rate=rate.samples_per_second, set=about.paper_set)
@@ -74,7 +74,7 @@ def sweep_table(cells: list[dict[str, Any]], name: str) -> list[str]:
 
 
 def rate_table(cells: list[dict[str, Any]]) -> list[str]:
-    """Faster accelerators: all rates, 3 cores, SSD, 35 %."""
+    """Returns the table of faster accelerators: all rates, with 3 cores, SSD and 35 % cached."""
     out = ["", "### All rates: SSD, 3 cores, 35 % cached", "", *head("model", "accelerator", "set", *STALL_HEAD)]
     for rate in rates.RATES:
         name = rates.MODELS[rate.model].paper_set
@@ -122,7 +122,7 @@ def span(values: list[float]) -> str:
 
 
 def at_first_rates(cells: list[dict[str, Any]], cached: float) -> list[dict[str, Any]]:
-    """Returns each model at its first rate on its set of the paper: SSD, 3 cores."""
+    """Returns the cells of each model at its first rate on the paper's data set: SSD, 3 cores."""
     return [cell for name, about in rates.MODELS.items()
             for cell in chosen(cells, model=name, rate=rates.rates_of(name)[0].samples_per_second, set=about.paper_set,
                                storage="SSD", cached=cached, cores=3)]  # fmt: skip
@@ -157,7 +157,9 @@ def error_words(checked: list[dict[str, Any]]) -> str:
 def ours(
     cells: list[dict[str, Any]], to_hide: Callable[[str, float], dict[str, float]], checked: list[dict[str, Any]]
 ) -> dict[str, str]:
-    """Returns our figures beside the paper's claims, by the claims' names. to_hide: cores for a model at a rate, by way."""
+    """Returns our figures beside the paper's claims, keyed by the claims' names. to_hide: returns the cores that keep up with a
+    model at a rate, by way.
+    """
     some, full = at_first_rates(cells, 0.35), at_first_rates(cells, 1.0)
     return {
         "fetch": f"{span(parts(some, 'before', 'fetch'))} before, {span(parts(some, 'with', 'fetch'))} with",

@@ -1,5 +1,5 @@
-"""first_batch.py PACKAGE FOLDER: a batch of 64 pictures of a folder of JPEGs, 224 x 224, u8, as each package's own documentation
-makes one. Prints its shape and mean as a line of JSON. Imports nothing but the package and what it needs."""
+"""first_batch.py PACKAGE FOLDER: a batch of 64 pictures of a folder of JPEGs, 224 x 224, u8, as the documentation of each package
+shows it. Prints its shape and mean as a line of JSON. Imports nothing but the package and what it needs."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def pillow(folder: Path) -> Any:
 
 
 def simplejpeg(folder: Path) -> Any:
-    """It has no resize: the corner of a picture that was decoded at the least scale that has enough pixels."""
+    """simplejpeg cannot resize: takes the corner of a picture decoded at the smallest scale that has enough pixels."""
     import numpy as np
     import simplejpeg as package
 
     batch = np.zeros((BATCH, SIZE, SIZE, 3), np.uint8)
     for row, path in zip(batch, files(folder), strict=False):
         pixels = package.decode_jpeg(path.read_bytes(), min_height=SIZE, min_width=SIZE)[:SIZE, :SIZE]
-        row[: pixels.shape[0], : pixels.shape[1]] = pixels  # some pictures are smaller
+        row[: pixels.shape[0], : pixels.shape[1]] = pixels  # some pictures are smaller than the output
     return batch
 
 
@@ -63,7 +63,7 @@ def spdl(folder: Path) -> Any:
 
 
 def ffcv(folder: Path) -> Any:
-    """It reads its own format alone, so this writes it first."""
+    """FFCV reads only its own format, so this writes it first."""
     import numpy as np
     from ffcv.fields import RGBImageField
     from ffcv.fields.rgb_image import CenterCropRGBImageDecoder

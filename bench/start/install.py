@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """From nothing to the first batch, by package: install.py --data DIR --build DIR --out DIR [--packages penstock,dali] [--rounds 5]
 
-For each package: the size of its own wheels, what lies in site-packages after `pip install` with all that it needs, how long
-`import` takes, and the seconds from an empty virtual environment to a batch of 64 pictures: pip installs from a folder of wheels
-(fetched before, so no network is timed), then a new process imports the package and makes the batch (first_batch.py). Files are in
-the page cache. FFCV has no wheel: what building it takes stands apart. Writes start-<date>.json and .md.
+For each package: the size of its own wheels, the size of site-packages after `pip install` with all dependencies, how long `import`
+takes, and the seconds from an empty virtual environment to a batch of 64 pictures: pip installs from a folder of wheels (fetched
+before, so no network is timed), then a new process imports the package and makes the batch (first_batch.py). Files are in the page
+cache. FFCV has no wheel: the seconds of building it are stated separately. Writes start-<date>.json and .md.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SHAPES = ([64, 224, 224, 3], [64, 3, 224, 224])
 class Package:
     title: str
     module: str
-    own: tuple[str, ...]  # its own wheels, by the beginnings of their names
-    needs: tuple[str, ...]  # as given to pip
+    own: tuple[str, ...]  # beginnings of the names of the package's own wheels
+    needs: tuple[str, ...]  # requirements, as given to pip
     pins: str = ""  # of bench/loader/pins
     debian: tuple[str, ...] = ()
-    built: tuple[str, ...] = ()  # from source: PyPI has no wheel
+    built: tuple[str, ...] = ()  # packages that are built from source, because PyPI has no wheel
 
 
 PACKAGES = {
@@ -59,7 +59,7 @@ def nbytes_of(folder: Path) -> int:
 
 
 def run(*command: str | Path, **options) -> float:
-    """Returns the seconds of a command. Ends the measurement of a package, with the reason, if it fails."""
+    """Runs a command. Returns its seconds. If it fails, ends the measurement of the package with the reason."""
     begun = time.perf_counter()
     done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False, **options)
@@ -69,7 +69,7 @@ def run(*command: str | Path, **options) -> float:
 
 
 def fetch(package: Package, wheels: Path) -> dict[str, float]:
-    """Puts all wheels into a folder. Returns the seconds of building those that have none."""
+    """Downloads all wheels into a folder. Returns the seconds of building wheels for packages that have none."""
     wheels.mkdir(parents=True, exist_ok=True)
     pins = ["-c", HERE.parent / "loader" / "pins" / f"{package.pins}.txt"] if package.pins else []
     options = ["--quiet", "--disable-pip-version-check", "--find-links", DIST, *pins]
@@ -77,7 +77,7 @@ def fetch(package: Package, wheels: Path) -> dict[str, float]:
         raise common.Unavailable(reason)
     if not list(wheels.glob("*.whl")):
         run(sys.executable, "-m", "pip", "download", *options, "--prefer-binary", "--dest", wheels, *package.needs)
-    for source in wheels.glob("*.tar.gz"):  # of pure Python, what they need
+    for source in wheels.glob("*.tar.gz"):  # source packages of dependencies, all pure Python
         run(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", wheels,
             source)
         source.unlink()
@@ -91,14 +91,14 @@ def fetch(package: Package, wheels: Path) -> dict[str, float]:
 
 
 def fresh(folder: Path) -> Path:
-    """Makes an empty virtual environment. Returns its Python."""
+    """Makes an empty virtual environment. Returns the path of its Python."""
     shutil.rmtree(folder, ignore_errors=True)
     run(sys.executable, "-m", "venv", folder)
     return folder / "bin" / "python"
 
 
 def import_ms(python: Path, module: str, rounds: int) -> float:
-    """Returns the median time of an import in a new process, the interpreter's own start left out."""
+    """Returns the median time of an import in a new process, less the interpreter's own start."""
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
     times = [float(subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.split()[-1])
              for _ in range(rounds)]
@@ -163,7 +163,7 @@ def main() -> None:
         sys.exit(f"no wheel of Penstock in {DIST}: make wheels")
     inside = args.build / "start" / "here"
     inside.mkdir(parents=True, exist_ok=True)
-    args.inside = lambda: os.chdir(inside)  # FFCV writes a file
+    args.inside = lambda: os.chdir(inside)  # changes into a folder of its own, because FFCV writes a file
     for path in args.data.rglob("*"):
         if path.is_file():
             path.read_bytes()

@@ -1,7 +1,7 @@
 """cell.py PEER FORM TASK CORES: one loader in a process of its own. Checks its output, then times a window for each line of input.
 
 Prints a line of JSON after the checks, and one for each window. tasks.py runs it pinned and tells it when: the loaders of one task
-take turns. A loader that waits prepares until its queue is full; so the first second of each turn is not counted.
+take turns. A loader that waits for its turn fills its queue of batches, so the first second of each turn is not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIXED_FILES = 8
 
 
 def checked(peer, task: recipes.Task, store: Path) -> dict:
-    """Compares with Pillow, and Penstock with torchvision, with parameters that are the same."""
+    """Compares the output with Pillow's. Penstock's is also compared with torchvision's, with equal parameters."""
     found = measure.check(peer, task, store, FIXED_FILES)
     files = task.files()
     if hasattr(peer, "compare"):
@@ -33,7 +33,7 @@ def checked(peer, task: recipes.Task, store: Path) -> dict:
 
 
 def opened(peer, task: recipes.Task, args: argparse.Namespace):
-    """Returns the endless batches, and what the checks found."""
+    """Returns the endless batches, and the results of the checks."""
     store = peer.prepare(task, args.form) if hasattr(peer, "prepare") else task.root
     found = checked(peer, task, store)
     runner.forget_peak_rss()

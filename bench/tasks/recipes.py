@@ -1,4 +1,4 @@
-"""The three tasks: their files, what their recipes have in common, and what a batch has to look like.
+"""The three tasks: their files, the parts that their recipes share, and the required shape of a batch.
 
     classify  RandomResizedCrop(224), flip, RandAugment (bilinear), normalise, RandomErasing(0.1), MixUp or CutMix of the batch;
               batches of 64. torchvision's references/classification.
@@ -20,16 +20,16 @@ from pathlib import Path
 import common
 
 MIXUP, CUTMIX, ERASING = 0.2, 1.0, 0.1
-JITTER = (0.125, 0.5, 0.5, 0.05)  # brightness, contrast, saturation, hue: SSD's
+JITTER = (0.125, 0.5, 0.5, 0.05)  # SSD's brightness, contrast, saturation and hue
 SCALES, IGNORE = (0.5, 2.0), 255
-COPIES = 8  # of each frame, so that there are more of them than in a batch
+COPIES = 8  # copies of each frame, because a batch needs more frames than there are
 PATTERNS = {"classify": "*/*.JPEG", "detect": "images/*.jpg", "segment": "images/*.png"}
-MIN_BOXES_SHARE = 0.5  # of a batch's images: most crops keep a box
+MIN_BOXES_SHARE = 0.5  # at least this share of a batch's images must have a box; most crops keep a box
 
 
 @dataclass(frozen=True)
 class Task(common.Work):
-    """`root` holds the files, `folder` what is made of them."""
+    """A task. `root` holds its files, `folder` what a loader makes of them."""
 
     folder: Path
 
@@ -55,7 +55,7 @@ def tasks(data: Path, folder: Path) -> dict[str, Task]:
 
 
 def lay_out(data: Path, folder: Path) -> None:
-    """Makes the frames' folder: images/ beside masks/, each frame COPIES times."""
+    """Makes the folder of frames: images/ beside masks/, each frame COPIES times."""
 
     def make(path: Path) -> None:
         for kind in ("images", "masks"):
@@ -71,7 +71,7 @@ def lay_out(data: Path, folder: Path) -> None:
 
 
 def objects(annotation: Path) -> tuple[list[list[float]], list[str]]:
-    """Returns boxes x0, y0, x1, y1 and their classes. VOC counts pixels from 1, and the last one belongs to the box."""
+    """Returns boxes as x0, y0, x1, y1 and their classes. VOC counts pixels from 1 and includes the last one."""
     found = list(xml.etree.ElementTree.parse(annotation).getroot().iter("object"))
     corners = [[float(each.findtext(f"bndbox/{side}", "")) for side in ("xmin", "ymin", "xmax", "ymax")] for each in found]
     boxes = [[max(x0 - 1, 0.0), max(y0 - 1, 0.0), x1, y1] for x0, y0, x1, y1 in corners]
@@ -79,19 +79,19 @@ def objects(annotation: Path) -> tuple[list[list[float]], list[str]]:
 
 
 def class_names(task: Task) -> list[str]:
-    """Returns the classes of all boxes, in byte order: their numbers are the labels."""
+    """Returns the class names of all boxes in byte order. A label is a name's place in this list."""
     return sorted({name for path in task.files() for name in objects(task.annotation_of(path))[1]})
 
 
 def mask_classes(task: Task) -> set[int]:
-    """Returns the classes of all masks, and IGNORE."""
+    """Returns the classes of all masks, including IGNORE."""
     import numpy as np
     from PIL import Image
 
     return {IGNORE}.union(*(np.unique(np.asarray(Image.open(task.mask_of(path)))).tolist() for path in task.files()[::COPIES]))
 
 
-# What is wrong with a batch, as a text; None if nothing is.
+# Returns a text that says what is wrong with a batch, or None.
 
 def wrong_images(task: Task, images) -> str | None:
     import numpy as np

@@ -30,14 +30,14 @@ LOADERS = {"penstock_pli_jpeg": ("penstock", "pli-jpeg", "torch"), "penstock_pli
            "penstock_original": ("penstock", "original", "torch"), "penstock": ("penstock", "", "torch"),
            "dali": ("dali", "", "dali"), "torchvision": ("torchvision", "", "torch")}
 TASKS = tuple(recipes.PATTERNS)
-# What a task's files cannot be: pli-jpeg is for JPEGs, PLI for lossless images, and a plain folder has no VOC boxes.
+# Combinations that are impossible: pli-jpeg needs JPEGs, PLI needs lossless images, and a plain folder has no VOC boxes.
 LEFT_OUT = {"classify": {"penstock_pli"}, "detect": {"penstock_pli", "penstock"}, "segment": {"penstock_pli_jpeg"}}
 GOALS = {"classify": 3, "detect": 3, "segment": 5}
-LINE_LIMIT_S = 300  # including packing at first use
+LINE_LIMIT_S = 300  # seconds, including packing at first use
 
 
 class Cell:
-    """One loader of one task in its process."""
+    """A loader of one task, in a process of its own."""
 
     def __init__(self, args: argparse.Namespace, name: str, task: str, cores: int):
         peer, form, environment = LOADERS[name]
@@ -79,7 +79,7 @@ class Cell:
 
 
 def group(args: argparse.Namespace, task: str, cores: int, absent: dict[str, str]) -> list[dict]:
-    """Measures the loaders of one task on so many cores."""
+    """Measures all loaders of one task with so many cores."""
     cells: list[Cell] = []
     names = [name for name in args.loaders if name not in LEFT_OUT[task]]
     missing = [{"task": task, "cores": cores, "loader": name, "absent": f"did not install: {absent[LOADERS[name][2]]}"}

@@ -36,7 +36,7 @@ def coin(p: float = 0.5):
 
 
 def erased(images, size: int):
-    """RandomErasing with zeros: an area of 0.02 to 0.33, height / width of 0.3 to 3.3, with the probability of the recipe."""
+    """Applies RandomErasing with zeros: an area of 0.02 to 0.33, height / width of 0.3 to 3.3, with the recipe's probability."""
     area, ratio = uniform(0.02, 0.33), dali_math.exp(uniform(float(np.log(0.3)), float(np.log(3.3))))
     done = coin(recipes.ERASING)
     height = dali_math.min(dali_math.sqrt(area * ratio), 1.0) * done
@@ -60,7 +60,7 @@ def classify(task: recipes.Task, **options):
 
 
 def write_coco(task: recipes.Task) -> None:
-    """Writes the boxes as DALI's reader takes them, once."""
+    """Writes the boxes as a COCO file for DALI's reader, if it does not exist."""
     from PIL import Image
 
     def make(path: Path) -> None:
@@ -96,9 +96,9 @@ def detect(task: recipes.Task, **options):
 
 
 def segment(task: recipes.Task, **options):
-    """The crop is taken out of the frame first, at its size there, so that only what is delivered is resized."""
+    """Cuts the crop out of the frame before resizing, because then only delivered pixels are resized."""
     files = task.files()
-    options["seed"] = 7  # both readers shuffle alike
+    options["seed"] = 7  # images and masks have two readers, which must shuffle alike
     encoded, _ = reader(files, [0] * len(files), name="images", **options)
     encoded_masks, _ = reader([task.mask_of(path) for path in files], [0] * len(files), name="masks", **options)
     side = task.size / uniform(*recipes.SCALES)
@@ -112,8 +112,8 @@ def segment(task: recipes.Task, **options):
 
 
 def batches(task: recipes.Task, store: Path, threads: int, cold: bool = False, numbered: bool = False):
-    """`cold`: files are read, not mapped, because pages that are mapped cannot be dropped. `numbered`, of detection: the last part
-    of a batch is the numbers of its files."""
+    """`cold`: files are read, not mapped, because mapped pages cannot be dropped from the page cache. `numbered` (detection only):
+    the last part of a batch is the numbers of its files."""
     if task.name == "detect":
         write_coco(task)
     graph = {"classify": classify, "detect": detect, "segment": segment}[task.name]

@@ -1,4 +1,4 @@
-"""Penstock, from a packed data set or the plain folder."""
+"""Penstock on a packed data set or on the plain folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import recipes
 NAME = "Penstock"
 MIXED = True
 STORES = {"pli-jpeg": "packed as pli-jpeg", "pli": "packed as PLI", "original": "packed, the files' own bytes", "": "plain folder"}
-LEVELS, PIXELS = 1, 0.01  # how far from torchvision a picture and a box may be
+LEVELS, PIXELS = 1, 0.01  # largest difference from torchvision: levels of a pixel, pixels of a box
 __all__ = ["versions"]
 
 
@@ -44,7 +44,7 @@ def random_transforms(task: recipes.Task) -> list[T.Transform]:
 
 
 def fields_of(task: recipes.Task) -> dict:
-    """Returns what the loader delivers beside images, as options."""
+    """Returns Loader options for the fields that are delivered beside images."""
     if task.name == "detect":
         return {"fields": ["image", "boxes", "labels"], "annotations": ps.Annotations(per_box=["labels"])}
     return {"fields": ["image", "label" if task.name == "classify" else "mask"]}
@@ -57,8 +57,8 @@ def batches(task: recipes.Task, store: Path, threads: int):
         options["mix"] = [T.MixUp(recipes.MIXUP), T.CutMix(recipes.CUTMIX)]
     if task.name == "detect":
         options["ragged"] = "padded"
-    # Few files, many times, so that epochs are as long as those of real data. With one core the calling thread does the work, as
-    # in the torch peer. No cache: no other loader has one.
+    # The few files are repeated, which makes epochs as long as those of real data. With one core the calling thread does the work,
+    # as in the torch peer. There is no cache, because no other loader has one.
     loader = ps.Loader(dataset, task.batch, shuffle=True, seed=1, drop_last=True, indices=np.tile(np.arange(len(dataset)), 64),
                        num_workers=threads if threads > 1 else 0, output="numpy", cache=None, transforms=random_transforms(task),
                        **options)
@@ -83,7 +83,7 @@ def evaluate(task: recipes.Task, store: Path, files: list[Path]) -> np.ndarray:
 
 
 def compare(task: recipes.Task, store: Path, files: list[Path]) -> dict:
-    """Compares samples with torchvision's, with the same parameters: images within LEVELS, boxes within PIXELS, masks equal."""
+    """Compares samples with torchvision's for equal parameters: images within LEVELS, boxes within PIXELS, masks equal."""
     import with_torchvision
 
     found = {"levels": 0.0, "pixels": 0.0, "labels": 0}

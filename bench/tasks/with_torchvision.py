@@ -45,7 +45,7 @@ def fixed_transform(task: recipes.Task) -> v2.Compose:
 
 
 class Samples(torch.utils.data.Dataset):
-    """A sample: image and class; image, boxes and their classes; or image and mask."""
+    """The samples of a task: image and class; or image, boxes and their classes; or image and mask."""
 
     def __init__(self, task: recipes.Task, transform: v2.Compose):
         self.task, self.transform, self.files = task, transform, task.files()
@@ -73,7 +73,7 @@ class Samples(torch.utils.data.Dataset):
 
 
 class Numbered(Samples):
-    """Samples whose last part is their number."""
+    """Adds to each sample its number as the last part."""
 
     def __getitem__(self, i: int) -> tuple:
         return (*super().__getitem__(i), i)
@@ -100,8 +100,8 @@ def collate_of(task: recipes.Task):
 
 
 def batches(task: recipes.Task, store: Path, threads: int, numbered: bool = False):
-    """With one core no worker process, which is faster there; with more, as many workers, kept alive. `numbered`, of detection: the
-    last part of a batch is the numbers of its files."""
+    """With one core there is no worker process, which is faster; with more, there is a worker for each core, kept alive. `numbered`
+    (detection only): the last part of a batch is the numbers of its files."""
     torch.set_num_threads(threads)
     extra = {"num_workers": threads, "persistent_workers": True} if threads > 1 else {}
     samples = (Numbered if numbered else Samples)(task, random_transform(task))
@@ -111,7 +111,7 @@ def batches(task: recipes.Task, store: Path, threads: int, numbered: bool = Fals
 
 
 def fixed(task: recipes.Task, files: list[Path]) -> list[tuple]:
-    """Returns the samples of the files, mirrored at the recipe's size, uint8."""
+    """Returns the samples of these files, mirrored and resized to the recipe's size, as uint8."""
     samples = Samples(task, fixed_transform(task))
     numbers = {path: i for i, path in enumerate(samples.files)}
     return [tuple(map(torch.as_tensor, samples[numbers[path]])) for path in files]

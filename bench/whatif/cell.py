@@ -10,7 +10,7 @@
 It trains epoch after epoch. The first epoch fills caches and is not counted. After it the job prints "warm". Where the cell has
 other jobs, it waits for a line before it counts, so that all jobs count while all run. Whole epochs are counted, because images
 differ. The job prints its figures as a line of JSON and goes on until it is killed, so that others can end their count. It also
-ends with the bench, by the end of its standard input.
+ends when its standard input ends, which is when the bench ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 WARM_UP_S = 1.0
-FEWEST = 8  # batches that are counted
+FEWEST = 8  # minimum number of batches that are counted
 
 
 def torch_loader_of(cell: dict[str, Any]) -> Any:
@@ -53,7 +53,7 @@ def forever(loader: Any) -> Iterator[Any]:
 
 
 class Count:
-    """Counts whole turns of batches once it may, and tells the rate."""
+    """Counts whole rounds of batches as soon as it may begin, and computes the rate."""
 
     def __init__(self, turn: int, batch_size: int, seconds: float) -> None:
         self.turn, self.batch_size, self.seconds = turn, batch_size, seconds
@@ -61,7 +61,9 @@ class Count:
         self.is_warm, self.first, self.begin = False, 0, 0.0
 
     def counted(self, n: int, now: float, since: float) -> dict[str, float] | None:
-        """Is told that turn after turn has ended: n batches, at `now`, `since` seconds after the first. Returns the figures."""
+        """Called after each round: n batches have been taken, at the time `now`, `since` seconds after the first. Returns the
+        figures when the count is done.
+        """
         if not self.is_warm and since >= WARM_UP_S:
             self.is_warm = True
             print("warm", flush=True)
@@ -77,7 +79,7 @@ class Count:
 
 
 def run(batches: Iterable[Any], step_s: float, count: Count) -> None:
-    """Takes batches for ever; a step sleeps."""
+    """Takes batches for ever; an emulated step sleeps."""
     start, is_done = time.perf_counter(), False
     for n, _ in enumerate(batches, 1):
         end = time.perf_counter() + step_s
@@ -107,7 +109,8 @@ def main() -> None:
     if cell.get("cgroup"):
         Path(cell["cgroup"], "cgroup.procs").write_text(str(os.getpid()))
     loader = torch_loader_of(cell) if "torch" in cell else loader_of(work, cell)
-    # Batches of torch's workers are counted in whole rounds: one of each worker. The batches of a round end nearly together.
+    # Batches of torch's workers are counted in whole rounds, one batch of each worker, because the batches of a round end nearly
+    # together.
     turn = cell["torch"]["workers"] if "torch" in cell else len(loader)
     count = Count(turn, cell["batch_size"] if "torch" in cell else loader.batch_size, cell["seconds"])
     if cell.get("jobs", 1) == 1:

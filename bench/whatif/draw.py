@@ -1,15 +1,15 @@
-"""The cells: which are counted, drawn by a seed, and which stand apart because they can hardly miss.
+"""Draws the cells by a seed: those that count, and those that are reported separately because they are easy to predict.
 
-Counted cells ask the report of the user's own folder about other conditions, and mostly about other forms. Each set has so many of
-each kind, by what differs from the run that was analysed:
+Counted cells ask the report of the user's own folder about other conditions, and mostly about other forms. Each set has a number of
+cells of each kind. A kind is named after what differs from the analysed run:
 
     cores     fewer cores, by affinity or by a CPU quota; all forms; files in the page cache
     storage   slow storage; forms other than the analysed one
     cache     a cache of a part of the set or of all of it, mostly before slow storage; mostly other forms
     jobs      two or three jobs on one machine, mostly of other forms
 
-Apart: slow storage under the analysed form (its bytes are known, so the answer is a division), a step that sleeps, workers that
-sleep, and a GPU that a stand-in emulates. Slow storage is the loader's throttle; jobs share its rate.
+Reported separately: slow storage with the analysed form (its bytes are known, so the answer is a division), a step that sleeps,
+workers that sleep, and an emulated GPU. Slow storage is the loader's throttle; jobs share its rate.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 
 from sets import Set
 
-KINDS = {"cores": 9, "storage": 12, "cache": 8, "jobs": 7}  # cells of each set
+KINDS = {"cores": 9, "storage": 12, "cache": 8, "jobs": 7}  # number of cells that each set has of each kind
 EASY = ("storage, own form", "step", "sleeping workers")
 EMULATED = "GPU, emulated"
 SLOWEST, FASTEST = 20, 400  # MB/s
-LONGEST_EPOCH_S = 3.0  # by storage, so that a cell ends in time
+LONGEST_EPOCH_S = 3.0  # longest epoch if storage is the bottleneck, so a cell ends in time
 CACHES = (0.25, 0.5, 0.75, 1.0)
-ROOM = 2.0  # times the bytes of the set that a cache of all of it has
+ROOM = 2.0  # size of a cache for the whole set, as a multiple of the set's bytes
 SLEEPING = {"spin": 0.0002, "sleep": 0.02}
 SLEEPING_BATCH = 4
 STEPS = {"imagenet": (100, 200, 400), "frames": (25, 50)}  # samples/s
@@ -38,21 +38,22 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Machine:
-    """Cores that the bench may use, and whether it can make control groups with a CPU quota."""
+    """The cores that the bench may use, and whether it can make control groups with a CPU quota."""
 
     cores: int
     has_quota: bool
 
     def shares(self, least: float = 0.0) -> list[float]:
-        """Returns the numbers of cores that cells may have: whole ones by affinity, others by quota."""
+        """Returns the numbers of cores that cells may have: whole numbers by affinity, other numbers by a CPU quota."""
         whole = {float(n) for n in (1, 2, self.cores // 4, self.cores // 2, self.cores) if 1 <= n <= self.cores}
         parts = {0.5, 0.75, 1.25, 1.5, 1.75, 2.5, 0.75 * self.cores} if self.has_quota else set()
         return sorted(n for n in whole | parts if least <= n <= self.cores)
 
 
 def cell(kind: str, of: Set, form: str, cores: float, *, storage: int = 0, part: float = 0.0, jobs: int = 1) -> Cell:
-    """Returns a cell: what is run, and what is asked. storage: MB/s of the machine, 0: the page cache; part: of the set that the
-    cache of each job holds."""
+    """Returns a cell: the run, and the question to the report. storage: MB/s of the machine's storage; 0: the page cache. part:
+    share of the set that the cache of each job holds.
+    """
     cache = int((ROOM if part == 1 else part) * of.about(form)) * jobs
     page_cache = 0 if storage else int(8 * jobs * (of.pixel_nbytes + of.nbytes))
     question: dict[str, Any] = {"form": form, "cores": cores, "page_cache": page_cache}
@@ -71,12 +72,14 @@ def cell(kind: str, of: Set, form: str, cores: float, *, storage: int = 0, part:
 
 
 def slowest(of: Set, form: str, jobs: int = 1) -> int:
-    """Returns MB/s with which the set's epochs are short enough."""
+    """Returns the slowest rate in MB/s at which an epoch of the set is still short enough."""
     return max(SLOWEST, math.ceil(jobs * of.about(form) / LONGEST_EPOCH_S / 1e6))
 
 
 def between(draw: random.Random, of: Set, form: str, *, jobs: int = 1, place: int = 0, n: int = 1) -> int:
-    """Returns MB/s from the slowest ones on, drawn from the given one of n parts of the range, which are equal by ratio."""
+    """Draws a rate in MB/s, at least the slowest one. The range is divided into n parts of equal ratio, and the rate is drawn from
+    part `place`.
+    """
     low = slowest(of, form, jobs)
     high = max(low, min(FASTEST, 6 * low))
     return round(low * (high / low) ** ((place + draw.random()) / n))
@@ -86,7 +89,7 @@ def between(draw: random.Random, of: Set, form: str, *, jobs: int = 1, place: in
 
 
 def _cores(draw: random.Random, of: Set, machine: Machine) -> list[Cell]:
-    """Each form with different numbers of cores, in turns."""
+    """Draws cells for each form in turn, with different numbers of cores."""
     by_form = {form: draw.sample(shares := machine.shares(), len(shares)) for form in draw.sample(of.forms, len(of.forms))}
     turns = itertools.zip_longest(*([(form, cores) for cores in found] for form, found in by_form.items()))
     pairs = [pair for turn in turns for pair in turn if pair is not None]
@@ -94,7 +97,7 @@ def _cores(draw: random.Random, of: Set, machine: Machine) -> list[Cell]:
 
 
 def _storage(draw: random.Random, of: Set, machine: Machine, n: int) -> list[Cell]:
-    """The other forms in turns, each over its whole range of rates."""
+    """Draws cells for the other forms in turn. Each form gets rates from the whole range."""
     found, each = [], math.ceil(n / len(of.others))
     for place in range(each):
         for form in of.others:
@@ -104,7 +107,7 @@ def _storage(draw: random.Random, of: Set, machine: Machine, n: int) -> list[Cel
 
 
 def _cache(draw: random.Random, of: Set, machine: Machine) -> list[Cell]:
-    """Each other form twice before slow storage, and any two forms in the page cache; parts in turns."""
+    """Draws each other form twice with slow storage, and some forms from the page cache; the cached shares take turns."""
     parts = itertools.cycle(draw.sample(CACHES, len(CACHES)))
     slow = [cell("cache", of, form, draw.choice(machine.shares(1)), storage=between(draw, of, form), part=next(parts))
             for form in of.others * 2]  # fmt: skip
@@ -113,7 +116,7 @@ def _cache(draw: random.Random, of: Set, machine: Machine) -> list[Cell]:
 
 
 def _jobs(draw: random.Random, of: Set, machine: Machine) -> list[Cell]:
-    """Each form in the page cache; each other form before slow storage, the first of them with a cache."""
+    """Draws each form from the page cache, and each other form with slow storage, the first of these with a cache."""
     jobs = itertools.cycle(draw.sample((2, 3), 2))
     forms = draw.sample(of.forms, len(of.forms))
     found = [cell("jobs", of, form, draw.choice(machine.shares(1)), jobs=next(jobs)) for form in forms]
@@ -125,9 +128,9 @@ def _jobs(draw: random.Random, of: Set, machine: Machine) -> list[Cell]:
 
 
 def counted(seed: int, sets: Sequence[Set], machine: Machine, n: int | None = None) -> list[Cell]:
-    """Returns the counted cells; the same ones for the same arguments. n: fewer of them, of all kinds and sets in turns.
+    """Returns the counted cells, which depend only on the arguments. n: return fewer cells, of all kinds and sets in turn.
 
-    Where a machine has too few numbers of cores for the first kind, the second has more cells.
+    If a machine has too few cores for the first kind, the second kind gets more cells.
     """
     groups: list[list[Cell]] = []
     for of in sets:
@@ -143,7 +146,7 @@ def counted(seed: int, sets: Sequence[Set], machine: Machine, n: int | None = No
 
 
 def easy(sets: Sequence[Set], cores: float) -> list[Cell]:
-    """Returns the cells that are not counted."""
+    """Returns the cells that do not count because they are easy to predict."""
     found = []
     for of in sets:
         low = slowest(of, of.own)
@@ -160,7 +163,7 @@ def easy(sets: Sequence[Set], cores: float) -> list[Cell]:
 
 
 def emulated(of: Set, cores: float) -> list[Cell]:
-    """Returns the cells of a GPU that is emulated."""
+    """Returns the cells with an emulated GPU."""
     found = []
     for part in (0, 0.25, 0.5, 0.75, 1):
         one = cell(EMULATED, of, "pli-jpeg", cores)

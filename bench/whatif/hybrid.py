@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Analyses batches on a GPU that a driver stands for, in a process of its own: hybrid.py SET DATA SECONDS.
+"""Analyses batches on an emulated GPU, in a process of its own: hybrid.py SET DATA SECONDS.
 
-The environment names the driver (see `environment`). Its launches compute nothing and take a set time, so what is compared is how
-the work of CPUs and GPU adds up, not pixels. The report is printed as JSON.
+The environment names the driver that emulates the GPU (see `environment`). Its launches compute nothing and take a fixed time. So
+not pixels are compared, but how the work of CPUs and GPU adds up. The report is printed as JSON.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import os
 import sys
 from pathlib import Path
 
-BLOCK_NS = 4000  # time of one block of a launch
+BLOCK_NS = 4000  # nanoseconds of one block of a launch
 
 
 def environment(stand_in: Path) -> dict[str, str]:
-    """Returns the variables of a process with that GPU; stand_in: folder of a build's tests/device."""
+    """Returns the environment variables of a process with the emulated GPU. stand_in: the folder tests/device of a build."""
     names = {"PENSTOCK_CUDA_DRIVER": "libpst_fake_driver.so", "PENSTOCK_CUDA_KERNELS": "libpst_fake_kernels.so"}
     speed = {"PENSTOCK_FAKE_BLOCK_NS": str(BLOCK_NS), "PENSTOCK_FAKE_PROCESSORS": "1"}
     return {**os.environ, **{name: str(stand_in / file) for name, file in names.items()}, **speed}
 
 
 def on_gpu(part: float) -> dict:
-    """Returns the Loader's arguments as a configuration has them: all rows come to the GPU, which decodes a part of them."""
+    """Returns the Loader's arguments as a configuration has them: the GPU decodes a part of the rows, and all rows end there."""
     gpu = {"decode": "cpu"} if part == 0 else {"part": part}
     return {"device": {"device": "cuda", **gpu}, "output": "dlpack"}
 

@@ -1,4 +1,6 @@
-"""The picture of bench/whatif: a panel of each kind, a row of each cell: the prediction and its band against what was measured."""
+"""The picture of bench/whatif: a panel for each kind and a row for each cell, with the prediction and its band beside the measured
+rate.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ BOLD = "font-weight='600'"
 
 
 def edge_of(cells: list[Cell]) -> float:
-    """Returns how far the axis goes: to the ends of nine in ten bands, if that is not too far."""
+    """Returns where the axis ends: far enough for nine of ten error bands, within limits."""
     ends = sorted(max(abs(cell["predicted"][end] / cell["measured"] - 1) for end in ("low", "high")) for cell in cells)
     return min(MOST_EDGE, max(LEAST_EDGE, STEP * math.ceil(ends[int(0.9 * (len(ends) - 1))] / STEP)))
 
 
 def place(ratio: float, edge: float) -> float:
-    """Returns where a value, as a part of the measured one, is on the axis. What is beyond the axis is at its end."""
+    """Returns the x of a value, which is given as a part of the measured one. A value beyond the axis is drawn at its end."""
     return LEFT + (RIGHT - LEFT) * (max(-edge, min(edge, ratio - 1)) + edge) / (2 * edge)
 
 
@@ -55,7 +57,7 @@ def row(cell: Cell, y: float, edge: float) -> list[str]:
 
 
 def panel(kind: str, cells: list[Cell], figures: dict[str, Any], edge: float, top: float) -> tuple[list[str], float]:
-    """Draws a panel; returns it and its end."""
+    """Draws a panel. Returns it and the y at which it ends."""
     bottom = top + HEAD + len(cells) * ROW
     words = (f"{len(cells)} cells, median {100 * figures['median_error']:.1f} %, worst {100 * figures['worst_error']:.1f} %, "
              f"{100 * figures['in_band']:.0f} % within the band")  # fmt: skip

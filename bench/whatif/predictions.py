@@ -1,4 +1,5 @@
-"""The file of cells and predictions. It is written before anything is measured, and nothing is measured before git has it."""
+"""The file of cells and predictions. It is written before anything is measured, and must be committed to git before the
+measurement."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from draw import Cell
 
 
 def predict(cells: list[Cell], reports: dict[str, Any]) -> None:
-    """Asks the reports, by Report.whatif alone, and puts question, command and answer into the cells."""
+    """Predicts each cell by Report.whatif alone, and stores question, command and answer in the cell."""
     from penstock.report import Report
 
     for cell in cells:
@@ -31,14 +32,14 @@ def predict(cells: list[Cell], reports: dict[str, Any]) -> None:
 
 
 def name_of(cpu: str) -> str:
-    """Returns a short name of a processor for names of files: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz" is
+    """Returns a short name of a processor, for use in file names: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz" is
     intel-xeon-platinum-8481c."""
     words = re.sub(r"\((r|tm)\)|@.*|\b(cpu|processor)\b|\d+-core", " ", cpu.lower())
     return "-".join(re.findall(r"[a-z0-9]+", words)) or "cpu"
 
 
 def check_absent(file: Path) -> None:
-    """Ends the program if the file is there: predictions are made once."""
+    """Ends the program if the file exists, because predictions are made only once."""
     if file.exists():
         sys.exit(f"{file} is there: take another --name, or remove it if nothing was measured by it")
 
@@ -61,8 +62,7 @@ def git(file: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def check(file: Path, sha256: str, commit: bool) -> dict[str, str]:
-    """Returns what a result says of the file. Ends the program if it is not what was written or, with `commit`, not
-    committed."""
+    """Returns the figures' entries about the file. Ends the program if the file has changed or, with `commit`, is not committed."""
     if not file.exists() or hash_of(file) != sha256:
         sys.exit(f"{file} is not what was written when the cells were predicted: --fresh begins anew")
     found = {"file": file.name, "sha256": sha256}

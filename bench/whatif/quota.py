@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-PERIOD_US = 20000  # short: threads that are stopped until its end make batches that are late
+PERIOD_US = 20000  # short, because threads that are stopped until the period ends make batches late
 
 
 class Quota:
-    """Groups that are removed at the end: one for this program, which may get most of the CPU time where others work too
-    (`alone`), and in it one with a CPU quota for cells. `path` is None where none can be made.
+    """Control groups, which are removed at the end. One is for this program; with `alone` it gets most of the CPU time if other
+    programs run. One inside it has a CPU quota, for cells. `path` is None if no group can be made.
     """
 
     def __init__(self, alone: bool) -> None:
@@ -28,13 +28,13 @@ class Quota:
                     (place / "cpu.shares").write_text("262144")
                     (place / "cgroup.procs").write_text(str(os.getpid()))
                 return
-            if (place / "cpu.max").exists():  # no processes in inner groups: the quota's alone
+            if (place / "cpu.max").exists():  # version 2: an inner group has no processes, so only cells have one
                 self.root, self.top, self.path = root, place, place
                 return
             place.rmdir()
 
     def set(self, cores: float) -> str:
-        """Allows so many cores, and returns the directory of the group."""
+        """Limits the group to so many cores. Returns its directory."""
         assert self.path is not None
         if (self.path / "cpu.max").exists():
             (self.path / "cpu.max").write_text(f"{int(cores * PERIOD_US)} {PERIOD_US}")

@@ -1,4 +1,4 @@
-"""Rounds of runs: which cell runs when, and one run of a cell."""
+"""Rounds of runs: the order in which cells run, and one run of a cell."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from runner import Meter, Process, pinned  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 RUNS, MOST_AGAIN = 2, 3
-AGAIN = 0.04  # cells whose runs differ by more run again
-LIMIT_S = 180.0  # of each wait for a job
-OVERHEAD_S = 4.0  # of a run: start, an epoch that is not counted, and the rest of the last one
+AGAIN = 0.04  # cells whose runs differ by more than this share run again
+LIMIT_S = 180.0  # longest wait for a line of a job
+OVERHEAD_S = 4.0  # seconds of a run that are not measured: start, first epoch, the rest of the last epoch
 
 
 # Which cell runs next ------------------------------------------------------------------------------------
 
 
 def differs(rates: list[float]) -> float:
-    """Returns by how much the runs of a cell differ, of their median."""
+    """Returns the largest difference between the runs of a cell, divided by their median."""
     return (max(rates) - min(rates)) / statistics.median(rates)
 
 
@@ -40,8 +40,8 @@ def rates_of(cell: Cell) -> list[float]:
 
 
 def order_of(turn: int, seed: int, n: int) -> list[int]:
-    """Returns the order of a round. In the second one those of the first one's first half come first again, in another order, so
-    that at least half a round lies between the two runs of a cell."""
+    """Returns the order of a round. The second round begins with the cells of the first half of the first round, in another order.
+    So about half a round lies between the two runs of a cell."""
     first = random.Random(f"{seed} order").sample(range(n), n)
     if turn == 0:
         return first
@@ -51,8 +51,9 @@ def order_of(turn: int, seed: int, n: int) -> list[int]:
 
 
 def pending(cells: list[Cell], seed: int) -> list[Cell]:
-    """Returns the cells that this round has still to run: all of them twice, then counted ones whose runs differ, three times at
-    most."""
+    """Returns the cells that this round still has to run. All cells run twice; then counted cells whose runs differ run again, at
+    most three times.
+    """
     wanted = list(range(len(cells)))
     if all(len(cell["runs"]) >= RUNS for cell in cells):
         wanted = [i for i in wanted if len(cells[i]["runs"]) < most_runs(cells[i]) and differs(rates_of(cells[i])) > AGAIN]
@@ -65,8 +66,9 @@ def most_runs(cell: Cell) -> int:
 
 
 def estimate(cells: list[Cell], seconds: float) -> tuple[float, float]:
-    """Returns about how many seconds those runs take that are still to come: if no cell runs again, and if all do as often as they
-    may."""
+    """Estimates the seconds of the runs that are still to come: if no cell runs again, and if all cells run again as often as they
+    may.
+    """
     done = [len(cell.get("runs", ())) for cell in cells]
     least = sum(max(0, RUNS - n) for n in done)
     most = sum(max(0, most_runs(cell) - n) for cell, n in zip(cells, done, strict=True))
@@ -77,7 +79,7 @@ def estimate(cells: list[Cell], seconds: float) -> tuple[float, float]:
 
 
 def words_of(cell: Cell, seconds: float) -> dict[str, Any]:
-    """Returns what cell.py is told, but for the control group, which is another one each time."""
+    """Returns the arguments of cell.py, except for the control group, which differs in each run."""
     if "workers" in cell:
         return {"torch": {"workers": cell["workers"], **SLEEPING}, "batch_size": SLEEPING_BATCH, "seconds": seconds}
     words = {"set": cell["set"], "data": sets.stored(cell["set"], cell["form"]), "seconds": seconds, "jobs": cell["jobs"],
@@ -90,7 +92,7 @@ def is_quota(cell: Cell) -> bool:
 
 
 def command_of(cell: Cell, cpus: list[int], seconds: float) -> str:
-    """Returns the command of each job of a cell, for people. WORK is the folder of the sets."""
+    """Returns the command of each job of a cell, for readers. WORK stands for the folder of the sets."""
     group = f"in a control group of {cell['cores']:g} cores: " if is_quota(cell) else ""
     jobs = f"{cell['jobs']} at once: " if cell["jobs"] > 1 else ""
     pin = [] if is_quota(cell) else pinned(cpus, int(cell["cores"]))

@@ -1,4 +1,4 @@
-"""The two sets of images that cells are about, each as its user has it: a folder of files in one form.
+"""The two data sets of the bench, each as a user has it: a folder of files in one form.
 
     imagenet    ImageNet JPEGs as published; RandomResizedCrop(224)
     frames      windows of 1024 x 512 pixels, cut out of street scenes at drawn places, as PNG; RandomCrop(384)
@@ -31,13 +31,13 @@ OF_FILES, OF_PIXELS = {"jpeg": 1.0, "png": 1.0, "pli-jpeg": 0.85}, {"pli-fast": 
 
 @dataclass(frozen=True)
 class Set:
-    """What is known of a set before anything is packed.
+    """The facts about a data set that are known before anything is packed.
 
     Attributes:
         name, own, others: its name, the form of its files, and the forms that are asked about.
-        samples: files; whole batches of them.
-        batch: samples of a batch.
-        nbytes, pixel_nbytes: of all files, and of their pixels.
+        samples: number of files, a multiple of the batch.
+        batch: number of samples in a batch.
+        nbytes, pixel_nbytes: bytes of all files, and of their decoded pixels.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Set:
         return (self.own, *self.others)
 
     def about(self, form: str) -> float:
-        """Returns about how many bytes the set has in a form."""
+        """Estimates the bytes of the set in a form."""
         return self.nbytes * OF_FILES[form] if form in OF_FILES else self.pixel_nbytes * OF_PIXELS[form]
 
     def plain(self) -> dict[str, Any]:
@@ -70,8 +70,9 @@ def chain_of(name: str) -> list[Any]:
 
 
 def loader_of(name: str, data: Path, place: dict[str, Any] | None = None, **options: Any) -> Any:
-    """Returns the loader of a set's training. Workers follow the cores. place: where batches are made, in the words of a
-    configuration."""
+    """Returns the loader of a set's training, with a worker for each core. place: where batches are made, in the words of a
+    configuration.
+    """
     import penstock as ps
 
     given = {"cache": None, "fleet": None, "prefetch": 2, "transforms": chain_of(name), **options}
@@ -83,7 +84,7 @@ def loader_of(name: str, data: Path, place: dict[str, Any] | None = None, **opti
 
 
 def make(name: str, data: Path, folder: Path) -> Set:
-    """Makes the folder of a set if it is not there, and returns what is known of it. `data` has the images."""
+    """Makes the folder of a set if it does not exist. Returns the facts about it. `data` is the folder of source images."""
     if not folder.exists():
         half = folder.with_name(folder.name + ".part")
         half.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def _make_frames(data: Path, folder: Path) -> None:
 
 
 def look(name: str, folder: Path) -> Set:
-    """Returns what the names, sizes and heads of a folder's files say."""
+    """Returns the facts about a folder, from the names, sizes and headers of its files."""
     from PIL import Image
 
     files = sorted(file for file in folder.iterdir() if file.is_file())
@@ -127,12 +128,12 @@ def look(name: str, folder: Path) -> Set:
 
 
 def stored(name: str, form: str) -> str:
-    """Returns the name, below the work folder, of a set in a form."""
+    """Returns the name of a set's packed form below the work folder."""
     return name if form == OWN[name] else f"{name}-{form}.pst"
 
 
 def pack(name: str, form: str, work: Path) -> dict[str, Any]:
-    """Packs a form if it is not there. Returns the command and its seconds (0: it was there)."""
+    """Packs a form if it does not exist. Returns the command and its seconds (0: it existed)."""
     target = work / stored(name, form)
     words = ["penstock", "pack", name, target.name, *PACK[form]]
     if target.exists():

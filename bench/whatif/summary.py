@@ -1,4 +1,4 @@
-"""What the runs say of the predictions: errors, bands, goals, and the table."""
+"""Compares the runs with the predictions: errors, bands, goals, and the table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rounds import AGAIN, differs, rates_of
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from runner import heads, where  # noqa: E402
 
-# Name, in words, and the most (or, of a count or a share, the least) that is wanted.
+# Name, description, and the largest value wanted (for counts and shares of cells the smallest).
 GOALS = (
     ("n_cells", "counted cells", 60),
     ("median_error", "counted cells, median error", 0.03),
@@ -29,7 +29,7 @@ AT_LEAST = ("n_cells", "in_band")
 
 
 def evaluate(cells: list[Cell]) -> None:
-    """Puts into each cell what was measured (the median of its runs), the error of the prediction, and whether it is steady."""
+    """Adds to each cell the measured rate (the median of its runs), the error of the prediction, and whether the runs agree."""
     for cell in cells:
         predicted, rates = cell["predicted"], rates_of(cell)
         cell["measured"] = statistics.median(rates)
@@ -41,12 +41,12 @@ def evaluate(cells: list[Cell]) -> None:
 
 
 def part_of_cells(errors: list[float], part: float) -> float:
-    """Returns the least error that so great a part of the cells does not exceed."""
+    """Returns the least error that is not exceeded by that share of the cells."""
     return sorted(errors)[max(0, math.ceil(part * len(errors) - 1e-9) - 1)]
 
 
 def figures(cells: list[Cell]) -> dict[str, Any]:
-    """Returns the figures of some cells."""
+    """Returns the figures of a group of cells."""
     errors = [abs(cell["error"]) for cell in cells]
     return {"n_cells": len(cells), "median_error": statistics.median(errors), "error_95": part_of_cells(errors, 0.95),
             "worst_error": max(errors), "mean_signed_error": statistics.mean(cell["error"] for cell in cells),
@@ -56,12 +56,14 @@ def figures(cells: list[Cell]) -> dict[str, Any]:
 
 
 def by_storage(cell: Cell) -> bool:
-    """Whether the prediction of another form than the analysed one says that storage binds."""
+    """Returns whether the cell asks about another form than the analysed one, and the prediction says that storage is the
+    bottleneck.
+    """
     return not cell["own"] and cell["predicted"]["binding"] in ("storage", "reads")
 
 
 def summarise(cells: list[Cell]) -> dict[str, Any]:
-    """Returns the figures of the counted cells, each beside its goal, and those of each kind."""
+    """Returns the figures of the counted cells, each beside its goal, and the figures of each kind."""
     evaluate(cells)
     counted = [cell for cell in cells if cell["kind"] in KINDS]
     found = figures(counted)
@@ -123,7 +125,7 @@ def cell_rows(cells: list[Cell]) -> list[str]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Returns the page of tables: goals, kinds, counted cells, and the others apart."""
+    """Returns the page of tables: goals, kinds, counted cells, and cells that do not count."""
     cells, summary, made = result["cells"], result["summary"], result["predictions"]
     parts = [
         [where(result) + f" Seed {result['settings']['seed']}; samples/s of all jobs; medians of at least two runs, of "

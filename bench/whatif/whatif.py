@@ -5,12 +5,12 @@
        draws the cells by --seed, predicts each of them from these two reports alone, and writes
        bench/results/whatif_NAME-DATE.predictions.json. Commit that file.
     2. The second call measures. It refuses to begin before git has the file as it was written, and the result has its hash. The
-       forms are packed first. Each cell runs twice, apart in time: all cells, then all again in another order. Where its runs
-       differ by more than 4 % it runs again, three times at most, and is marked if they still do. No cell is dropped.
+       forms are packed first. Each cell runs twice: first all cells run, then all run again in another order. Where its runs differ
+       by more than 4 % it runs again, three times at most, and is marked if they still do. No cell is dropped.
 
-draw.py says which cells are counted, and which stand apart because they can hardly miss. With --stop-after the second call can be
-stopped, and goes on where it was. --no-commit does both parts in one call, to try the bench; the file of predictions then lies
-beside the result.
+draw.py says which cells are counted, and which are reported separately because they are easy to predict. With --stop-after the
+second call stops after some time; the next call goes on there. --no-commit does both parts in one call, to try the bench; the file
+of predictions then lies beside the result.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import runner  # noqa: E402
 
-GO_ON = 75  # exit status of --stop-after
-OTHERS = 0.1  # cores of other programs during an analysis, at most
-ANALYSES = 3  # of a set, until one of them is left alone
-ROOM_S = 5 * 60  # about what making, analysing and packing both sets takes beside the runs
+GO_ON = 75  # exit status if --stop-after ended the call
+OTHERS = 0.1  # maximum number of cores that other programs may use during an analysis
+ANALYSES = 3  # attempts to analyse a set without disturbance
+ROOM_S = 5 * 60  # estimated seconds of making, analysing and packing both sets
 
 
 def say(line: str) -> None:
@@ -60,8 +60,9 @@ def say_estimate(cells: list[draw.Cell], seconds: float, room_s: float) -> None:
 def analyse(of: sets.Set, work: Path, seconds: float, *, needs_quiet: bool) -> dict[str, Any]:
     """Analyses the folder of a set with the loader of its training.
 
-    needs_quiet: it is done again where other programs used more than OTHERS cores meanwhile, and ends the bench after ANALYSES
-    times. Their use of the memory makes forms of many bytes up to half as dear again, which no clock of the CPU tells.
+    needs_quiet: the analysis is repeated if other programs used more than OTHERS cores meanwhile; after ANALYSES failed attempts
+    the bench ends. Other programs take memory bandwidth, which makes forms of many bytes up to 1.5 times as costly, and CPU clocks
+    cannot show this.
     """
     import penstock as ps
 
@@ -74,7 +75,7 @@ def analyse(of: sets.Set, work: Path, seconds: float, *, needs_quiet: bool) -> d
         say(f"{of.name}: other programs used {others:.2f} cores during the analysis")
     else:
         sys.exit(f"{of.name}: other programs used more than {OTHERS} cores during each analysis: call again on a quiet machine")
-    report.data["subject"]["path"] = of.name  # paths of this machine do not belong into figures
+    report.data["subject"]["path"] = of.name  # figures should not contain paths of this machine
     report.to_json(work / f"{of.name}.report.json")
     return dict(report.data)
 
@@ -103,7 +104,7 @@ def analyse_emulated(name: str, work: Path, seconds: float, stand_in: Path) -> d
 
 
 def settings_of(args: argparse.Namespace, quota: Quota) -> tuple[dict[str, Any], list[str]]:
-    """Returns what decides about cells and runs, and notes on what is left out."""
+    """Returns the settings that determine cells and runs, and notes on what is left out."""
     notes = [] if quota.path is not None else ["Cores by CPU quota are left out: no control group can be made here."]
     if args.apart and args.stand_in is None:
         notes.append("Cells with an emulated GPU are left out: --stand-in was not given.")
@@ -167,7 +168,7 @@ def pack_all(found: dict[str, Any], work: Path, state: dict[str, Any]) -> None:
 
 
 def check_place(args: argparse.Namespace, found: dict[str, Any], quota: Quota) -> None:
-    """Ends the program if this call cannot measure what an earlier one drew."""
+    """Ends the program if this machine or call cannot measure the cells that an earlier call drew."""
     settings = found["settings"]
     if settings["has_quota"] and quota.path is None:
         sys.exit("the cells were drawn where CPU quotas can be set, and here they cannot: --fresh draws others")
@@ -178,7 +179,7 @@ def check_place(args: argparse.Namespace, found: dict[str, Any], quota: Quota) -
 
 
 def run_all(args: argparse.Namespace, found: dict[str, Any], work: Path, state: dict[str, Any], quota: Quota) -> bool:
-    """Runs the cells until none is pending. Returns whether it got so far before --stop-after."""
+    """Runs cells until none is pending. Returns false if --stop-after ended it earlier."""
     cells, seed, seconds = found["cells"], found["settings"]["seed"], found["settings"]["seconds"]
     start = time.monotonic()
     while todo := rounds.pending(cells, seed):

@@ -1,8 +1,8 @@
-/* cuda.h - GPUs: number, properties, and reasons why there is none.
+/* cuda.h - GPUs that loaders can use: their number, their properties, and why there are none.
  *
- * Batches come onto a GPU by pst_loader_options.placement and .device. pst_batch_await explains how
- * they are handed over to the caller's streams. The CUDA driver is opened at run time: nothing here
- * needs CUDA to build, to link or to run. Environment: PENSTOCK_CUDA=0 hides all GPUs. */
+ * pst_loader_options.placement and .device put batches on a GPU. pst_batch_await explains how the
+ * caller's streams get them. The CUDA driver is opened at run time: building, linking and running
+ * need no CUDA. The environment variable PENSTOCK_CUDA=0 hides all GPUs. */
 #ifndef PENSTOCK_CUDA_H
 #define PENSTOCK_CUDA_H
 
@@ -17,10 +17,10 @@ extern "C" {
 
 /* Number of GPUs that loaders can use.
  *
- * Returns 0 if there is no driver, no GPU, or no kernels for the GPUs of this machine.
- * pst_cuda_reason then says which.
+ * Returns 0 if there is no driver, no GPU, or no kernel built for the GPUs of this machine.
+ * pst_cuda_reason then says which of these it is.
  *
- * Makes no context on any GPU, so a process may fork afterwards. Any thread. */
+ * Creates no CUDA context, so a process may fork afterwards. Any thread. */
 uint32_t pst_cuda_count(void);
 
 /* Writes in one line why pst_cuda_count returns 0. The text is empty if it returns more.
@@ -31,14 +31,14 @@ uint32_t pst_cuda_count(void);
  * Returns the length of the whole text in bytes without its NUL, as snprintf does. Any thread. */
 size_t pst_cuda_reason(char *buffer, size_t capacity);
 
-/* A description of one GPU. The driver gives the numbers. */
+/* Properties of one GPU, as the CUDA driver reports them. */
 struct pst_cuda_info {
     uint32_t ordinal;
     char name[64];
     uint32_t capability_major, capability_minor;
     /* Streaming multiprocessors. */
     uint32_t n_processors;
-    /* 1000 * major + 10 * minor of the newest CUDA that the driver knows. */
+    /* Newest CUDA version that the driver supports: 1000 * major + 10 * minor. */
     uint32_t driver_version;
     uint64_t memory_nbytes;
 };
@@ -51,7 +51,7 @@ struct pst_cuda_info {
  *
  * PST_ERROR_UNSUPPORTED: there is no such GPU, or it is too old.
  *
- * Starts no context on the GPU. Any thread. */
+ * Creates no CUDA context. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info,
                                               size_t info_nbytes, struct pst_error *err);
 

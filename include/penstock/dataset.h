@@ -1,9 +1,9 @@
-/* dataset.h - a data set, opened for reading: its samples and the places of their bytes.
+/* dataset.h - a data set opened for reading: its samples, and where their bytes lie.
  *
- * A data set is a directory that pst_writer made (docs/format-dataset.md), or data that others
- * made and that needs no conversion: a plain folder of image files, or tars, zips or tables
- * (index.h). Sample numbers run from 0 to pst_dataset_count() - 1 and never change. A handle is
- * immutable after open: any thread may call all functions but open and close. */
+ * A data set is a directory that pst_writer made (docs/format-dataset.md), or data of other
+ * software that needs no conversion: a plain folder of image files, or tars, zips or tables
+ * (index.h). Samples are numbered from 0 to pst_dataset_count() - 1; numbers never change. A handle
+ * is immutable after open, so any thread may call all functions except open and close. */
 #ifndef PENSTOCK_DATASET_H
 #define PENSTOCK_DATASET_H
 
@@ -14,25 +14,25 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* An open data set, of any kind. Immutable; any thread. */
+/* An open data set of any kind. It is immutable; any thread may use it. */
 typedef struct pst_dataset pst_dataset;
 
 /* The types of fields. Numbers are part of the data set format. */
 enum pst_field_type {
     PST_FIELD_IMAGE = 1,
-    /* Label or instance map: one channel, never interpolated. */
+    /* A mask: label or instance map with one channel, never interpolated. */
     PST_FIELD_MASK = 2,
-    /* f32 (n,4): x0, y0, x1, y1 in pixels; n varies. */
+    /* Boxes: f32 (n,4), x0, y0, x1, y1 in pixels; n differs between samples. */
     PST_FIELD_BOXES = 3,
-    /* f32 (n,3): x, y, visibility; n varies. */
+    /* Keypoints: f32 (n,3), x, y, visibility; n differs between samples. */
     PST_FIELD_KEYPOINTS = 4,
-    PST_FIELD_AUDIO = 5, /* an audio file as it is */
+    PST_FIELD_AUDIO = 5, /* the bytes of an audio file */
     PST_FIELD_INT = 6,   /* one i64 */
     PST_FIELD_FLOAT = 7, /* one f64 */
     PST_FIELD_BYTES = 8,
     PST_FIELD_TEXT = 9,  /* UTF-8 */
     PST_FIELD_JSON = 10, /* UTF-8 */
-    /* N-d array; dtype fixed, shape fixed or ragged. */
+    /* N-d array with a fixed dtype; the shape is fixed, or differs between samples (ragged). */
     PST_FIELD_ARRAY = 11
 };
 
@@ -41,24 +41,24 @@ enum pst_field_type {
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_field_type_name(enum pst_field_type type);
 
-/* The field type of this name.
+/* Finds the field type with this name, as pst_field_type_name writes it.
  *
  * name: a NUL-terminated string.
  *
- * Returns 0 if there is none. Any thread. */
+ * Returns 0 if there is no such type. Any thread. */
 enum pst_field_type pst_field_type_from_name(const char *name);
 
-/* Limits of a data set: fields, dimensions of an array, variants of a field. */
+/* Largest numbers in a data set: of fields, of axes of an array, of variants of a field. */
 #define PST_MAX_FIELDS 64
 #define PST_MAX_NDIM 8
 #define PST_MAX_VARIANTS 8
-/* Limit of the points of one instance of keypoints. */
+/* Largest number of points of one keypoint instance. */
 #define PST_MAX_POINTS 4096
 
-/* The picture for which masks, boxes or keypoints of an image with an EXIF orientation were made.
- */
+/* Which picture the masks, boxes or keypoints of an image refer to if EXIF rotates the image. */
 enum pst_made_for {
-    /* Not stated. It is an error with a rotated image, unless a mask's size decides. */
+    /* Not stated. A sample with a rotated image is then an error, unless the mask's size shows
+     * which picture is meant. */
     PST_MADE_FOR_UNKNOWN = 0,
     /* The picture as shown, after its orientation is applied. */
     PST_MADE_FOR_UPRIGHT = 1,
@@ -66,161 +66,162 @@ enum pst_made_for {
     PST_MADE_FOR_STORED = 2
 };
 
-/* One column of a data set. */
+/* Describes one field (column) of a data set. */
 struct pst_field {
-    /* [A-Za-z_][A-Za-z0-9_.-]*, unique; "index" is reserved. */
+    /* Name: [A-Za-z_][A-Za-z0-9_.-]*, unique in the data set; "index" is reserved. */
     char name[64];
     enum pst_field_type type;
-    /* PST_FIELD_ARRAY: type of the elements; else 0. */
+    /* PST_FIELD_ARRAY: dtype of the elements; other types: 0. */
     enum pst_dtype dtype;
-    /* PST_FIELD_ARRAY: 0 = any shape (ragged); else shape[0..ndim-1] is fixed. */
+    /* PST_FIELD_ARRAY: number of axes of the fixed shape in `shape`; 0: samples differ in shape
+     * (ragged). */
     uint8_t ndim;
-    /* 1..PST_MAX_VARIANTS: forms in which each sample's item may be stored. */
+    /* Number of variants, the forms in which an item may be stored: 1..PST_MAX_VARIANTS. */
     uint8_t n_variants;
     uint32_t shape[PST_MAX_NDIM];
-    /* PST_FIELD_INT, and PST_FIELD_ARRAY of whole numbers (labels of boxes): labels are
-     * 0..n_classes-1; 0 = any number. PST_FIELD_KEYPOINTS: number of points of one instance, say 17
-     * of a person, at most PST_MAX_POINTS; 0 = not stated, a sample has one instance. Their class
-     * names are the names of the points. */
+    /* PST_FIELD_INT, and PST_FIELD_ARRAY of integers (labels of boxes): number of classes, labels
+     * are 0..n_classes-1; 0 = any number. PST_FIELD_KEYPOINTS: number of points of one instance,
+     * such as 17 for a person, at most PST_MAX_POINTS; 0 = not stated, a sample has one instance.
+     * Class names of a keypoint field are the names of the points. */
     int64_t n_classes;
-    /* Masks, boxes, keypoints; else 0. */
+    /* Masks, boxes and keypoints: which picture they refer to; other types: 0. */
     enum pst_made_for made_for;
-    /* PST_FIELD_KEYPOINTS: 1 + the number of pairs of left and right points, which
-     * pst_dataset_point_pairs gives; 0 = not stated. A loader swaps the points of each pair where
-     * it mirrors the picture. */
+    /* PST_FIELD_KEYPOINTS: 1 + the number of left-right pairs of points, which
+     * pst_dataset_point_pairs gives; 0 = not stated. When a loader mirrors the picture, it swaps
+     * the points of each pair. */
     uint64_t n_pairs_plus_1;
-    /* Zero. Reserved for members of later versions. */
+    /* Zero. Reserved for later versions. */
     uint64_t reserved[7];
 };
 
-/* How the bytes of an item lie in its file. */
+/* How an item's bytes are compressed in its file. */
 enum pst_coding {
-    PST_CODING_STORED = 0,  /* as they are */
-    PST_CODING_DEFLATE = 1, /* deflated (RFC 1951), as a zip has them */
-    PST_CODING_SNAPPY = 2,  /* Snappy, without frames */
-    PST_CODING_ZSTD = 3,    /* frames of Zstandard (RFC 8878); decoding needs libzstd */
-    PST_CODING_LZ4 = 4,     /* frames of LZ4; decoding needs liblz4 */
-    PST_CODING_PIECES = 5   /* parts of a record of MXNet's RecordIO */
+    PST_CODING_STORED = 0,  /* not compressed */
+    PST_CODING_DEFLATE = 1, /* Deflate (RFC 1951), as in a zip */
+    PST_CODING_SNAPPY = 2,  /* Snappy without framing */
+    PST_CODING_ZSTD = 3,    /* Zstandard frames (RFC 8878); needs libzstd */
+    PST_CODING_LZ4 = 4,     /* LZ4 frames; needs liblz4 */
+    PST_CODING_PIECES = 5   /* pieces of a record in MXNet's RecordIO */
 };
 
-/* pst_item.i_file of an item that lies in no file. */
+/* Value of pst_item.i_file for an item that lies in no file. */
 #define PST_FILE_NONE UINT32_MAX
 
-/* One stored item: variant v of field f of sample s. */
+/* One stored item: a variant of a field's value for one sample. */
 struct pst_item {
-    /* PST_FORM_NONE: this sample has no such variant. */
+    /* The item's form. PST_FORM_NONE: this sample has no such variant. */
     enum pst_form form;
-    /* Number of its shard (data set) or file (folder), for pst_dataset_file_path. */
+    /* Index of the shard or file that holds the item, for pst_dataset_file_path. */
     uint32_t i_file;
     uint64_t offset;   /* Offset in that file, in bytes. */
     uint64_t nbytes;   /* Bytes in that file; see coding and page_nbytes. */
-    bool has_checksum; /* False in a plain folder. */
+    bool has_checksum; /* checksum is set; false in a plain folder */
     bool has_pixel_checksum;
-    /* PLI, PLI_JPEG: true if the file that was packed was this PLI. False: the PLI was made from
+    /* PLI, PLI_JPEG: true if the packed file was itself this PLI; false if the PLI was made from
      * another file or from pixels. */
     bool was_pli;
-    /* XXH3-64 of the stored bytes. Of an item in a page: of its own decoded bytes. */
+    /* XXH3-64 of the stored bytes. For an item in a page: of its own decoded bytes. */
     uint64_t checksum;
-    /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored. PST_FORM_PLI_JPEG: before the
-     * orientation is applied. */
+    /* XXH3-64 of the decoded pixels (H,W,C), u8 or little-endian u16, in the stored orientation. */
     uint64_t pixel_checksum;
-    /* Size of an image or mask, as shown; 0: unknown (plain folder). */
+    /* Size of an image or mask in pixels after its EXIF orientation is applied; 0: unknown, as in a
+     * plain folder. */
     uint32_t height, width;
     uint8_t channels, bits; /* 0 unknown */
-    uint8_t orientation;    /* EXIF, 1 none, 0 unknown */
-    /* PST_FIELD_ARRAY, BOXES, KEYPOINTS. */
+    uint8_t orientation;    /* EXIF orientation 1..8; 1 none, 0 unknown */
+    /* Shape of an ARRAY, BOXES or KEYPOINTS item: number of axes. */
     uint8_t ndim;
     uint32_t shape[PST_MAX_NDIM];
-    /* PST_FORM_PLI_JPEG: size of the JPEG file that it was made from; else 0. */
+    /* PST_FORM_PLI_JPEG: bytes of the JPEG file that the PLI was made from; else 0. */
     uint64_t jpeg_nbytes;
-    /* Unless coding is PST_CODING_STORED: how many bytes the item has when it is decoded, which is
-     * what pst_dataset_read gives. 0 with PST_CODING_STORED: nbytes is that number. */
+    /* Bytes of the item after decompression, which pst_dataset_read gives. With PST_CODING_STORED
+     * it is 0 and `nbytes` is that number. */
     uint64_t decoded_nbytes;
     enum pst_coding coding;
-    /* An item in a page, that is, in a piece of the file that holds many items and is compressed as
-     * one: `offset`, `nbytes` and `coding` are those of the page, which has page_nbytes when it is
-     * decoded. The item is decoded_nbytes of these, from page_offset on. Else both are 0. */
+    /* For an item in a page (a compressed piece of the file that holds many items): `offset`,
+     * `nbytes` and `coding` describe the page, which has page_nbytes bytes after decompression. The
+     * item is the decoded_nbytes bytes from page_offset on. Else both are 0. */
     uint64_t page_nbytes, page_offset;
-    /* CRC-32 of the decoded bytes, as a zip states it. False where the item has a checksum of its
-     * stored bytes, which says more. */
+    /* True: crc32 is the CRC-32 of the decompressed bytes, from a zip. False if the item has a
+     * checksum of its stored bytes, which detects more. */
     bool has_crc32;
     uint32_t crc32;
 };
 
 /* Progress of pst_dataset_open, pst_pack or pst_verify. */
 struct pst_progress {
-    uint64_t n_done, n_total; /* In samples; n_total 0: not known. */
+    uint64_t n_done, n_total; /* in samples; n_total 0: unknown */
     uint64_t nbytes_in, nbytes_out;
-    /* Zero: room for members of later versions. */
+    /* Zero. Reserved for later versions. */
     uint64_t reserved[4];
 };
-/* Called from time to time by the calling thread. A return other than 0 cancels
- * (PST_ERROR_CANCELLED). */
+/* Function that the calling thread calls from time to time. A result other than 0 cancels the call
+ * with PST_ERROR_CANCELLED. */
 typedef int (*pst_progress_fn)(void *ctx, const struct pst_progress *progress);
 
-/* A rule for members of samples, in files of others: all members with one suffix are of this field
- * and type. In tables the rule is for a column. Zero-initialise. */
+/* A rule for data of other software: all members of samples with one suffix, or the table column
+ * with this name, become one field of one type. Zero-initialise. */
 struct pst_member_rule {
-    /* "jpg", "seg.png"; letters of either case. In tables the name of a column, as it is. */
+    /* Suffix such as "jpg" or "seg.png", case-insensitive. In tables the exact name of a column. */
     const char *suffix;
-    const char *field; /* name of the field; NULL: by the suffix */
-    /* 0: by the suffix. A type makes a suffix of code (pkl, pt and others) admissible; its bytes
-     * are never run. */
+    const char *field; /* name of the field; NULL: derived from the suffix */
+    /* Type of the field; 0: derived from the suffix. Suffixes of serialised code (pkl, pt and
+     * others) are accepted only with a type; their bytes are never run. */
     enum pst_field_type type;
-    bool is_left_out;  /* members with the suffix are passed over */
-    int64_t n_classes; /* of type PST_FIELD_INT: values are 0 to n_classes - 1; 0: any number */
+    bool is_left_out; /* true: ignore members with this suffix */
+    /* PST_FIELD_INT: number of classes, values are 0 to n_classes - 1; 0: any number. */
+    int64_t n_classes;
     uint64_t reserved[3];
 };
 
 /* Options of pst_dataset_open. Zero-initialise, then set struct_size. */
 struct pst_dataset_options {
     size_t struct_size;
-    /* Plain folders only. Path of a label file: CSV (header: file,label[,...]), JSON lines,
-     * or a list (.txt, .list) of lines "path label". It names files relative to the folder and
-     * gives their fields. NULL: there is one class per
-     * sub-folder, in byte order of the names, or no label if the folder is flat. A sub-folder
-     * "images" beside "masks" (or "image", "mask", "mask_x", "x_masks") is no class: each image
-     * gets the masks of the same name. "leftImg8bit" beside "gtFine" is Cityscapes: the fields
-     * "mask", "instances" and "mask_train" hold its label maps, "split" and "city" the names of its
-     * folders. */
+    /* Plain folders only. Path of a label file: CSV (header: file,label[,...]), JSON lines, or a
+     * list (.txt, .list) of lines "path label". It names files relative to the folder and gives
+     * their fields. NULL: each sub-folder is a class, in byte order of the names; a flat folder has
+     * no labels. A sub-folder "images" beside "masks" (or "image", "mask", "mask_x", "x_masks") is
+     * no class: each image gets the masks with its name. "leftImg8bit" beside "gtFine" is
+     * Cityscapes: the fields "mask", "instances" and "mask_train" hold its label maps, "split" and
+     * "city" the names of its folders. */
     const char *labels;
-    /* Unreadable files and folders are skipped and counted. False: they are an error. */
+    /* True: unreadable files and folders are skipped and counted. False: they are an error. */
     bool allow_unreadable;
-    /* A plain folder is PST_ERROR_ARGUMENT. It is refused before it is listed. */
+    /* True: a plain folder is refused with PST_ERROR_ARGUMENT before it is listed. */
     bool no_folder;
-    /* Names of columns of the label file whose cells are paths of mask files. The columns "mask",
-     * "mask_..." and "..._mask" need not be named. Read during open only. */
+    /* Names of label file columns whose cells are paths of mask files. The columns "mask",
+     * "mask_..." and "..._mask" are known without this. Read during open only. */
     const char *const *masks;
     size_t n_masks;
-    /* The images, in this order, instead of all that are in the folder: paths relative to it, of
-     * files with any ending. The path given to pst_dataset_open may be that of any folder, "/" too.
-     * Samples have these names, which must differ. There are no labels. Read during open only.
-     * PST_ERROR_ARGUMENT with `labels`. */
+    /* List of image files to open instead of all images in the folder, in this order: paths
+     * relative to it, with any ending, all different. They are the samples' names. The path given
+     * to pst_dataset_open may be any folder, even "/". There are no labels. Read during open only.
+     * PST_ERROR_ARGUMENT together with `labels`. */
     const char *const *files;
     size_t n_files;
-    /* Plain folders: images without labels. Sub-folders are no classes, and texts with boxes beside
-     * the images (as YOLO's tools keep them) are left out. False: such texts are
-     * PST_ERROR_ARGUMENT, if neither `labels` nor `files` is given. PST_ERROR_ARGUMENT with
+    /* Plain folders: true opens the images without labels: sub-folders are no classes, and texts
+     * with boxes beside the images (as YOLO's tools write them) are ignored. False: such texts are
+     * PST_ERROR_ARGUMENT unless `labels` or `files` is given. PST_ERROR_ARGUMENT together with
      * `labels`. */
     bool ignore_labels;
-    /* Files of others only (tars, zips, tables). The split to open, such as "train". NULL: all that
-     * the path means; it is an error if that is several splits. */
+    /* Tars, zips and tables only: name of the split to open, such as "train". NULL: everything at
+     * the path, which must then be a single split. */
     const char *split;
-    /* Files of others only. Rules for members of samples, by suffix, or for columns, by name; the
-     * others follow docs/tar-fields.md and docs/table-fields.md. */
+    /* Tars, zips and tables only: rules for members by suffix, or for columns by name. Members
+     * without a rule follow docs/tar-fields.md and docs/table-fields.md. */
     const struct pst_member_rule *members;
     size_t n_members;
-    /* Files of others only. The index must have a checksum of each item; if it has none, all files
-     * are read once. False: items are not checked unless the index, or the directory of a zip, has
-     * their checksums. */
+    /* Tars, zips and tables only. True: the index must have a checksum for each item; if it has
+     * none, all files are read once to make them. False: items are verified only if the index, or
+     * the directory of a zip, has their checksums. */
     bool sums;
-    /* Plain folders: every file is looked at, also where a saved listing of the folder says that
-     * nothing has changed. False: files that were rewritten in place since the listing was made are
-     * noticed when they are first read. */
+    /* Plain folders: true checks every file even if a saved listing of the folder says that nothing
+     * changed. False: a file that was rewritten in place after the listing was made is noticed only
+     * when it is first read. */
     bool check_files;
-    /* Called some times a second by the calling thread while a folder is listed or an index of
-     * files of others is made, and while another process is waited for that does so. NULL: not
-     * called; the log gets a line every few seconds. Used during open only. */
+    /* Function that the calling thread calls some times a second while it lists a folder, makes an
+     * index of tars, zips or tables, or waits for another process that does so. NULL: none; the log
+     * gets a line every few seconds. Used during open only. */
     pst_progress_fn progress;
     void *progress_ctx;
 };
@@ -228,36 +229,36 @@ struct pst_dataset_options {
 /* Notices
  * ------------------------------------------------------------------------------------------- */
 
-/* Kinds of things in a plain folder, or in tables, that the data set does not show. */
+/* What opening a plain folder or tables left out or found doubtful. */
 enum pst_notice_kind {
-    /* Entries that are no image. `name` is their extension (".tiff"), "hidden", "no extension",
-     * "data set", "folder", or "others". */
+    /* Folder entries that are no images. `name` is their extension (".tiff"), "hidden", "no
+     * extension", "data set", "folder", or "others". */
     PST_NOTICE_LEFT_OUT = 1,
     /* Entries that allow_unreadable left out. `name` says what was wrong with them. */
     PST_NOTICE_UNREADABLE = 2,
-    /* Masks without an image. `name` is the field. */
+    /* Masks that belong to no image. `name` is the mask's field. */
     PST_NOTICE_NO_IMAGE = 3,
     /* Images without a mask, with allow_unreadable. `name` is the mask's field. */
     PST_NOTICE_NO_MASK = 4,
-    /* Texts that are paths of image files. `name` is the field; see `masks`. */
+    /* Texts that are paths of image files. `name` is the field; see pst_dataset_options.masks. */
     PST_NOTICE_TEXT_IS_PATH = 5,
-    /* Masks that are pictures in colours, where a mask has the number of a class in each pixel:
-     * such a sample cannot be delivered or packed. `name` is the field. Some masks of each field
-     * are looked at. */
+    /* Masks that are colour pictures instead of a class number per pixel: such a sample cannot be
+     * delivered or packed. `name` is the field. Only some masks of each field are checked. */
     PST_NOTICE_MASK_IN_COLORS = 6,
-    /* A column of tables that did not become a field, though no rule leaves it out. `name` is the
-     * column, or the field that it would be. `why` is the reason. `count` is the number of files
-     * with such a column. If an int column is left out because values are missing, `count` is the
-     * number of samples without a value, and `first` is the first of them. */
+    /* A table column that became no field, though no rule leaves it out. `name` is the column, or
+     * the field that it would have become. `why` is the reason. `count` is the number of files with
+     * the column. If an int column is left out because values are missing, `count` is the number of
+     * samples without a value, and `first` the first of these samples. */
     PST_NOTICE_COLUMN = 7,
-    /* Rows of tables that did not become samples. `name` says what they are. */
+    /* Table rows that did not become samples. `name` says which rows these are. */
     PST_NOTICE_ROWS = 8,
-    /* A field of labels in which some labels are hidden (-1), so it is an int field without
-     * classes. `name` is the field, `first` the first sample with a hidden label, `count` 1. */
+    /* A label field in which some labels are hidden (-1), so it became an int field without
+     * classes. `name` is the field, `first` the first sample with a hidden label, `count` is 1. */
     PST_NOTICE_LABELS = 9
 };
 
-/* Name of a kind of notice: "left_out", "unreadable", "mask_without_image", "image_without_mask",
+/* Gives the name of a kind of notice: "left_out", "unreadable", "mask_without_image",
+ * "image_without_mask",
  * "text_names_files", "mask_in_colours", "column_left_out", "rows_left_out" or "labels_hidden".
  *
  * Returns a static string, "none" for numbers outside the list. Any thread. */
@@ -268,30 +269,30 @@ struct pst_notice {
     enum pst_notice_kind kind;
     char name[64];
     uint64_t count;
-    /* Path of the first case in the folder. Only its end if it is longer. */
+    /* Path of the first case, relative to the folder. A longer path is cut at its start. */
     char first[256];
-    char why[160]; /* the reason, where the kind alone does not tell it; else empty */
+    char why[160]; /* the reason, where the kind alone does not say it; else "" */
 };
 
-/* Says what a path is that pst_dataset_open does not take: a compressed tar, an HDF5 file,
- * an address such as s3://bucket/train, and which page of the guide helps. A file is told by its
- * first bytes, which are read, and by its name. A tar, zip or table whose name says what it is can
- * be opened, so nothing is said of it.
+/* Explains what a path is that pst_dataset_open does not take, such as a compressed tar, an HDF5
+ * file or an address like s3://bucket/train, and names the page of the guide that helps. It looks
+ * at the name and reads the file's first bytes. It says nothing about a tar, zip or table that can
+ * be opened.
  *
  * path: a NUL-terminated string.
  *
- * Returns a static sentence; NULL: nothing of that kind is known of it. Any thread. */
+ * Returns a static sentence, or NULL if there is no advice for this path. Any thread. */
 const char *pst_path_advice(const char *path);
 
-/* True if the path is one that pst_dataset_open takes for a file with many samples, by its name: a
- * tar, a zip, a table, or a JSON index of these. Whether it can be read, opening it tells. False
+/* True if the name of the path is one that pst_dataset_open takes for a file of many samples: a
+ * tar, a zip, a table, or a JSON index of these. Only opening tells whether it can be read. False
  * for folders and NULL. Any thread. */
 bool pst_path_holds_samples(const char *path);
 
-/* Opens a packed data set, a plain folder, or tars, zips or tables of others for reading. A folder
- * is one of images, field "image"; or, if it has none, or if a list of files names nothing else, of
- * audio files, field "audio". Of files of others an index is made when they are opened for the
- * first time (index.h). Shards are opened when they are first read.
+/* Opens a packed data set, a plain folder, or tars, zips or tables for reading. A folder has a
+ * field "image", or a field "audio" if it holds only audio files or `files` lists only those. Tars,
+ * zips and tables get an index when they are opened for the first time (index.h). Shards are opened
+ * when they are first read.
  *
  * path: NUL-terminated. Copied. The directory of a packed data set; a plain folder; a tar, zip or
  *     table, a folder of them, a pattern such as "train-{0000..0099}.tar" or "train-*.parquet", a
@@ -301,17 +302,18 @@ bool pst_path_holds_samples(const char *path);
  * out: receives the handle, to be closed by pst_dataset_close; NULL after failure.
  *
  * PST_ERROR_NOT_FOUND: there is nothing at the path, or no sample in it.
- * PST_ERROR_UNSUPPORTED: it is something that pst_path_advice knows, or a folder of such files; or
- *     a member of a tar that no rule takes, or what a table has and this library cannot read.
+ * PST_ERROR_UNSUPPORTED: pst_path_advice knows the path's kind, or the folder holds such files; or
+ *     a tar has a member that no rule covers, or a table has something that this library cannot
+ *     read.
  * PST_ERROR_INCOMPLETE: a writer was interrupted and no finished state exists; the text says how
  *     to resume.
  * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_CHECKSUM: the index is damaged.
  * PST_ERROR_VERSION: the data set, or the options, are of a newer version.
  * PST_ERROR_ARGUMENT: the path is a plain folder and no_folder is set, the label file does not fit
- *     the folder, an option is for another kind of data, files of others have several splits and
- *     none is named, or PENSTOCK_CPU_MASK has an unknown value.
- * PST_ERROR_BUSY: another process makes the index, and has told no progress for ten minutes.
- * PST_ERROR_CANCELLED: progress said so.
+ *     the folder, an option is for another kind of data, the path has several splits and none is
+ *     chosen, or PENSTOCK_CPU_MASK has an unknown value.
+ * PST_ERROR_BUSY: another process makes the index, and has reported no progress for ten minutes.
+ * PST_ERROR_CANCELLED: the progress function cancelled the call.
  * PST_ERROR_IO: a file or folder cannot be read. PST_ERROR_MEMORY.
  *
  * Any thread. */
@@ -319,7 +321,7 @@ PST_WARN_UNUSED enum pst_status pst_dataset_open(const char *path,
                                                  const struct pst_dataset_options *options,
                                                  pst_dataset **out, struct pst_error *err);
 
-/* Adds an owner. Each owner closes once, and the last close frees.
+/* Adds an owner. Each owner must call pst_dataset_close once; the last call frees the handle.
  *
  * dataset: an open handle.
  *
@@ -333,8 +335,8 @@ void pst_dataset_retain(pst_dataset *dataset);
  * Any thread, as long as no other thread uses the same owner's handle. */
 void pst_dataset_close(pst_dataset **dataset);
 
-/* The absolute path of the data set, with links resolved when it was opened. A change of the
- * process's directory, or of a link, does not change which data set is read. A path below /proc
+/* Gives the absolute path of the data set, with symbolic links resolved at open. A later change of
+ * the working directory or of a link does not change which data set is read. A path below /proc
  * stays as it was given.
  *
  * Returns a string that lives as long as the data set. Any thread. */
@@ -351,50 +353,50 @@ bool pst_dataset_is_packed(const pst_dataset *dataset);
 /* Number of samples. It does not change while the data set is open. Any thread. */
 uint64_t pst_dataset_count(const pst_dataset *dataset);
 
-/* 16 bytes that all files of a packed data set carry, made of its schema (random numbers in data
- * sets of version 0.1 and before); for a folder a hash of names and sizes. Two data sets may have
- * the same: pst_dataset_identity tells them apart.
+/* Gives 16 bytes that all files of a packed data set carry. They are derived from its schema
+ * (random in data sets of version 0.1 and before); for a folder they are a hash of names and sizes.
+ * Different data sets may have equal bytes: pst_dataset_identity tells them apart.
  *
  * Returns a pointer that lives as long as the data set. Any thread. */
 const uint8_t *pst_dataset_id(const pst_dataset *dataset);
 
-/* Kinds of identity: each names what two data sets must have alike to count as one. */
+/* Kinds of identity. Each says what two data sets must have in common to count as the same. */
 enum pst_identity {
-    /* All stored bytes. Caches, host services and fleets know a data set by it. Copies of a packed
-     * data set that were then appended to, or repacked, in different ways differ; the same files
-     * packed twice with the same options do not. For a plain folder it is made of names and sizes,
-     * and of each file's inode number and times of modification and status change, so it holds on
-     * this machine and on others that see the same file system. On file systems that make up inode
-     * numbers (FUSE, SMB, 9p) only of names, sizes and times of modification. */
+    /* Identity of all stored bytes, by which caches, host services and fleets recognise a data set.
+     * Copies of a packed data set that were appended to or repacked in different ways differ; the
+     * same files packed twice with the same options do not. For a plain folder it is derived from
+     * names and sizes, and from each file's inode number and times of modification and status
+     * change, so it is the same on all machines that see the same file system. On file systems that
+     * make up inode numbers (FUSE, SMB, 9p) it uses names, sizes and times of modification only. */
     PST_IDENTITY_BYTES = 1,
-    /* The samples as training sees them: their number, order and names, the values of int and float
-     * fields, and the names of classes; not form, pixels or path. A folder and what `penstock pack`
-     * makes of it have the same, and so has what `penstock repack` makes of that. States of a
-     * loader carry it. */
+    /* Identity of the samples as training sees them: their number, order and names, the values of
+     * int and float fields, and the class names; not form, pixels or path. A folder and the data
+     * set that `penstock pack` makes of it have the same identity, and so has a repacked copy.
+     * States of a loader carry it. */
     PST_IDENTITY_SAMPLES = 2,
-    /* For a plain folder all that is known without the files' inodes and times: names, sizes and
-     * the values of the label file, the same on each machine. For a packed data set as BYTES. */
+    /* Identity of a plain folder without inodes and times: names, sizes and the values of the label
+     * file, so it is the same on every machine. For a packed data set it equals BYTES. */
     PST_IDENTITY_LISTED = 3,
-    /* The lengths of the files that the first image field, or else the first sound, was made from:
-     * a folder's files, JPEGs, PNGs and WebPs as they are stored, and JPEGs kept as PLI. With it,
-     * states tell data sets apart whose samples have the same names and labels. */
+    /* Identity made of the lengths of the original files of the first image field, or else of the
+     * first sound: a folder's files; JPEGs, PNGs and WebPs as stored; JPEGs kept as PLI. States use
+     * it to tell data sets apart whose samples have the same names and labels. */
     PST_IDENTITY_FILES = 4
 };
 
-/* Length of an identity. */
+/* Length of an identity in bytes. */
 #define PST_IDENTITY_NBYTES 16
 
-/* An identity of an open data set: as it was when it was opened.
+/* Computes an identity of an open data set, in the state in which it was opened.
  *
  * dataset: an open handle.
  * kind: one of enum pst_identity.
  * identity: receives 16 bytes.
  *
- * PST_IDENTITY_SAMPLES of a plain folder, or of a data set that older software wrote, takes a pass
- * over all names and labels when it is first asked for: about a second for 10 million. It may fail:
+ * For PST_IDENTITY_SAMPLES of a plain folder, or of a data set of an older version, the first call
+ * reads all names and labels: about a second for 10 million. It may fail with
  * PST_ERROR_CHECKSUM, PST_ERROR_CORRUPT: the index is damaged. PST_ERROR_IO.
- * PST_ERROR_NOT_FOUND: PST_IDENTITY_FILES of a data set that does not tell it for each sample, as
- *     where pixels alone were kept, or that older software wrote.
+ * PST_ERROR_NOT_FOUND: PST_IDENTITY_FILES is unknown because the data set does not hold the length
+ *     of each original: only pixels were kept, or an older version wrote it.
  * PST_ERROR_ARGUMENT: there is no such kind.
  *
  * Any thread. */
@@ -407,13 +409,13 @@ PST_WARN_UNUSED enum pst_status pst_dataset_identity(const pst_dataset *dataset,
  * thread. */
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset);
 
-/* Number of notices about a plain folder or tables, 0 to 32. If there were more, the last of the 32
- * counts all the others. A packed data set has none.
+/* Number of notices about a plain folder or tables, 0 to 32. If there are more, the last notice
+ * counts all that did not fit. A packed data set has none.
  *
  * Any thread. */
 uint32_t pst_dataset_n_notices(const pst_dataset *dataset);
 
-/* Gives one notice. Notices are in the order in which opening met them.
+/* Gives one notice. Notices are in the order in which opening the data set found them.
  *
  * i_notice: 0 to pst_dataset_n_notices() - 1.
  * notice: the caller's struct, written after success only.
@@ -437,46 +439,48 @@ uint32_t pst_dataset_n_fields(const pst_dataset *dataset);
  * thread. */
 const struct pst_field *pst_dataset_field(const pst_dataset *dataset, uint32_t i_field);
 
-/* The number of the field that has this name.
+/* Finds the index of the field that has this name.
  *
  * name: a NUL-terminated string.
  *
  * Returns -1 if there is none. Any thread. */
 int pst_dataset_find_field(const pst_dataset *dataset, const char *name);
 
-/* The name of a class of a field of labels: int, or an array of them. In a folder that is the name
- * of the sub-folder. Of keypoints: the name of a point of an instance.
+/* Gives the name of a class of a label field (int, or array of ints). In a folder it is the name of
+ * the sub-folder. For keypoints it is the name of a point of an instance.
  *
  * i_field: number of a field.
  * label: a value of that field.
  *
- * Returns a string (UTF-8) that lives as long as the data set. NULL: the field has no class names,
- * or no such class. Any thread. */
+ * Returns a UTF-8 string that lives as long as the data set. NULL: the field has no class names, or
+ * there is no such class. Any thread. */
 const char *pst_dataset_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label);
 
-/* The pairs of left and right points of a field of keypoints, u32 (n_pairs,2): numbers of points
- * within an instance. n_pairs is n_pairs_plus_1 - 1 of the field.
+/* Gives the pairs of left and right points of a keypoint field, u32 (n_pairs,2): indices of points
+ * within an instance. n_pairs is the field's n_pairs_plus_1 - 1.
  *
  * i_field: number of a field.
  *
  * Returns an array that lives as long as the data set. NULL: there are no pairs. Any thread. */
 const uint32_t *pst_dataset_point_pairs(const pst_dataset *dataset, uint32_t i_field);
 
-/* Size of the largest stored item of a field over all samples and variants, in bytes. It is exact.
+/* Gives the exact size in bytes of the largest stored item of a field over all samples and
+ * variants.
  *
  * i_field: number of a field.
  *
  * Returns 0 for a field that does not exist or has no items (int, float). Any thread. */
 uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_field);
 
-/* Size of the largest decoded image of a field: height * width * channels * bytes of one sample.
+/* Gives the bytes of the largest decoded image of a field: height * width * channels * bytes of a
+ * channel.
  *
  * i_field: number of a field of type image or mask.
  *
  * Returns 0 if it is unknown, as in a plain folder. Any thread. */
 uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_field);
 
-/* Bytes that a sample's name takes at most, with its NUL. */
+/* Largest size of a sample's name in bytes, with its NUL. */
 #define PST_NAME_CAP 4096
 
 /* Writes the unique name of a sample: the relative path of its file, or the key that was given to
@@ -493,9 +497,8 @@ uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_fi
 PST_WARN_UNUSED enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sample,
                                                         char *name, struct pst_error *err);
 
-/* Says where the bytes of an item lie and what they are. Form, channels, bits, orientation and
- * shape of an item are checked to be possible ones, and raw pixels to have the size that these
- * say.
+/* Says where the bytes of an item lie and what they are. The form, channels, bits, orientation and
+ * shape are checked to be possible, and the length of raw pixels to agree with them.
  *
  * sample: 0 to pst_dataset_count() - 1.
  * i_field: number of a field that has items. Fields of type int and float have values instead.
@@ -505,8 +508,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_sample_name(const pst_dataset *datas
  * item_nbytes: sizeof *item.
  *
  * PST_ERROR_ARGUMENT: there is no such sample, item or variant.
- * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM: a block of the index was altered on disk; it is checked
- *     when it is first used.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM: a block of the index is damaged. Blocks are checked when
+ *     they are first used.
  *
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample,
@@ -514,7 +517,7 @@ PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uin
                                                  struct pst_item *item, size_t item_nbytes,
                                                  struct pst_error *err);
 
-/* True if the item of an image gives back the file that was packed. False: its pixels alone were
+/* True if the packed file can be restored from this item of an image. False: only its pixels were
  * kept.
  *
  * item: as pst_dataset_item gave it.
@@ -522,8 +525,7 @@ PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uin
  * Any thread. */
 bool pst_item_is_original(const struct pst_item *item);
 
-/* True if the file that was packed is a JPEG and the item is its PLI. pst_pli_to_jpeg gives the
- * file back.
+/* True if the packed file is a JPEG and the item is a PLI of it. pst_pli_to_jpeg restores the file.
  *
  * item: as pst_dataset_item gave it.
  *
@@ -590,11 +592,11 @@ PST_WARN_UNUSED enum pst_status pst_dataset_find_sample(const pst_dataset *datas
                                                         const char *name, uint64_t *sample,
                                                         struct pst_error *err);
 
-/* Number of files that hold items: shards of a packed data set, images of a folder, files of
- * others. Any thread. */
+/* Number of files that hold items: shards, image files of a folder, or tars, zips and tables. Any
+ * thread. */
 uint32_t pst_dataset_n_files(const pst_dataset *dataset);
 
-/* Counts the bytes of all files that items lie in.
+/* Sums up the bytes of all files that items lie in.
  *
  * nbytes: receives the sum after success.
  *
@@ -604,30 +606,29 @@ uint32_t pst_dataset_n_files(const pst_dataset *dataset);
 PST_WARN_UNUSED enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
                                                    struct pst_error *err);
 
-/* Writes the path of one file. It is relative to the current directory, or absolute, as the path
- * of the data set is.
+/* Writes the path of one file. It is relative or absolute like the path of the data set.
  *
  * i_file: 0 to pst_dataset_n_files() - 1, as pst_item.i_file.
  * buffer: receives the path and a NUL.
  * capacity: bytes of buffer.
  *
  * PST_ERROR_ARGUMENT: there is no such file.
- * PST_ERROR_LIMIT: the path does not fit; nothing useful was written.
+ * PST_ERROR_LIMIT: the path does not fit; the buffer's contents are undefined.
  *
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_file,
                                                       char *buffer, size_t capacity,
                                                       struct pst_error *err);
 
-/* Reads bytes of an item with plain, synchronous reads. It is for tools; loaders read ahead by
- * themselves. When the whole item is read its checksum is compared, and text and JSON are checked:
- * JSON is what json.loads of Python takes, nested at most 64 deep. No bytes at all are JSON
- * without a value.
+/* Reads bytes of an item with plain, synchronous reads, for tools; loaders have their own
+ * read-ahead. If the whole item is read, its checksum is compared, and text and JSON are validated:
+ * JSON as Python's json.loads takes it, nested at most 64 deep. An empty item is JSON without a
+ * value.
  *
  * sample, i_field, variant: as in pst_dataset_item.
  * start: first byte to read, counted from the start of the item.
- * nbytes: how many. start + nbytes is at most the size of the item. Both count decoded bytes where
- *     the item has a coding; it is decoded as a whole, whatever part is asked for.
+ * nbytes: how many. start + nbytes is at most the size of the item. Both count decompressed bytes
+ *     if the item has a coding; the whole item is then decompressed, whatever part is requested.
  * buffer: room for nbytes bytes. What it holds after failure is not defined.
  *
  * PST_ERROR_ARGUMENT: there is no such item, or the bytes are not all within it.
@@ -635,8 +636,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_file_path(const pst_dataset *dataset
  * PST_ERROR_CORRUPT: a text is not UTF-8, JSON is not valid, or the item cannot be decoded.
  * PST_ERROR_TRUNCATED: the file ends too early. PST_ERROR_IO, PST_ERROR_NOT_FOUND: it cannot be
  *     read. PST_ERROR_MEMORY.
- * PST_ERROR_LIMIT: the item is stated to decode to more bytes than this machine has available. No
- *     memory was taken.
+ * PST_ERROR_LIMIT: the item claims to decompress to more bytes than this machine has available. No
+ *     memory was allocated.
  *
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample,

@@ -1,5 +1,5 @@
-/* describe.h - the members of all structs with options, for programs that make such structs from
- * names: bindings of other languages, readers of configuration files. */
+/* describe.h - lists the members of all structs of options, for programs that fill such structs by
+ * name: bindings of other languages, readers of configuration files. */
 #ifndef PENSTOCK_DESCRIBE_H
 #define PENSTOCK_DESCRIBE_H
 
@@ -14,8 +14,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* The structs that pst_describe knows: those of a loader (its options, an output field, operations
- * on images and on sound), and the options of every other call that takes some. Numbers are
- * stable. */
+ * on images and on sound), and the option structs of all other calls. Numbers are stable. */
 enum pst_struct {
     PST_STRUCT_LOADER_OPTIONS = 1,         /* struct pst_loader_options */
     PST_STRUCT_FIELD_OUTPUT = 2,           /* struct pst_field_output */
@@ -37,63 +36,63 @@ enum pst_struct {
     PST_STRUCT_MIXTURE_OPTIONS = 18        /* struct pst_mixture_options */
 };
 
-/* The types of members. */
+/* The C types of members. */
 enum pst_member_kind {
     PST_MEMBER_BOOL = 1,
     PST_MEMBER_UNSIGNED = 2, /* an unsigned integer of `nbytes` bytes */
     PST_MEMBER_SIGNED = 3,   /* a signed integer of `nbytes` bytes */
-    PST_MEMBER_FLOAT = 4,    /* float or double, by `nbytes` */
-    PST_MEMBER_ENUM = 5,     /* an enumerator, `high` is the last one */
-    PST_MEMBER_POINTER = 6,  /* a text, an array, a handle or a function */
-    PST_MEMBER_COUNT = 7     /* an unsigned integer: n_NAME says how many elements NAME has */
+    PST_MEMBER_FLOAT = 4,    /* float or double, as `nbytes` says */
+    PST_MEMBER_ENUM = 5,     /* an enumerator; pst_member.high is the largest */
+    PST_MEMBER_POINTER = 6,  /* pointer to a text, array, handle or function */
+    PST_MEMBER_COUNT = 7     /* an unsigned integer: n_NAME is the length of array NAME */
 };
 
-/* Each member decides about one of these. In structs that are no loader's, ORDER says which samples
- * a call has, ROWS how they are decoded or stored, and JOB all else: where results go, threads,
- * memory, functions of the caller. */
+/* What a member affects. In structs that do not belong to a loader, ORDER means which samples a
+ * call handles, ROWS how they are decoded or stored, and JOB everything else: where results go,
+ * threads, memory, functions of the caller. */
 enum pst_member_use {
-    PST_USE_LAYOUT = 1, /* sizes of structs, and reserved bytes: not an option */
-    PST_USE_ORDER = 2,  /* which samples come, and in which order */
-    /* The rows of a sample: pixels and values, decoded or stored. Jobs can share rows
-     * (pst_loader_options.share) if their loaders' members of ORDER and ROWS are equal. */
+    PST_USE_LAYOUT = 1, /* sizes of structs and reserved bytes: no option */
+    PST_USE_ORDER = 2,  /* which samples are delivered, in which order */
+    /* The contents of a sample's row: pixels and values, decoded or stored. Jobs can share prepared
+     * rows (pst_loader_options.share) if the ORDER and ROWS members of their loaders are equal. */
     PST_USE_ROWS = 3,
-    PST_USE_READING = 4, /* how bytes are read; rows are the same */
-    PST_USE_JOB = 5      /* the job alone: batches, ranks, threads, memory, errors, devices */
+    PST_USE_READING = 4, /* how bytes are read, which does not change the rows */
+    PST_USE_JOB = 5      /* only this job: batches, ranks, threads, memory, errors, devices */
 };
 
-/* A member of a struct. */
+/* Describes one member of a struct of options. */
 struct pst_member {
     const char *name; /* as in the header; a static string */
     enum pst_member_kind kind;
     enum pst_member_use use;
-    uint32_t offset; /* in the struct, in bytes */
-    uint32_t nbytes; /* of one element */
-    uint32_t count;  /* elements: 1, or more for an array inside the struct */
+    uint32_t offset; /* in bytes from the start of the struct */
+    uint32_t nbytes; /* bytes of one element */
+    uint32_t count;  /* number of elements: 1, or the length of an array */
     uint32_t reserved;
-    /* The range of values that are valid whatever other members say. 0 is valid, too, where
-     * `zero_means` is not 0. The call checks which values go together. Where the type is the only
-     * limit, the range is that of the type. Both are 0 for pointers. */
+    /* Range of values that are valid whatever the other members are. If `zero_means` is not 0, 0 is
+     * valid too. The call itself checks combinations of members. A member that only its C type
+     * limits has the range of that type. Both are 0 for pointers. */
     double low, high;
-    /* The value that 0 stands for; 0: itself. */
+    /* The default that a value of 0 stands for; 0: the value 0 means itself. */
     double zero_means;
 };
 
-/* Says what the struct's member number i is, in the order of the header.
+/* Describes member number i of a struct, counted in the order of the header.
  *
- * A binding asks for i = 0, 1, ... until PST_END, and then sets the members that a program names:
- * the bytes at `offset`, of `count` elements of `nbytes` bytes each, in the byte order of the
- * machine. Members that are not named stay 0. An array has two members: a POINTER, and a COUNT of
- * the same name with n_ in front of it. The binding keeps the array, and every text, as long as the
- * header says for the member. Values outside of `low` and `high` are PST_ERROR_ARGUMENT in the call
- * that takes the struct, so a binding need not check them; it may do so to name its own argument.
+ * A binding calls this for i = 0, 1, ... until PST_END. Then it sets each member that the program
+ * names: `count` elements of `nbytes` bytes each at `offset`, in the byte order of the machine. All
+ * other members stay 0. An array has two members: a POINTER, and a COUNT whose name has n_ in
+ * front. The binding must keep arrays and texts alive as long as the header says. It need not check
+ * ranges, because the call that takes the struct gives PST_ERROR_ARGUMENT for values outside of
+ * `low` and `high`; it may check them to name its own argument.
  *
  * which: one of enum pst_struct.
- * i: from 0.
- * member: the caller's struct, written as a whole if the call succeeds.
+ * i: number of the member, from 0.
+ * member: the caller's struct, written as a whole after success.
  * member_nbytes: sizeof *member.
  *
- * PST_END: the struct has i members or less. PST_ERROR_ARGUMENT: `which` is not known. Any
- * thread. */
+ * PST_END: the struct has no member number i. PST_ERROR_ARGUMENT: `which` is unknown. Any thread.
+ */
 PST_WARN_UNUSED enum pst_status pst_describe(enum pst_struct which, size_t i,
                                              struct pst_member *member, size_t member_nbytes);
 

@@ -13,18 +13,19 @@ extern "C" {
 
 /* The encoding of a stored item. Numbers are part of the data set format. */
 enum pst_form {
-    /* Not known, or not an image. */
+    /* Unknown form, or no image. */
     PST_FORM_NONE = 0,
     /* Pixels, u8 or u16 little-endian, (H,W,C), no padding. */
     PST_FORM_RAW = 1,
     PST_FORM_JPEG = 2,
     PST_FORM_PNG = 3,
     PST_FORM_WEBP = 4,
-    /* Parallel lossless image: docs/format-pli.md, <penstock/pli.h>. */
+    /* Parallel lossless image: see docs/format-pli.md and <penstock/pli.h>. */
     PST_FORM_PLI = 5,
-    /* PLI of a JPEG's coefficients. It gives back the JPEG's pixels and its file. */
+    /* A PLI that holds a JPEG's coefficients. The JPEG's pixels and its file can be restored from
+     * it. */
     PST_FORM_PLI_JPEG = 6,
-    /* Any other field: stored as given. */
+    /* Values of any other field, stored as given. */
     PST_FORM_BYTES = 16
 };
 
@@ -33,15 +34,15 @@ enum pst_form {
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_form_name(enum pst_form form);
 
-/* The form of this name.
+/* Finds the form with this name.
  *
  * name: a NUL-terminated string.
  *
- * Returns PST_FORM_NONE if there is none. Any thread. */
+ * Returns PST_FORM_NONE if there is no such form. Any thread. */
 enum pst_form pst_form_from_name(const char *name);
 
-/* Type of the elements of an array. Numbers are part of the data set format. Elements are in the
- * byte order of the machine in memory, and little-endian in files. */
+/* dtype of an array. Numbers are part of the data set format. Elements have the machine's byte
+ * order in memory, and are little-endian in files. */
 enum pst_dtype {
     PST_DTYPE_U8 = 1,
     PST_DTYPE_U16 = 2,
@@ -58,7 +59,7 @@ enum pst_dtype {
     PST_DTYPE_BOOL = 13
 };
 
-/* Bytes of one element, 1 to 8.
+/* Size of one element in bytes, 1 to 8.
  *
  * Returns 0 for numbers outside the list. Any thread. */
 size_t pst_dtype_nbytes(enum pst_dtype dtype);
@@ -68,35 +69,36 @@ size_t pst_dtype_nbytes(enum pst_dtype dtype);
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_dtype_name(enum pst_dtype dtype);
 
-/* The element type of this name.
+/* Finds the dtype with this name.
  *
  * name: a NUL-terminated string.
  *
- * Returns 0 if there is none. Any thread. */
+ * Returns 0 if there is no such dtype. Any thread. */
 enum pst_dtype pst_dtype_from_name(const char *name);
 
 /* Order of the dimensions of pixels: height, width, channels. */
 enum pst_layout {
-    /* In a batch: NHWC, "channels last". */
+    /* Height, width, channels; in a batch NHWC ("channels last"). */
     PST_LAYOUT_HWC = 0,
-    PST_LAYOUT_CHW = 1 /* In a batch: NCHW. */
+    PST_LAYOUT_CHW = 1 /* Channels, height, width; in a batch NCHW. */
 };
 
-/* Facts from an image's header, before its pixels are decoded. Height and width are those of the
- * picture as shown, that is, after the EXIF orientation (if it is applied). The library fills it;
- * the caller owns it. */
+/* What an image's header says, before its pixels are decoded. Height and width are those of the
+ * shown picture, after the EXIF orientation if it is applied. The library fills this struct; the
+ * caller owns it. */
 struct pst_image_info {
     enum pst_form form;
     uint32_t height, width; /* pixels, 1..65535 */
-    /* 1 gray, 2 gray+alpha, 3 RGB, 4 RGBA (palettes and CMYK count as decoded). */
+    /* Channels of the decoded image: 1 gray, 2 gray+alpha, 3 RGB, 4 RGBA. Palettes and CMYK count
+     * as what they are decoded to. */
     uint8_t channels;
     /* Bits of a decoded sample: 8 or 16. */
     uint8_t bits;
-    /* 1..8 as in EXIF; 1 if the file states none. Of a PNG whose last bytes are not given, metadata
-     * behind the pixels are not read. */
+    /* EXIF orientation, 1..8; 1 if the file states none. If the last bytes of a PNG are not given,
+     * metadata behind its pixels are not seen. */
     uint8_t orientation;
     bool palette; /* PNG with a palette. */
-    /* Progressive JPEG or interlaced PNG: decoding a region costs nearly as much as the whole
+    /* Progressive JPEG or interlaced PNG: decoding a region takes nearly as long as the whole
      * image. */
     bool progressive;
 };
@@ -105,34 +107,36 @@ struct pst_image_info {
  * pixels on every machine. */
 struct pst_decode_options {
     size_t struct_size;
-    /* 0: as stored; 1, 3 or 4: convert (alpha dropped or set opaque, gray = BT.601 luma). */
+    /* Channels of the result. 0: as stored; 1, 3 or 4: convert (alpha is dropped or set opaque,
+     * gray = BT.601 luma). */
     uint8_t channels;
-    /* 0: as stored; 8 or 16: convert (8->16: v*257, 16->8: (v*255+32895)>>16). */
+    /* Bits of the result. 0: as stored; 8 or 16: convert (8->16: v*257, 16->8: (v*255+32895)>>16).
+     */
     uint8_t bits;
-    /* Leave the EXIF orientation unapplied. */
+    /* True: the EXIF orientation is not applied. */
     bool ignore_orientation;
-    /* A palette image yields its indices, 1 channel (label maps). */
+    /* True: a palette image is decoded to its indices, 1 channel (for label maps). */
     bool palette_indices;
-    /* Larger images are an error (PST_ERROR_LIMIT); 0 = 1 << 28. */
+    /* Largest number of pixels; a larger image is PST_ERROR_LIMIT. 0 = 1 << 28. */
     uint64_t max_pixels;
-    /* 1..8: the picture has this orientation, whatever its metadata say. The index of a packed data
-     * set holds such a number (pst_item.orientation). 0: the metadata decide. */
+    /* 1..8: orientation of the picture, which replaces that of its metadata; pst_item.orientation
+     * of a packed data set is such a number. 0: the metadata decide. */
     uint8_t orientation;
 };
 
 /* Reads the header of an encoded image without decoding it.
  *
- * bytes: the encoded image, or its first bytes as far as the header goes.
+ * bytes: the encoded image, or as many of its first bytes as the header has.
  * nbytes: how many bytes there are.
- * form: PST_FORM_NONE looks at the first bytes to find the form. PST_FORM_RAW has no header and is
+ * form: the form; PST_FORM_NONE detects it from the first bytes. PST_FORM_RAW has no header and is
  *     refused.
- * options: NULL for the defaults. Size, channels and bits are those that pst_image_decode gives
- *     with the same options.
+ * options: NULL for the defaults. Size, channels and bits are reported for a pst_image_decode with
+ *     the same options.
  * info: the caller's struct, written after success only.
  * info_nbytes: sizeof *info.
  *
- * PST_ERROR_ARGUMENT: form is PST_FORM_RAW, info is NULL, or an option is not possible.
- * PST_ERROR_UNSUPPORTED: the form is not known, or this build or decoder does not take it.
+ * PST_ERROR_ARGUMENT: form is PST_FORM_RAW, info is NULL, or an option is invalid.
+ * PST_ERROR_UNSUPPORTED: the form is unknown, or this build or its decoder does not support it.
  * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED: the header is damaged or incomplete.
  * PST_ERROR_LIMIT: the image has more pixels than options.max_pixels. PST_ERROR_MEMORY.
  *
@@ -143,18 +147,18 @@ PST_WARN_UNUSED enum pst_status pst_image_probe(const void *bytes, size_t nbytes
                                                 struct pst_image_info *info, size_t info_nbytes,
                                                 struct pst_error *err);
 
-/* Decodes a whole image. It makes and frees a decoder each time; loaders keep theirs.
+/* Decodes a whole image. Each call makes and frees a decoder; loaders keep theirs.
  *
  * bytes: the whole encoded image.
  * nbytes: its size.
  * form: as in pst_image_probe.
- * options: those that were given to pst_image_probe, so that the size is known. NULL for the
+ * options: the options that pst_image_probe was given, so that the size is known. NULL for the
  *     defaults.
- * pixels: receives u8 or native u16, (H,W,C). What it holds after failure is not defined.
- * pixels_nbytes: room at pixels, at least height * row_nbytes.
- * row_nbytes: distance of rows, at least width * channels * bits / 8.
+ * pixels: receives u8 or native u16, (H,W,C). Its contents after failure are undefined.
+ * pixels_nbytes: bytes that pixels has, at least height * row_nbytes.
+ * row_nbytes: bytes from one row to the next, at least width * channels * bits / 8.
  *
- * PST_ERROR_ARGUMENT: the room is too small, or an option is not possible.
+ * PST_ERROR_ARGUMENT: pixels_nbytes is too small, or an option is invalid.
  * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_CHECKSUM: the image is damaged.
  * PST_ERROR_UNSUPPORTED, PST_ERROR_LIMIT, PST_ERROR_MEMORY: as in pst_image_probe.
  *

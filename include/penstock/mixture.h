@@ -1,9 +1,9 @@
-/* mixture.h - several data sets as one.
+/* mixture.h - several data sets opened as one data set.
  *
- * The samples of a mixture are those of its sources, one source after the other, each once. A
- * mixture is a data set like any other for the functions of <penstock/dataset.h> and
- * <penstock/loader.h>. A loader may draw its sources by weights
- * (pst_loader_options.source_weights). Caches keep items under the data sets that they are of. */
+ * A mixture has all samples of its sources, one source after the other. The functions of
+ * <penstock/dataset.h> and <penstock/loader.h> treat it like any other data set. A loader may draw
+ * from the sources by weights (pst_loader_options.source_weights). Caches file an item under the
+ * data set that it comes from, not under the mixture. */
 #ifndef PENSTOCK_MIXTURE_H
 #define PENSTOCK_MIXTURE_H
 
@@ -15,63 +15,62 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Limit of the sources of a mixture, and bytes that the name of one takes at most, with its NUL. */
+/* Largest number of sources, and largest size of a source's name in bytes, with its NUL. */
 #define PST_MAX_SOURCES 4096
 #define PST_SOURCE_NAME_CAP 256
 
 /* One source of a mixture. Zero-initialise. */
 struct pst_mixture_source {
-    /* An open data set of any kind, also a mixture. The same one may be given several times. */
+    /* An open data set of any kind, even a mixture. A data set may be given several times. */
     pst_dataset *dataset;
-    /* UTF-8, without "/", unlike those of the other sources, at most 63 bytes. NULL: the number of
-     * the source, "0" for the first one. */
+    /* Name of the source: UTF-8, without "/", different from the others, at most 63 bytes. NULL:
+     * the index of the source as text, "0" for the first. */
     const char *name;
-    /* Other names for fields, by two: the field's name in the data set, and the one that it has in
-     * the mixture. NULL: none. n_renames: the number of pairs. */
+    /* New names for fields: n_renames pairs of strings, the field's name in the data set and its
+     * name in the mixture. NULL: none. */
     const char *const *renames;
     size_t n_renames;
-    /* Zero: room for members of later versions. */
+    /* Zero. Reserved for later versions. */
     uint64_t reserved[4];
 };
 
-/* Says what becomes of a field that some sources have and others lack. */
+/* What happens with a field that only some of the sources have. */
 enum pst_lacking {
     PST_LACKING_ERROR = 0,    /* PST_ERROR_ARGUMENT */
-    PST_LACKING_LEAVE_OUT = 1 /* the mixture does not have the field */
+    PST_LACKING_LEAVE_OUT = 1 /* the mixture gets no such field */
 };
 
 /* Options of pst_dataset_open_many. Zero-initialise, then set struct_size. */
 struct pst_mixture_options {
     size_t struct_size;
-    /* Names of the fields that the mixture has, as they are after renames. The others are left out.
-     * All sources must have them. NULL: all fields. */
+    /* Names of the fields that the mixture shall have, after renames; all sources must have them.
+     * Other fields are left out. NULL: all fields. */
     const char *const *fields;
     size_t n_fields;
-    /* For fields that are not named in `fields`. */
+    /* Applies to fields that are not named in `fields`. */
     enum pst_lacking lacking;
 };
 
 /* Opens several data sets as one.
  *
- * Fields of one name are one field. They must have the same type, dtype and made_for. Arrays of
- * different shapes become ragged. Labels, also those in arrays, keep their numbers where all tables
- * of classes are equal. Where they differ and all classes have names, classes of one name are one:
- * the table has the names in the order in which they first come, and labels get its numbers. Fields
- * are in the order in which they first come.
+ * Fields with the same name are combined. They must have the same type, dtype and made_for. Arrays
+ * of different shapes become ragged. If all class tables of a label field are equal, labels (also
+ * in arrays) keep their numbers. If they differ and all classes have names, classes with the same
+ * name are combined: the new table has the names in the order of first appearance, and labels are
+ * renumbered to it. Fields are in the order of first appearance.
  *
- * The name of a sample is that of its source, "/", and the name in its data set. A mixture within a
- * mixture counts as its own sources, whose names are "outer/inner". Identities are made of those of
- * the data sets in their order; names of sources do not enter.
+ * The name of a sample is its source's name, "/", and its name in the data set. A mixture within a
+ * mixture is replaced by its sources, whose names become "outer/inner". Identities are derived from
+ * those of the data sets in order, not from the names of sources.
  *
- * sources: n_sources of them, 1 to PST_MAX_SOURCES. Read during the call only; the mixture becomes
+ * sources: n_sources elements, 1 to PST_MAX_SOURCES. Read during the call only; the mixture becomes
  *     an owner of each data set.
  * options: NULL for the defaults. Read during the call only, with all that it points to.
  * out: receives the handle, to be closed by pst_dataset_close; NULL after failure.
  *
- * PST_ERROR_ARGUMENT: fields do not fit together, one is lacking, or a name cannot be used; the
- * text names the sources, and what can be done. PST_ERROR_LIMIT: too many sources, fields, files or
- * samples. PST_ERROR_MEMORY. PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_IO: an index cannot
- * be read.
+ * PST_ERROR_ARGUMENT: fields cannot be combined, one is missing, or a name is invalid; the text
+ * names the sources and a remedy. PST_ERROR_LIMIT: too many sources, fields, files or samples.
+ * PST_ERROR_MEMORY. PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_IO: an index cannot be read.
  *
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_open_many(const struct pst_mixture_source *sources,
@@ -79,11 +78,11 @@ PST_WARN_UNUSED enum pst_status pst_dataset_open_many(const struct pst_mixture_s
                                                       const struct pst_mixture_options *options,
                                                       pst_dataset **out, struct pst_error *err);
 
-/* Number of sources of a mixture, those of mixtures within it counted one by one. 0 for any other
+/* Number of sources of a mixture, where a mixture within it counts as its sources. 0 for any other
  * data set. Any thread. */
 uint32_t pst_dataset_n_sources(const pst_dataset *dataset);
 
-/* The data set of a source. It is no mixture.
+/* Gives the data set of a source, which is never a mixture.
  *
  * i_source: 0 to pst_dataset_n_sources() - 1.
  *
@@ -91,7 +90,7 @@ uint32_t pst_dataset_n_sources(const pst_dataset *dataset);
  */
 const pst_dataset *pst_dataset_source(const pst_dataset *dataset, uint32_t i_source);
 
-/* The name of a source, "outer/inner" within a mixture of a mixture.
+/* Gives the name of a source, which is "outer/inner" in a mixture of mixtures.
  *
  * i_source: 0 to pst_dataset_n_sources() - 1.
  *
@@ -99,14 +98,15 @@ const pst_dataset *pst_dataset_source(const pst_dataset *dataset, uint32_t i_sou
  */
 const char *pst_dataset_source_name(const pst_dataset *dataset, uint32_t i_source);
 
-/* Number in the mixture of the first sample of a source. Its samples follow one another.
+/* Gives the number, within the mixture, of a source's first sample. A source's samples are
+ * consecutive.
  *
  * i_source: 0 to pst_dataset_n_sources() - 1; n_sources gives the number of all samples.
  *
  * Any thread. */
 uint64_t pst_dataset_source_first(const pst_dataset *dataset, uint32_t i_source);
 
-/* Says of which source a sample of a mixture is.
+/* Says which source a sample of a mixture belongs to.
  *
  * sample: 0 to pst_dataset_count() - 1.
  * i_source: receives the number of the source after success.
@@ -119,26 +119,25 @@ PST_WARN_UNUSED enum pst_status pst_dataset_source_of(const pst_dataset *dataset
                                                       uint32_t *i_source, uint64_t *own,
                                                       struct pst_error *err);
 
-/* Sets the places of the order from which on the sources have other weights
- * (pst_loader_options.source_weights). Replaces all changes that were set before.
+/* Sets the places of the order at which the weights of sources change
+ * (pst_loader_options.source_weights). It replaces all changes set before.
  *
- * A change takes effect with the first block of source_quota positions that begins at its place or
- * behind it. Within an epoch each source goes on with the samples that it has not given yet. The
- * length of an epoch does not change. What was prepared ahead is thrown away. Ranks that train
- * together make the same call behind the same batch, with the place that pst_loader_step_place
- * gives.
+ * A change takes effect with the first block of source_quota positions that begins at or after its
+ * place. Within an epoch each source continues with samples that it has not delivered yet. The
+ * length of an epoch does not change. Prepared batches are discarded. Ranks that train together
+ * must make the same call after the same batch, with the place from pst_loader_step_place.
  *
- * Resume: the changes are part of the order, so order_hash of a state depends on them. The caller
- * saves them beside the state, and gives them to this function before pst_loader_resume.
+ * Resume: the changes are part of the order, so a state's order_hash depends on them. The caller
+ * must save them with the state, and pass them to this function before pst_loader_resume.
  *
- * places: u64 (n,2), epoch and position of each change, not falling.
- * weights: f64 (n, n_source_weights), rounded to 1/65,536 of their sum where that is needed.
- * n: 0 to 1024; 0 leaves the weights of the options.
+ * places: u64 (n,2), epoch and position of each change, in ascending order (equal is allowed).
+ * weights: f64 (n, n_source_weights), rounded to 1/65,536 of their sum where necessary.
+ * n: 0 to 1024; 0 keeps the weights of the options.
  *
  * PST_ERROR_ARGUMENT: a weight is negative or not finite, all are 0, one is too small, or a source
- *     with a weight has no samples; a place is before the one in front of it, or beyond the epoch;
- *     the loader has no source_weights. PST_ERROR_LIMIT: too many changes, or host_memory is too
- *     small for their tables. PST_ERROR_MEMORY, PST_ERROR_FORKED. Nothing is changed then.
+ *     with a weight has no samples; a place lies before the previous one or beyond the epoch; the
+ *     loader has no source_weights. PST_ERROR_LIMIT: too many changes, or host_memory is too small
+ *     for their tables. PST_ERROR_MEMORY, PST_ERROR_FORKED. After an error nothing is changed.
  *
  * No other call of this loader may be in progress. */
 PST_WARN_UNUSED enum pst_status pst_loader_set_source_weights(pst_loader *loader,
@@ -146,21 +145,21 @@ PST_WARN_UNUSED enum pst_status pst_loader_set_source_weights(pst_loader *loader
                                                               const double *weights, uint32_t n,
                                                               struct pst_error *err);
 
-/* Gives the place at which the next step of all ranks begins, for a change of weights that they
- * make there. It is that of pst_loader_state, but for one case: without padding (no_epoch_padding)
- * a rank may have had its last batch while others still have one. Then it is the place of theirs.
- * It stays so behind PST_END until another epoch begins; a rank that goes on with the next epoch
- * uses pst_loader_state.
+/* Gives the place at which the next step of all ranks begins, for a change of weights there. It
+ * equals that of pst_loader_state except in one case: without padding (no_epoch_padding), a rank
+ * may have had its last batch while others still have one. Then the place is that of the others'
+ * batch. It stays the same after PST_END until another epoch begins; a rank that goes on with the
+ * next epoch should use pst_loader_state.
  *
  * place: u64 (2), receives epoch and position.
  *
  * Cannot fail. One thread at a time for each loader. */
 void pst_loader_step_place(const pst_loader *loader, uint64_t place[2]);
 
-/* Rows that were delivered of each source of a loader's mixture since the loader was opened.
+/* Counts the rows that a loader of a mixture has delivered from each source since it was opened.
  *
- * rows: u64 (n); those of sources that do not exist become 0.
- * n: as a rule pst_dataset_n_sources().
+ * rows: u64 (n), the counts by source; elements beyond the last source become 0.
+ * n: length of rows, usually pst_dataset_n_sources().
  *
  * Any thread. In a forked child all are 0. */
 void pst_loader_source_rows(const pst_loader *loader, uint64_t *rows, uint32_t n);

@@ -8,27 +8,29 @@
  * Pointers are not NULL unless the function says so. Strings are UTF-8 and end with a NUL. Numbers
  * that are called nbytes count bytes.
  *
- * Structs that may grow. A program and the library may be of different versions, so each struct
- * crosses the border with its size:
+ * Structs that may grow. The program and the library may have different versions, so each struct is
+ * passed with its size:
  *
  * - A struct that the program fills (options, pst_sample) begins with size_t struct_size. Zero the
  *   struct, then set struct_size to its sizeof. Zero in any other member takes the default.
- * - An array of structs that the program fills has the size of one element beside it, in a member
- *   named for the element: field_nbytes, op_nbytes, value_nbytes. Set it to the element's sizeof.
- * - A struct that the library fills is followed by its size among the arguments: `&item, sizeof
- *   item`. Members that the library does not know become zero.
+ * - An array of structs that the program fills comes with the size of one element, in a member
+ *     named after the element: field_nbytes, op_nbytes, value_nbytes. Set it to the element's
+ *     sizeof.
+ * - The size of a struct that the library fills is the next argument: `&item, sizeof item`. Members
+ *   that the library does not know become zero.
  *
- * A size of 0 is PST_ERROR_ARGUMENT. Bytes past those that the library knows must be zero, else the
- * status is PST_ERROR_VERSION: the program asks for something that this library cannot do. New
- * members come at the end, and zero keeps the older behaviour.
+ * A size of 0 is PST_ERROR_ARGUMENT. Bytes after the members that the library knows must be zero;
+ * otherwise the program asks for something that this library cannot do, and the status is
+ * PST_ERROR_VERSION. New members are added at the end, where zero keeps the older behaviour.
  *
- * These structs never change their size: pst_error, pst_field and pst_progress, which hold reserved
- * members instead (zero; pst_writer_open refuses others); pst_loader_state, pst_allocator,
+ * These structs never change their size: pst_error, pst_field and pst_progress, which have reserved
+ * members (zero; pst_writer_open refuses other values); pst_loader_state, pst_allocator,
  * pst_pixels, pst_pli_region, pst_pli_range, pst_plan_lp and pst_plan_lp_solution, which are
  * complete.
  *
- * Devices have one numbering: -1 is host memory, k is the GPU of CUDA ordinal k. Options say first
- * whether a GPU is meant (pst_loader_options.placement), so that zero means host memory. */
+ * Devices are numbered in one way: -1 is host memory, k is the GPU with CUDA ordinal k. In options
+ * another member says whether a GPU is used at all (pst_loader_options.placement), so an all-zero
+ * struct means host memory. */
 #ifndef PENSTOCK_STATUS_H
 #define PENSTOCK_STATUS_H
 
@@ -40,7 +42,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* What compilers that know it check: results that are not used, arguments of a format. */
+/* Lets compilers that support it warn about ignored results and about wrong arguments of a format.
+ */
 #if defined(__GNUC__)
 #define PST_WARN_UNUSED __attribute__((warn_unused_result))
 #define PST_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -49,8 +52,8 @@ extern "C" {
 #define PST_PRINTF(fmt, args)
 #endif
 
-/* The one list from which the enumeration, the names and the texts are made. Numbers are pinned:
- * they never change and are never used again for something else. */
+/* The list that the enumeration, the names and the texts are generated from. A number never changes
+ * and is never reused. */
 #define PST_STATUS_LIST(X)                                                                         \
     X(OK, 0, "success")                                                                            \
     X(END, 1, "no more items")                                                                     \
@@ -74,55 +77,54 @@ extern "C" {
     X(ERROR_INTERNAL, 19, "internal error")                                                        \
     X(ERROR_DEVICE, 20, "the accelerator or its driver failed")
 
-/* Result of a call. PST_OK is 0 and PST_END is no error; all others are. pst_status_text gives the
- * meaning in words. */
+/* Result of a call. PST_OK (0) and PST_END are no errors; all other values are. pst_status_text
+ * gives the meaning in words. */
 enum pst_status {
 #define PST_STATUS_ENUM(name, number, text) PST_##name = number,
     PST_STATUS_LIST(PST_STATUS_ENUM)
 #undef PST_STATUS_ENUM
 };
 
-/* Capacities of paths and of the cause in struct pst_error, with the NUL. */
+/* Sizes in bytes of the paths and of the text in struct pst_error, with the NUL. */
 #define PST_ERROR_PATH_CAP 256
 #define PST_ERROR_TEXT_CAP 512
 
-/* The error of a call, with its place. Fields that are not known hold their "unknown" value, so
- * that a message can be put together from the known ones alone. Plain data: copy it freely. It
- * needs no initialisation: a function that fails fills all of it, and one that succeeds leaves it
- * alone. */
+/* The error of a call and where it happened. Unknown members hold a value that says so, so a
+ * message can be made from the known members. It has no pointers: copy it freely. It needs no
+ * initialisation: a failing function fills all of it, and a successful one leaves it alone. */
 struct pst_error {
     enum pst_status status;
-    /* The failed system call's errno, 0 if there was none. */
+    /* errno of the failed system call, 0 if there was none. */
     int os_error;
-    /* Sample number in the data set, or in the mixture that was opened; -1 unknown. */
+    /* Sample number in the data set, or in the opened mixture; -1 unknown. */
     int64_t sample;
     /* Byte offset in `file`, -1 unknown. */
     int64_t offset;
-    /* The part of Penstock that reports it: "decode", ... */
+    /* Name of the part of Penstock that reports the error: "decode", ... */
     char room[12];
-    /* "jpeg", "png", ...; "" unknown. */
+    /* Codec: "jpeg", "png", ...; "" unknown. */
     char codec[16];
-    /* Path of the data set; "" unknown; a long one keeps its end. */
+    /* Path of the data set; "" unknown. A path that is too long is cut at its start. */
     char dataset[PST_ERROR_PATH_CAP];
-    /* File read or written; "" unknown; a long one keeps its end. */
+    /* File that was read or written; "" unknown. A path that is too long is cut at its start. */
     char file[PST_ERROR_PATH_CAP];
-    /* The cause, in a sentence without a full stop. */
+    /* The cause as a sentence without a full stop. */
     char text[PST_ERROR_TEXT_CAP];
-    /* 1 + the sample's number in `dataset`, where `sample` is that in a mixture of which `dataset`
-     * is a source; 0: there is no mixture. */
+    /* In a mixture: 1 + the sample's number in `dataset`, the source that it belongs to (`sample`
+     * is its number in the mixture). 0: no mixture. */
     uint64_t source_sample_plus_1;
-    /* Zero. Reserved for members of later versions. */
+    /* Zero. Reserved for later versions. */
     uint64_t reserved[7];
 };
 
-/* Resets an error to "nothing known": status PST_OK, numbers -1 (os_error 0), texts empty.
+/* Resets an error to "nothing known": status PST_OK, numbers -1 (os_error 0), texts "".
  *
  * err: NULL is allowed.
  *
  * Any thread. */
 void pst_error_clear(struct pst_error *err);
 
-/* Writes one line that names everything known: data set, sample, file, offset, codec, cause, system
+/* Writes one line with all that is known: data set, sample, file, offset, codec, cause, system
  * error.
  *
  * err: an error that a function filled, or a cleared one.
@@ -142,8 +144,8 @@ const char *pst_status_name(enum pst_status status);
  * Returns a static string, "unknown status" for numbers outside the list. Any thread. */
 const char *pst_status_text(enum pst_status status);
 
-/* A function of the caller that can end a long call: asked now and then by the thread that runs the
- * call. A return other than 0 ends it with PST_ERROR_CANCELLED. */
+/* A function of the caller that can end a long call. The thread that runs the call calls it from
+ * time to time; a result other than 0 ends the call with PST_ERROR_CANCELLED. */
 typedef int (*pst_interrupt_fn)(void *ctx);
 
 #pragma GCC visibility pop

@@ -1,8 +1,8 @@
-/* native.c - the module: its types, constants and functions.
+/* native.c - the extension module: its types, constants and functions.
  *
- * All that users see is Python (the .py files of penstock/). This module converts arguments for
- * the C library and its memory for Python. One build on the limited API serves all CPython >=
- * 3.11. */
+ * The API that users see is Python (the .py files of penstock/). This module converts arguments for
+ * the C library, and the library's memory for Python. One build for the limited API works with all
+ * CPython >= 3.11. */
 #include "native.h"
 
 #include <stdio.h>
@@ -115,8 +115,8 @@ static PyObject *cuda_info(PyObject *module, PyObject *argument)
                          (unsigned long long)info.memory_nbytes);
 }
 
-/* Prints the library's messages, one line each, on stderr, from any thread and without the GIL.
- * A line that cannot be written is lost, because there is no place to report it. */
+/* Log callback: prints the library's messages to stderr, one line each, from any thread and without
+ * the GIL. A line that cannot be written is lost, because there is no other place to report it. */
 static void log_to_stderr(void *ctx, enum pst_log_level level, const char *room, const char *text)
 {
     (void)ctx;

@@ -1,9 +1,9 @@
-/* native.h - shared by the files of the extension module.
+/* native.h - declarations that the files of the extension module share.
  *
- * Rules: the Python side has checked arguments, but this module checks type and range again. No
- * pipeline logic here. Functions that may block release the GIL. No thread of the C library ever
- * calls Python. After fork(), the child neither uses nor frees handles of the parent, because
- * their threads do not exist there. */
+ * Rules: the Python code has checked the arguments, but this module checks type and range again. It
+ * contains no pipeline logic. Functions that may block release the GIL. No thread of the C library
+ * ever calls Python. After fork(), the child neither uses nor frees handles of the parent, because
+ * the handles' threads do not exist there. */
 #ifndef PENSTOCK_NATIVE_H
 #define PENSTOCK_NATIVE_H
 
@@ -17,7 +17,7 @@
 
 #include <sys/types.h>
 
-/* The types of the module; stored in the module's state. */
+/* The types of the module, which its module state stores. */
 struct native_state {
     PyTypeObject *dataset_type;
     PyTypeObject *loader_type;
@@ -36,57 +36,58 @@ struct native_dataset {
     PyObject_HEAD pst_dataset *handle; /* NULL once closed */
 };
 
-/* Converts the names of mask columns, a tuple of str that must outlive the use of `options`. -1
- * with an exception set. */
+/* Converts the names of mask columns. `names` is a tuple of str, which must stay alive while
+ * `options` is used. Returns -1 with an exception set on failure. */
 int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
                       struct pst_dataset_options *options);
-/* Converts rules for members of tars, a tuple of tuples, to options->members, which point into it.
- * *out is for PyMem_Free after the use of `options`; NULL: there are none. -1 with an exception
- * set. */
+/* Converts rules for members of tars to options->members, which point into the tuple of tuples
+ * `rules`. Free *out with PyMem_Free after the use of `options`; NULL: no rules. Returns -1 with an
+ * exception set on failure. */
 int native_member_rules(PyObject *rules, struct pst_member_rule **out,
                         struct pst_dataset_options *options);
 /* Returns the notices of a plain folder as a new list of dicts. NULL with an exception set. */
 PyObject *native_notices(const pst_dataset *dataset);
 
-/* Dataset.mixture(sources, fields, leaves_out): several data sets as one. */
+/* Dataset.mixture(sources, fields, leaves_out): opens several data sets as one. */
 PyObject *native_mixture_open(PyObject *type, PyObject *args);
-/* A list of (name, path, kind, first sample, samples) of the sources of a mixture. */
+/* Returns a list of (name, path, kind, first sample, samples), one for each source of a mixture. */
 PyObject *native_mixture_sources(const pst_dataset *dataset);
-/* A list of the rows delivered of each of `n` sources. */
+/* Returns a list with the number of delivered rows of each of `n` sources. */
 PyObject *native_mixture_rows(const pst_loader *loader, uint32_t n);
 
 struct native_cache {
     PyObject_HEAD pst_cache *handle; /* never NULL after construction */
-    pid_t pid;                       /* of the process that made it */
+    pid_t pid;                       /* process that made the cache */
 };
 
 struct native_fleet {
     PyObject_HEAD pst_fleet *handle; /* never NULL after construction */
-    pid_t pid;                       /* of the process that opened it */
+    pid_t pid;                       /* process that opened the fleet */
 };
 
 struct native_batch {
-    PyObject_HEAD pst_batch *handle; /* this object's share; never NULL where Python sees it */
+    PyObject_HEAD pst_batch *handle; /* this object's reference; never NULL where Python sees it */
     pid_t pid;                       /* process whose loader made the batch */
 };
 
-/* Errors (native_error.c). All return NULL and set a Python exception. One that a signal's handler
- * has raised during the call stays. */
+/* Errors (native_error.c). Both return NULL and set a Python exception. An exception that a signal
+ * handler raised during the call is kept instead. */
 PyObject *native_raise(enum pst_status status, const struct pst_error *err);
 PyObject *native_raise_text(enum pst_status status, const char *format, ...) PST_PRINTF(2, 3);
 /* Returns `err` as a dict with the attributes of PenstockError. NULL with an exception set on
  * failure. */
 PyObject *native_error_dict(const struct pst_error *err);
 
-/* For calls that wait for the host service without the GIL: checks for signals (native_error.c). 1:
- * end the call, with an exception set. ctx is not used. */
+/* Interrupt callback for calls that wait for the host service without the GIL: checks for signals
+ * (native_error.c). Returns 1 with an exception set to end the call. ctx is not used. */
 int native_interrupt(void *ctx);
 
-/* Locks (native_lock.c). The GIL is held on entry and released while waiting; Ctrl-C ends the
+/* Locks (native_lock.c). The caller holds the GIL; it is released while waiting. Ctrl-C ends the
  * wait. */
 int native_lock_take(PyThread_type_lock lock); /* 0, or -1 with an exception set */
 
-/* Dicts (native_dict.c) as struct members. A missing key leaves its member unchanged. */
+/* Converts values of Python dicts to members of C structs (native_dict.c). If a key is missing, the
+ * member is unchanged. */
 enum native_kind {
     NATIVE_U8,
     NATIVE_U16,
@@ -101,39 +102,39 @@ struct native_member {
     const char *key;
     enum native_kind kind;
     size_t offset;
-    Py_ssize_t count; /* 0: a number; else a sequence of at most this many numbers */
+    Py_ssize_t count; /* 0: a single number; else the most numbers of a sequence */
 };
-/* Returns 0, or -1 with an exception set. A key of `dict` that no entry of `members` has is an
+/* Returns 0, or -1 with an exception set. A key of `dict` that `members` does not list is an
  * error. */
 int native_dict_read(PyObject *dict, const struct native_member *members, size_t n_members,
                      void *target, const char *what);
-/* As native_dict_read for a struct that pst_describe knows. Pointers and their counts are not read:
- * `dict` must not have them. */
+/* Like native_dict_read, for a struct that pst_describe describes. Pointers and their counts are
+ * not read: `dict` must not have them. */
 int native_struct_read(PyObject *dict, enum pst_struct which, void *target, const char *what);
-/* Adds `value` to `dict` under `key` and drops the caller's reference to `value`. Returns -1 if it
- * is NULL, with its exception still set. */
+/* Adds `value` to `dict` under `key`, and releases the caller's reference to `value`. If `value` is
+ * NULL, returns -1 and keeps the exception that is set. */
 int native_dict_put(PyObject *dict, const char *key, PyObject *value);
-/* Converts a sequence of strings to C strings that live as long as `*owner`. NULL with an
- * exception set. */
+/* Converts a sequence of strings to C strings that live as long as `*owner`. Returns NULL with an
+ * exception set on failure. */
 const char **native_strings(PyObject *sequence, Py_ssize_t *n, PyObject **owner);
 
-/* Loader options (native_options.c): converts Python's dict to a struct, with the memory that
- * the struct points to. */
+/* Options of a loader (native_options.c): the struct that is made from Python's dict, and the
+ * memory that it points to. */
 struct native_options {
     struct pst_loader_options loader;
     struct pst_field_output *fields;
-    struct pst_op **ops;             /* [n_fields], each may be NULL */
-    struct pst_audio_op **audio_ops; /* as ops */
+    struct pst_op **ops;             /* [n_fields], an element may be NULL */
+    struct pst_audio_op **audio_ops; /* like ops */
     struct pst_form_part form_parts[PST_MAX_VARIANTS];
     struct pst_mix mixes[PST_MAX_MIXES];
-    struct pst_op *mix_ops[PST_MAX_MIXES]; /* each may be NULL */
-    PyObject *owner; /* keeps names alive */
+    struct pst_op *mix_ops[PST_MAX_MIXES]; /* an element may be NULL */
+    PyObject *owner; /* Python object that keeps the names alive */
     Py_buffer indices, weights, cache_plan, source_weights, source_firsts;
 };
 int native_options_read(struct native_options *options, PyObject *dict,
                         const struct native_state *state);
 void native_options_free(struct native_options *options);
-/* A list of dicts as operations on sound, in memory that PyMem_Free frees, also after failure
+/* Converts a list of dicts to operations on sound. Free *ops with PyMem_Free, also after a failure
  * (native_audio.c). */
 int native_audio_ops_read(PyObject *list, struct pst_audio_op **ops, size_t *n_ops);
 PyObject *native_sndfile(PyObject *module, PyObject *unused);
@@ -141,32 +142,34 @@ PyObject *native_audio_probe(PyObject *module, PyObject *bytes);
 PyObject *native_yaml_tree(PyObject *module, PyObject *args);
 PyObject *native_audio_decode(PyObject *module, PyObject *args);
 
-/* The meter of a loader as a dict (native_meter.c); NULL with an exception set. */
+/* Returns the meter of a loader as a dict (native_meter.c). NULL with an exception set on
+ * failure. */
 PyObject *native_meter_new(const pst_loader *loader, uint32_t n_workers);
 
-/* Objects. Each returns a new reference or NULL with an exception set. */
-PyObject *native_batch_new(struct native_state *state, pst_batch *handle); /* takes the share, also
-                                                                              on failure */
-/* As native_batch_new for a share that comes later: its handle is NULL. */
+/* Constructors. Each returns a new reference, or NULL with an exception set. */
+PyObject *native_batch_new(struct native_state *state, pst_batch *handle); /* takes the reference,
+                                                                              also on failure */
+/* Makes a batch object with a NULL handle, which is set later. */
 PyObject *native_batch_empty(struct native_state *state);
 PyObject *native_tensor_new(struct native_state *state, PyObject *batch,
                             const struct pst_tensor *tensor);
-/* As native_tensor_new for contiguous arrays in host memory, but with memory of its own, so that
- * the array does not keep the batch alive. */
+/* Like native_tensor_new for contiguous arrays in host memory, but copies the numbers, so that the
+ * array does not keep the batch alive. */
 PyObject *native_tensor_copy(struct native_state *state, const struct pst_tensor *tensor);
 struct native_state *native_state_of(PyObject *self);
 
-/* Returns the buffer format of a dtype (struct module's letters); NULL for bfloat16 and unknown
- * dtypes. */
+/* Returns the buffer format of a dtype (letters of the module struct). NULL for bfloat16 and
+ * unknown dtypes. */
 const char *native_dtype_format(enum pst_dtype dtype);
-/* Memory of small arrays (native_block.c): 64-byte aligned, freed with its last owner. Retain
- * and release need no GIL. NULL if there is no memory. */
+/* Reference-counted memory of small arrays (native_block.c): 64-byte aligned, freed with the last
+ * reference. Retain and release need no GIL. Returns NULL if there is no memory. */
 struct native_block;
 struct native_block *native_block_new(size_t nbytes);
 void *native_block_data(struct native_block *block);
 void native_block_retain(struct native_block *block);
 void native_block_release(struct native_block *block); /* NULL is allowed */
-/* Makes a DLPack capsule over `tensor`. The consumer keeps `batch`, or else `block`, alive. */
+/* Makes a DLPack capsule for `tensor`. Its consumer keeps `batch` alive, or `block` if `batch` is
+ * NULL. */
 PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *block,
                                const struct pst_tensor *tensor, int versioned);
 

@@ -1,6 +1,6 @@
-/* native_audio.c - operations on sound for the loader's options, and audio files in memory.
+/* native_audio.c - converts operations on sound for the loader, and reads audio files in memory.
  *
- * In: Python objects. Out: structs of penstock/audio.h and back. Files are decoded without the GIL.
+ * In: Python objects. Out: structs of penstock/audio.h. Files are decoded without the GIL.
  */
 #include "native.h"
 

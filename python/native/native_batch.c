@@ -1,13 +1,13 @@
-/* native_batch.c - penstock._native.Batch: one share of a batch of the loader.
+/* native_batch.c - penstock._native.Batch: holds one reference to a batch of the loader.
  *
- * The object is dropped as soon as its fields are wrapped; the arrays over it hold shares of
- * their own. Small arrays (labels, indices, boxes) are copied out of the slot, so that a caller
- * that keeps one of them does not keep the batch's images in memory. */
+ * The object is dropped as soon as its fields are wrapped as arrays, which hold references of their
+ * own. Small arrays (labels, indices, boxes) are copied out of the batch's slot, so that keeping
+ * such an array does not keep the memory of the batch's images. */
 #include "native.h"
 
 #include <unistd.h>
 
-/* The copy of an array of up to this size costs less than its Python object. */
+/* Copying an array of up to this size costs less than making its Python object. */
 #define COPIED_NBYTES_MAX ((size_t)64 << 10)
 
 static pst_batch *handle_of(PyObject *self) { return ((struct native_batch *)self)->handle; }
@@ -78,8 +78,8 @@ static PyObject *failed(enum pst_status status)
     return native_raise(status, &err);
 }
 
-/* Wraps a tensor. Numbers of a small array in host memory are copied; pixels and large arrays
- * stay in place. Strides are C's. */
+/* Wraps a tensor of the batch. If `pixels` is false, a small array in host memory is copied; pixels
+ * and large arrays stay in place. Strides are in C order. */
 static PyObject *wrap(PyObject *self, const struct pst_tensor *tensor, bool pixels)
 {
     size_t nbytes = pst_dtype_nbytes(tensor->dtype);
@@ -148,7 +148,8 @@ static PyObject *row_text(PyObject *self, const struct pst_tensor *tensor)
     return PyUnicode_DecodeUTF8(tensor->data, (Py_ssize_t)tensor->shape[0], "strict");
 }
 
-/* Makes a list over the rows of field `argument`. `bytes_only`: rows must be u8 (n). */
+/* Makes a list of the rows of field `argument`, converted by `fn`. If `bytes_only`, rows must be u8
+ * (n). */
 static PyObject *each_row(PyObject *self, PyObject *argument, row_fn fn, bool bytes_only)
 {
     uint32_t i_field;
@@ -240,7 +241,7 @@ static PyObject *batch_mix(PyObject *self, PyObject *ignored)
                          mix.width, mix.is_applied ? Py_True : Py_False);
 }
 
-/* The collated arrays of a field, by number of enum pst_collated. */
+/* Returns the collated arrays of a field: a list of (suffix of the name, array). */
 static PyObject *batch_collated(PyObject *self, PyObject *argument)
 {
     static const char *const suffixes[] = {"", "_counts", "_sizes", "_offsets", "_shapes"};

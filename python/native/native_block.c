@@ -1,13 +1,13 @@
-/* native_block.c - memory of small arrays, apart from the slot of their batch.
+/* native_block.c - memory of small arrays, separate from the slot of their batch.
  *
- * Tensors and DLPack consumers share a block. The last of them frees it, on any thread and
- * without the GIL. */
+ * Tensors and DLPack consumers hold references to a block. The last of them frees it, on any thread
+ * and without the GIL. */
 #include "native.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define HEAD_NBYTES 64 /* also the alignment of the memory behind it */
+#define HEAD_NBYTES 64 /* bytes before the data; also the data's alignment */
 
 struct native_block {
     atomic_uint refs;

@@ -1,14 +1,15 @@
-/* native_cache.c - penstock._native.Cache: one share of a cache of this process, or of the host's.
+/* native_cache.c - penstock._native.Cache: one reference to a cache of this process or to the host
+ * cache.
  *
- * The C library locks by itself. In a forked child the cache is left alone: its memory is the
- * parent's, and its locks may be held by threads that are not there. */
+ * The C library does the locking. In a forked child the cache is never touched: its memory is the
+ * parent's, and its locks may be held by threads that do not exist in the child. */
 #include "native.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* Cache(socket, program, strict, later): the host cache. The first two are None or bytes, the
- * others are those of struct pst_cache_host_options. */
+/* Implements Cache(socket, program, strict, later): opens the host cache. The first two are None or
+ * bytes; the others are members of struct pst_cache_host_options. */
 static enum pst_status open_host(PyObject *args, pst_cache **handle, struct pst_error *err)
 {
     const char *socket, *program;
@@ -26,7 +27,7 @@ static enum pst_status open_host(PyObject *args, pst_cache **handle, struct pst_
     Py_END_ALLOW_THREADS return status;
 }
 
-/* Cache(nbytes): a cache of this process. */
+/* Implements Cache(nbytes): makes a cache of this process. */
 static enum pst_status open_own(PyObject *args, pst_cache **handle, struct pst_error *err)
 {
     unsigned long long nbytes;
@@ -53,7 +54,7 @@ static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (status == PST_OK)
         return (PyObject *)self;
     Py_DECREF(self);
-    return status == PST_END ? NULL : native_raise(status, &err); /* END: the arguments are bad */
+    return status == PST_END ? NULL : native_raise(status, &err); /* END: invalid arguments */
 }
 
 static void cache_dealloc(PyObject *object)
@@ -85,7 +86,7 @@ static PyObject *cache_stats(PyObject *object, PyObject *unused)
     struct pst_cache_stats stats;
     memset(&stats, 0, sizeof(stats));
     Py_BEGIN_ALLOW_THREADS pst_cache_stats(self->handle, &stats,
-                                           sizeof stats); /* it may ask the host service */
+                                           sizeof stats); /* may ask the host service */
     Py_END_ALLOW_THREADS return Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:K}", "limit", (unsigned long long)stats.nbytes, "used",
         (unsigned long long)stats.nbytes_used, "items", (unsigned long long)stats.n_items,
@@ -105,7 +106,8 @@ PyObject *native_cache_advise(PyObject *module, PyObject *argument)
     return Py_BuildValue("(Ks)", (unsigned long long)advice.nbytes, advice.reason);
 }
 
-/* Copies numbers of samples to costs. -1 with an exception set. */
+/* Copies the bytes and seconds of all samples to an array of costs. Returns -1 with an exception
+ * set on failure. */
 static int read_costs(const Py_buffer *nbytes, const Py_buffer *seconds,
                       struct pst_cache_cost **costs, uint64_t *n)
 {

@@ -1,7 +1,8 @@
-/* native_dataset.c - penstock._native.Dataset: one share of a data set that is open for reading.
+/* native_dataset.c - penstock._native.Dataset: one reference to a data set that is open for
+ * reading.
  *
  * The handle is immutable, so any thread may call. Calls that may read from disk release the GIL
- * and hold a share of their own, so that close() in another thread does no harm. */
+ * and hold a reference of their own, so close() in another thread is safe. */
 #include "native.h"
 
 #include <string.h>
@@ -26,8 +27,8 @@ int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
     return 0;
 }
 
-/* One rule of five: suffix, name or None, type or None, whether it is left out, classes. Its texts
- * live as long as `entry`. */
+/* Reads one rule, a tuple of five: suffix, name or None, type or None, whether it is left out,
+ * number of classes. Its texts live as long as `entry`. */
 static int read_rule(PyObject *entry, struct pst_member_rule *rule)
 {
     const char *type;
@@ -90,14 +91,15 @@ PyObject *native_notices(const pst_dataset *dataset)
     return list;
 }
 
-/* A call that opens a data set, and whom it tells how far it is. `thread` is set while the GIL is
+/* State of a call that opens a data set and reports progress. `thread` is set while the GIL is
  * released. */
 struct opening {
     PyThreadState *thread;
     PyObject *progress; /* a callable or None; borrowed */
 };
 
-/* Ctrl-C, or an exception of the callable, ends the work. */
+/* Progress callback of the C library. Returns non-zero, which ends the work, after Ctrl-C or an
+ * exception of the callable. */
 static int on_progress(void *ctx, const struct pst_progress *progress)
 {
     struct opening *opening = ctx;
@@ -238,7 +240,7 @@ static PyObject *dataset_nbytes(PyObject *self, PyObject *unused)
                                                  : native_raise(status, &err);
 }
 
-/* Another object for the same open data set, which closing this one leaves open. */
+/* Returns another object for the same open data set. Closing this one does not close the other. */
 static PyObject *dataset_again(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -297,7 +299,7 @@ static PyObject *shape_tuple(const uint32_t *shape, uint8_t ndim)
     return tuple;
 }
 
-/* The pairs of points, ((left, right), ...); None: not stated. */
+/* Returns the pairs of points, ((left, right), ...), or None if they are not stated. */
 static PyObject *pairs_tuple(const pst_dataset *handle, uint32_t i, const struct pst_field *field)
 {
     const uint32_t *pairs = pst_dataset_point_pairs(handle, i);
@@ -374,7 +376,8 @@ static PyObject *dataset_name(PyObject *self, PyObject *args)
     return PyUnicode_DecodeFSDefault(name);
 }
 
-/* A folder's forms are unknown before a file is read, but its files are known. */
+/* True if the item exists. The forms of a folder's images are unknown until a file is read, but its
+ * files are known. */
 static bool is_present(const pst_dataset *handle, const struct pst_item *item)
 {
     if (item->form != PST_FORM_NONE)
@@ -499,8 +502,8 @@ static PyObject *dataset_find(PyObject *self, PyObject *args)
     return PyLong_FromUnsignedLongLong(sample);
 }
 
-/* There is no memory for an item. A file of others may state any size, and the library's error says
- * which item and which size: it comes as soon as any of the item's bytes are asked for. */
+/* Raises the error for an item that there is no memory for. A container may state any size. The
+ * library's error names the item and the size, and reading any byte of the item produces it. */
 static PyObject *no_memory_for(pst_dataset *handle, uint64_t sample, uint32_t i_field,
                                uint32_t variant)
 {

@@ -1,29 +1,29 @@
-/* native_delivery.c - penstock._native.Delivery, the iterator that hands batches to the caller,
- * and Receipt.
+/* native_delivery.c - penstock._native.Delivery, the iterator that hands batches to the caller, and
+ * Receipt.
  *
  * Signal handlers and other asynchronous exceptions run between two instructions of Python, and may
- * raise. So a batch counts as received at one moment at which no Python runs: `_make`, a method of
- * the Python class made of this type, returns the next batch and the place after it, and changes
- * nothing that counts. `_check` does nothing: its first instruction lets handlers run whose signals
- * have come meanwhile. Then the place is stored and the batch is returned, and no instruction of
- * Python lies between. A `for` stores what it gets before it looks for signals again.
+ * raise. So a batch is counted as received at a single moment at which no Python code runs.
+ * `_make`, a method of the Python subclass, returns the next batch and the place after it, and
+ * counts nothing. `_check` does nothing, but its first instruction lets the handlers of pending
+ * signals run. Then C code stores the place and returns the batch, with no instruction of Python in
+ * between. A `for` loop stores the batch before it checks for signals again.
  *
- * After a call of next() it does look for signals once more before it assigns the result. If a
- * handler raises there, the result is dropped while the exception is under way. A Receipt, which
- * lies in the batch and in nothing else, is freed then, sees the exception, and takes the place
- * back. Variables are no such case: the exception's traceback keeps them.
+ * After a call of next(), Python checks for signals once more before it assigns the result. If a
+ * handler raises there, the result is dropped while the exception propagates. A Receipt, which only
+ * the batch refers to, is then freed. It sees the exception and moves the place back. Local
+ * variables do not have this problem, because the exception's traceback keeps them alive.
  *
- * The place is the only element of a list that the loader keeps, too. One thread at a time makes a
- * batch. */
+ * The place is the only element of a list that the loader also holds. Only one thread at a time
+ * makes a batch. */
 #include "native.h"
 
 #include <unistd.h>
 
 struct native_delivery {
-    PyObject_HEAD PyObject *place; /* list of one */
+    PyObject_HEAD PyObject *place; /* a list with one element */
     PyThread_type_lock lock;       /* held while a batch is made */
-    unsigned long owner;           /* the thread that holds it; 0: none; under the GIL */
-    pid_t pid;                     /* of the process whose lock it is */
+    unsigned long owner;           /* id of the thread that holds the lock, or 0; under the GIL */
+    pid_t pid;                     /* process in which the lock was made */
 };
 
 static PyObject *delivery_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -60,10 +60,10 @@ static void delivery_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Waits until no other thread makes a batch. 0, or -1 with an exception set. */
+/* Waits until no other thread makes a batch. Returns 0, or -1 with an exception set. */
 static int enter(struct native_delivery *self)
 {
-    if (self->pid != getpid()) { /* a thread that holds the lock does not exist in this process */
+    if (self->pid != getpid()) { /* the lock's owner does not exist in a forked child */
         PyThread_type_lock lock = PyThread_allocate_lock();
         if (lock == NULL) {
             PyErr_NoMemory();
@@ -84,7 +84,8 @@ static int enter(struct native_delivery *self)
     return 0;
 }
 
-/* The caller receives the batch of `made`, (batch, place). NULL: an exception came first. */
+/* Stores the place of `made`, (batch, place), and returns the batch. NULL if an exception came
+ * first. */
 static PyObject *receive(PyObject *object, PyObject *made)
 {
     PyObject *batch = PyTuple_GetItem(made, 0), *place = PyTuple_GetItem(made, 1);
@@ -152,7 +153,7 @@ static PyType_Slot slots[] = {{Py_tp_new, delivery_new},
 PyType_Spec native_delivery_spec = {"penstock._native.Delivery", sizeof(struct native_delivery), 0,
                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
-/* Receipt(list, before, after): of the batch between two places. */
+/* Receipt(list, before, after): belongs to the batch between two places. */
 struct native_receipt {
     PyObject_HEAD PyObject *place, *before, *after;
 };
@@ -192,7 +193,7 @@ static void receipt_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* A copy of a batch, or one in another process, was not received from this iterator: None. */
+/* Pickles a receipt as None: a copy of a batch was not received from this iterator. */
 static PyObject *receipt_reduce(PyObject *object, PyObject *unused)
 {
     (void)object;

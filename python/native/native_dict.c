@@ -1,5 +1,5 @@
-/* native_dict.c - converts Python dicts to members of C structs, by tables. Called with the GIL
- * held. */
+/* native_dict.c - converts Python dicts to members of C structs, by tables of members. Called with
+ * the GIL held. */
 #include "native.h"
 
 #include <string.h>
@@ -124,7 +124,7 @@ static int read_sequence(PyObject *value, const struct native_member *member, ch
     return 0;
 }
 
-/* Reads the member if `dict` has it, and counts it then. */
+/* Reads the member if `dict` has its key, and then increments *n_seen. */
 static int read_member(PyObject *dict, const struct native_member *member, void *target,
                        const char *what, Py_ssize_t *n_seen)
 {
@@ -172,7 +172,7 @@ static enum native_kind kind_of(const struct pst_member *member)
         return NATIVE_BOOL;
     case PST_MEMBER_FLOAT:
         return member->nbytes == sizeof(float) ? NATIVE_FLOAT : NATIVE_DOUBLE;
-    case PST_MEMBER_SIGNED: /* the options have no negative values */
+    case PST_MEMBER_SIGNED: /* no option is negative */
     case PST_MEMBER_ENUM:
         return NATIVE_ENUM;
     default:

@@ -1,9 +1,9 @@
-/* native_dlpack.c - an array of a batch as a DLPack capsule.
+/* native_dlpack.c - exports an array of a batch as a DLPack capsule.
  *
- * The export holds its own share of the batch (or block), so that the consumer (torch, say) may
- * keep it longer than every Python object of this module. Deleters take no GIL: they may run on
- * any thread, also while the interpreter shuts down. In a forked child they leave the parent's
- * batch alone. */
+ * The export holds its own reference to the batch (or block), so the consumer (torch, for example)
+ * may keep it longer than all Python objects of this module. Deleters do not take the GIL: they may
+ * run on any thread, also while the interpreter shuts down. In a forked child they do not touch the
+ * parent's batch. */
 #include "native.h"
 
 #include "native_dlpack.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* One export: the struct that the consumer sees, and the memory that it points to. */
+/* One export: the struct that the consumer sees, and the memory that the struct points to. */
 struct export
 {
     union {
@@ -19,7 +19,7 @@ struct export
         struct dlpack_managed_versioned versioned;
     } managed;
     int64_t shape[PST_MAX_NDIM + 1], strides[PST_MAX_NDIM + 1];
-    pst_batch *batch; /* NULL: the block has the memory */
+    pst_batch *batch; /* NULL: the memory belongs to the block */
     struct native_block *block;
     pid_t pid;
 };
@@ -36,7 +36,7 @@ static void delete_plain(struct dlpack_managed *self) { export_free(self->ctx); 
 
 static void delete_versioned(struct dlpack_managed_versioned *self) { export_free(self->ctx); }
 
-/* A capsule that no consumer took still owns its export. */
+/* Destructor of a capsule. If no consumer took it, it still owns its export and frees it. */
 static void capsule_free(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, "dltensor")) {
@@ -49,7 +49,7 @@ static void capsule_free(PyObject *capsule)
     }
 }
 
-/* False for a dtype that DLPack does not have. */
+/* Returns false for a dtype that DLPack does not have. */
 static bool dtype_of(enum pst_dtype dtype, struct dlpack_dtype *out)
 {
     out->lanes = 1;

@@ -25,14 +25,14 @@ struct dlpack_tensor {
     uint64_t byte_offset;
 };
 
-/* Capsules named "dltensor", and "used_dltensor" once a consumer has taken them. */
+/* For capsules named "dltensor", which a consumer renames to "used_dltensor" when it takes them. */
 struct dlpack_managed {
     struct dlpack_tensor tensor;
     void *ctx;
     void (*deleter)(struct dlpack_managed *self);
 };
 
-/* Capsules named "dltensor_versioned". */
+/* For capsules named "dltensor_versioned". */
 struct dlpack_managed_versioned {
     uint32_t major, minor;
     void *ctx;

@@ -1,14 +1,14 @@
-/* native_error.c - raises a Python exception from a status and its struct pst_error.
+/* native_error.c - raises a Python exception for a status and its struct pst_error.
  *
- * The exception classes are Python's (penstock/errors.py); this file passes them the parts.
- * Called with the GIL held. */
+ * The exception classes are in Python (penstock/errors.py). This file passes them the parts of the
+ * error. Called with the GIL held. */
 #include "native.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Text from file names may be invalid UTF-8. Its invalid bytes are shown as escapes. */
+/* Converts a text that may contain file names in invalid UTF-8. Invalid bytes become escapes. */
 static PyObject *text_of(const char *text)
 {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
@@ -79,7 +79,8 @@ PyObject *native_raise(enum pst_status status, const struct pst_error *err)
     errors = PyImport_ImportModule("penstock.errors");
     if (errors == NULL)
         goto out;
-    /* Interned, because the interpreter's cache of attribute names would keep each new string. */
+    /* Interned, because CPython's cache of attribute names would otherwise keep a new string for
+     * each call. */
     method = PyUnicode_InternFromString("from_parts");
     if (method == NULL)
         goto out;

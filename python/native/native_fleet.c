@@ -1,7 +1,8 @@
-/* native_fleet.c - penstock._native.Fleet: one share of a fleet of memcached servers.
+/* native_fleet.c - penstock._native.Fleet: one reference to a fleet of memcached servers.
  *
- * The C library locks by itself. Opening reads files and closing waits for threads, so both release
- * the GIL. In a forked child the fleet is left alone: its threads are the parent's. */
+ * The C library does the locking. Opening reads files and closing waits for threads, so both
+ * release the GIL. In a forked child the fleet is never touched, because its threads exist only in
+ * the parent. */
 #include "native.h"
 
 #include <string.h>

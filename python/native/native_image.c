@@ -1,4 +1,4 @@
-/* native_image.c - probe() and decode(): encoded bytes in, properties or pixels out, without the
+/* native_image.c - probe() and decode(): convert encoded bytes to properties or pixels, without the
  * GIL.
  */
 #include "native.h"
@@ -12,7 +12,7 @@ static int read_options(PyObject *dict, struct pst_decode_options *options)
     return native_struct_read(dict, PST_STRUCT_DECODE_OPTIONS, options, "decode");
 }
 
-/* probe(bytes, form, options) -> dict */
+/* probe(bytes, form, options) -> dict of the image's properties */
 PyObject *native_probe(PyObject *module, PyObject *args)
 {
     (void)module;

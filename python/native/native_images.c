@@ -1,8 +1,8 @@
 /* native_images.c - penstock._native.Images: decoded images by number; and Picture: the pixels of
- * one, which numpy reads through the buffer protocol.
+ * one image, which numpy reads through the buffer protocol.
  *
- * The C library takes no lock, and any thread may call. In a forked child the handle goes on with
- * what its cache held at the fork. */
+ * The C calls need no lock, and any thread may call. In a forked child the handle keeps using what
+ * its cache held at the fork. */
 #include "native.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ struct native_picture {
     Py_ssize_t shape[3], strides[3];
 };
 
-/* Images(dataset, field, cache, plan, options); plan: a byte for each sample, or None */
+/* Images(dataset, field, cache, plan, options). plan: one byte for each sample, or None */
 static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     struct native_state *state = PyType_GetModuleState(type);
@@ -52,7 +52,7 @@ static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     pst_error_clear(&err);
     enum pst_status status = PST_OK;
     if (self != NULL) {
-        pst_dataset_retain(source); /* another thread may close it meanwhile */
+        pst_dataset_retain(source); /* another thread may close the data set during the call */
         Py_BEGIN_ALLOW_THREADS status = pst_images_open(source, &options, &self->handle, &err);
         pst_dataset_close(&source);
         Py_END_ALLOW_THREADS
@@ -76,7 +76,7 @@ static void images_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Takes the pixels, also on failure. */
+/* Makes a Picture that owns the pixels. If it fails, it frees them. */
 static PyObject *new_picture(PyTypeObject *type, const struct pst_pixels *pixels)
 {
     struct native_picture *self = (struct native_picture *)PyType_GenericAlloc(type, 0);
@@ -110,7 +110,7 @@ static PyObject *images_get(PyObject *object, PyObject *argument)
     return new_picture(native_state_of(object)->picture_type, &pixels);
 }
 
-/* load(sample) -> bool: the cache has it now */
+/* load(sample) -> bool: True if the cache has the image now */
 static PyObject *images_load(PyObject *object, PyObject *argument)
 {
     unsigned long long sample = PyLong_AsUnsignedLongLong(argument);

@@ -1,13 +1,13 @@
-/* native_loader.c - penstock._native.Loader: the loader's handle and the locks around it.
+/* native_loader.c - penstock._native.Loader: the loader's handle and the locks that guard it.
  *
- * Only one thread at a time may use the C handle: `run_lock` guards begin, resume, next and
- * close, `fetch_lock` guards fetch and replay, close takes both. next() waits in slices, without
- * the GIL, and checks for signals in between; fetch and replay check between rows. `handle`
- * changes only with the GIL and both locks held. In a forked child the handle is neither used
- * nor freed.
+ * Only one thread at a time may use the C handle. `run_lock` guards begin, resume, next and close;
+ * `fetch_lock` guards fetch and replay; close takes both. next() waits in short slices without the
+ * GIL, and checks for signals in between; fetch and replay check between rows. `handle` changes
+ * only while the GIL and both locks are held. In a forked child the handle is neither used nor
+ * freed.
  *
- * A batch that the C library has handed out stays in `front` until take() is called with it, so
- * that next() gives it again where an exception came between. */
+ * A batch that the C library has delivered stays in `front` until take() is called with it. If an
+ * exception came in between, next() returns the same batch again. */
 #include "native.h"
 
 #include <string.h>
@@ -20,18 +20,19 @@ struct native_loader {
     PyObject_HEAD pst_loader *handle; /* NULL once closed */
     PyThread_type_lock run_lock, fetch_lock;
     struct pst_loader_state
-        state;       /* state after the batch handed out last; read and written under the GIL */
-    PyObject *front; /* that batch, until it is taken; NULL: it was; under the GIL */
+        state;       /* state after the newest batch; read and written under the GIL */
+    PyObject *front; /* the newest batch until it is taken, else NULL; under the GIL */
     pid_t pid;
-    uint32_t n_sources; /* of its mixture; 0: it has one data set */
-    uint32_t n_weights; /* number of its weights; 0: each sample comes once */
+    uint32_t n_sources; /* number of sources of its mixture; 0: no mixture */
+    uint32_t n_weights; /* number of weights; 0: each sample comes once */
     bool closing;       /* true: waiting calls give up; under the GIL */
     bool changing;      /* set() runs, with both locks held: no other call may use the handle */
-    _Atomic int64_t asked_ns; /* when a call last checked for signals */
+    _Atomic int64_t asked_ns; /* time when a call last checked for signals */
 };
 
-/* Calls run without the GIL. From time to time those that may last long take it by this, and check
- * for signals. 1: end the call, with an exception set or because the loader is being closed. */
+/* Interrupt callback. Calls run without the GIL; those that may last long call this from time to
+ * time. It takes the GIL and checks for signals. Returns 1 to end the call, with an exception set
+ * or because the loader is being closed. */
 static int interrupt(void *ctx)
 {
     struct native_loader *self = ctx;
@@ -47,7 +48,7 @@ static int interrupt(void *ctx)
     return stops;
 }
 
-/* Closes the handle and frees the locks; each may be NULL. The GIL is held on entry and on
+/* Closes the handle and frees the locks, each of which may be NULL. The GIL is held on entry and on
  * return. */
 static void shut(struct native_loader *self)
 {
@@ -65,8 +66,8 @@ static void loader_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     Py_CLEAR(self->front);
     shut(self);
-    /* In a forked child a lock may be held by a thread that does not exist there, so locks are
-     * left alone. */
+    /* In a forked child, a lock may be held by a thread that does not exist there, so locks are not
+     * touched. */
     if (self->pid == getpid()) {
         if (self->run_lock != NULL)
             PyThread_free_lock(self->run_lock);
@@ -137,7 +138,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     return PyErr_Occurred() ? NULL : native_raise(status, &err);
 }
 
-/* Takes `lock` and checks that the handle may be used. 0, or -1 with an exception set. */
+/* Takes `lock` and checks that the handle may be used. Returns 0, or -1 with an exception set. */
 static int enter(struct native_loader *self, PyThread_type_lock lock)
 {
     if (self->pid != getpid()) {
@@ -173,14 +174,15 @@ static PyObject *loader_close(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* The loader may have another place now: `front` is dropped. */
+/* Called when the loader's place may have changed: drops `front` and reads the new state. */
 static void moved(struct native_loader *self)
 {
     pst_loader_state(self->handle, &self->state);
     Py_CLEAR(self->front);
 }
 
-/* The result of a call. A signal may have come while it looked for the host service. */
+/* Returns None, or raises the error of a call. A signal may have come while the call looked for the
+ * host service. */
 static PyObject *none_or_raise(enum pst_status status, const struct pst_error *err)
 {
     if (status != PST_OK)
@@ -262,7 +264,7 @@ static PyObject *loader_set_world(PyObject *object, PyObject *args)
     return none_or_raise(status, &err);
 }
 
-/* Takes both locks, for a call with which no other may run. 0, or -1 with an exception set. */
+/* Takes both locks, for a call that excludes all others. Returns 0, or -1 with an exception set. */
 static int enter_alone(struct native_loader *self)
 {
     if (enter(self, self->run_lock) < 0)
@@ -347,8 +349,8 @@ static PyObject *loader_step_place(PyObject *object, PyObject *unused)
     return Py_BuildValue("(KK)", (unsigned long long)place[0], (unsigned long long)place[1]);
 }
 
-/* Waits up to timeout_ns until `front` is there. PST_OK, PST_END or PST_ERROR_BUSY, or -1 with an
- * exception set. `empty` becomes `front`. */
+/* Waits up to timeout_ns for the next batch, and stores it in `front` by means of the empty Batch
+ * object `*empty`. Returns PST_OK, PST_END or PST_ERROR_BUSY, or -1 with an exception set. */
 static int fill_front(struct native_loader *self, PyObject **empty, int64_t timeout_ns)
 {
     struct pst_error err;
@@ -410,7 +412,7 @@ static PyObject *loader_next_ready(PyObject *object, PyObject *unused)
         return NULL;
     int status = fill_front(self, &empty, 0);
     Py_XDECREF(empty);
-    if (status == PST_ERROR_BUSY && PyErr_Occurred()) /* a signal, while it joined a group */
+    if (status == PST_ERROR_BUSY && PyErr_Occurred()) /* a signal came while it joined a group */
         return NULL;
     if (status == PST_ERROR_BUSY)
         Py_RETURN_FALSE;
@@ -427,7 +429,8 @@ static PyObject *loader_take(PyObject *object, PyObject *batch)
     Py_RETURN_NONE;
 }
 
-/* The result of fetch and replay. A signal may have come while the last row was made. */
+/* Returns the batch of fetch or replay, or raises their error. A signal may have come while the
+ * last row was made. */
 static PyObject *batch_or_raise(PyObject *object, enum pst_status status, pst_batch *batch,
                                 const struct pst_error *err)
 {
@@ -474,8 +477,8 @@ static PyObject *loader_replay(PyObject *object, PyObject *args)
     return batch_or_raise(object, status, batch, &err);
 }
 
-/* Returns the handle for short calls with the GIL held, so that close() cannot run meanwhile. Waits
- * for set(), which releases the GIL. */
+/* Returns the handle for a short call with the GIL held, during which close() cannot run. Waits for
+ * a running set(), which releases the GIL. */
 static pst_loader *peek(struct native_loader *self)
 {
     while (self->pid == getpid() && self->changing) {
@@ -489,7 +492,7 @@ static pst_loader *peek(struct native_loader *self)
     return NULL;
 }
 
-/* Computes with constants only, so a forked child may call it as well. */
+/* Only computes with constants, so a forked child may call it, too. */
 static PyObject *loader_n_batches(PyObject *object, PyObject *args)
 {
     struct native_loader *self = (struct native_loader *)object;
@@ -536,7 +539,7 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
     return list;
 }
 
-/* A list of (part, rows) by number in form_parts. */
+/* Returns a list of (share, rows), one for each form in form_parts. */
 static PyObject *form_stats(const struct pst_loader_stats *stats)
 {
     PyObject *list = PyList_New(0);
@@ -550,7 +553,8 @@ static PyObject *form_stats(const struct pst_loader_stats *stats)
     return list;
 }
 
-/* Adds the statistics of a GPU and of a cache. If `dict` is NULL, its exception stays set. */
+/* Adds the statistics of a GPU and of a cache to `dict`. If `dict` is NULL, an exception is set
+ * already, and is kept. */
 static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
 #define NUMBER(name)                                                                               \
@@ -603,7 +607,7 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
     return dict;
 }
 
-/* Returns {name: (count, meaning)} of the fall-backs that were taken. */
+/* Returns {name: (count, meaning)} for the fall-backs that were taken. */
 static PyObject *fallbacks_of(const struct pst_loader_stats *stats)
 {
     PyObject *dict = PyDict_New();
@@ -618,7 +622,7 @@ static PyObject *fallbacks_of(const struct pst_loader_stats *stats)
     return dict;
 }
 
-/* Returns {name: (hits, bytes, mean ns, p99 ns, bytes per second)} of the tiers. */
+/* Returns {name: (hits, bytes, mean ns, p99 ns, bytes per second)} for the tiers of the cache. */
 static PyObject *tiers_of(const struct pst_loader_stats *stats)
 {
     PyObject *dict = PyDict_New();
@@ -635,7 +639,7 @@ static PyObject *tiers_of(const struct pst_loader_stats *stats)
 }
 
 /* Adds to `dict` the counts of fall-backs and of the cache's tiers, the CPU levels, and the times
- * of workers. Returns it. If `dict` is NULL, a Python exception is set already, and stays. */
+ * of workers. Returns `dict`. If it is NULL, an exception is set already, and is kept. */
 static PyObject *add_other_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
     int status = dict == NULL ? -1 : native_dict_put(dict, "fallbacks", fallbacks_of(stats));

@@ -1,8 +1,7 @@
-/* native_lock.c - a lock around one handle of the C library, which only one thread at a time may
- * use.
+/* native_lock.c - a lock for one handle of the C library, which only one thread at a time may use.
  *
- * A waiting thread releases the GIL and checks for signals ten times a second, so that it can be
- * interrupted. */
+ * A waiting thread releases the GIL and checks for signals ten times a second, so that Ctrl-C can
+ * interrupt the wait. */
 #include "native.h"
 
 #define SLICE_US 100000

@@ -1,6 +1,6 @@
-/* native_meter.c - the meter of a loader as a dict of numbers: {"stages": {name: {...}}, "epoch":
- * {...}, "window": {...}, "workers": [...], ...}. Times are integers, in nanoseconds, but for
- * means. Called with the GIL held. */
+/* native_meter.c - returns the meter of a loader as a dict of numbers: {"stages": {name: {...}},
+ * "epoch": {...}, "window": {...}, "workers": [...], ...}. Times are integers in nanoseconds, but
+ * means are floats. Called with the GIL held. */
 #include "native.h"
 
 #include <penstock/meter.h>
@@ -12,7 +12,8 @@ struct number {
     uint64_t value;
 };
 
-/* Adds the numbers. A NULL `dict` stays NULL, with its exception set. */
+/* Adds numbers to `dict` and returns it. If `dict` is NULL, returns NULL and keeps the
+ * exception. */
 static PyObject *with_numbers(PyObject *dict, const struct number *numbers, size_t n)
 {
     for (size_t i = 0; dict != NULL && i < n; i++)

@@ -1,18 +1,18 @@
-/* native_mixture.c - several data sets as one: the conversion of arguments, and what is said of
+/* native_mixture.c - opens several data sets as one: converts the arguments, and describes the
  * sources. */
 #include "native.h"
 
 #include <string.h>
 
-/* The sources of a call, and what their members point to. */
+/* The sources of a call, and the memory that their members point to. */
 struct given {
     struct pst_mixture_source *sources; /* [n] */
-    const char ***renames;              /* [n], each NULL or for PyMem_Free */
+    const char ***renames;              /* [n]; an element is NULL or for PyMem_Free */
     PyObject **owners;                  /* [n], the tuples of their texts; NULL: none */
     Py_ssize_t n;
 };
 
-/* Gives back the shares of the data sets, with the rest. */
+/* Frees the references to the data sets, and all memory of `given`. */
 static void free_given(struct given *given)
 {
     for (Py_ssize_t i = 0; i < given->n && given->sources != NULL; i++)
@@ -26,7 +26,8 @@ static void free_given(struct given *given)
     PyMem_Free(given->owners);
 }
 
-/* One source of three: a data set, its name or None, and names of fields by two. */
+/* Reads one source, a tuple of three: a data set, its name or None, and a flat list of old and new
+ * field names. */
 static int read_source(PyObject *type, PyObject *entry, struct given *given, Py_ssize_t i)
 {
     struct pst_mixture_source *source = &given->sources[i];

@@ -1,15 +1,15 @@
 /* native_options.c - converts the dict of penstock.Loader to struct pst_loader_options.
  *
- * In: {"fields": [{"name": str, "ops": [{...}, ...], ...}, ...], "indices": u64 buffer,
- * "weights": f64 buffer, "cache_plan": u8 buffer, "source_weights": f64 buffer, "source_firsts":
- * u64 buffer, and numbers}. Out: a struct and the memory it points to, freed by
- * native_options_free. Called with the GIL held. */
+ * In: {"fields": [{"name": str, "ops": [{...}, ...], ...}, ...], "indices": u64 buffer, "weights":
+ * f64 buffer, "cache_plan": u8 buffer, "source_weights": f64 buffer, "source_firsts": u64 buffer,
+ * and numbers}. Out: a struct and the memory that it points to. Free it with native_options_free.
+ * Called with the GIL held. */
 #include "native.h"
 
 #include <string.h>
 
-/* Removes `key` from `dict` and returns its value as a new reference. NULL if there is none; an
- * exception is set only after an error. */
+/* Removes `key` from `dict` and returns its value as a new reference. Returns NULL if there is
+ * none; an exception is set only after an error. */
 static PyObject *take(PyObject *dict, const char *key)
 {
     PyObject *value = PyDict_GetItemString(dict, key);
@@ -23,7 +23,7 @@ static PyObject *take(PyObject *dict, const char *key)
     return value;
 }
 
-/* Reads the table of MapLabels, bytes of u16, which `source` keeps alive. */
+/* Reads the table of MapLabels: bytes of u16, which stay alive as long as `source`. */
 static int read_labels(PyObject *labels, struct pst_op *op)
 {
     char *bytes;
@@ -121,7 +121,7 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
     if (audio != NULL && native_audio_ops_read(audio, audio_ops, &field->n_audio_ops) < 0)
         goto out;
     field->audio_ops = *audio_ops;
-    if (pairs != NULL) { /* bytes of u32 (n,2), which `source` keeps alive */
+    if (pairs != NULL) { /* bytes of u32 (n,2), alive as long as `source` */
         field->says_pairs = true;
         field->point_pairs = (const void *)PyBytes_AsString(pairs);
         field->n_point_pairs = (size_t)PyBytes_Size(pairs) / (2 * sizeof(uint32_t));
@@ -183,7 +183,7 @@ static int read_buffer(PyObject *object, Py_buffer *buffer, const void **data, u
     return 0;
 }
 
-/* A _native.Cache of this process, which `source` keeps alive. */
+/* Sets the cache to a _native.Cache of this process. It stays alive as long as `source`. */
 static int read_cache(PyObject *object, PyTypeObject *type, struct pst_loader_options *loader)
 {
     if (!PyObject_TypeCheck(object, type)) {
@@ -194,7 +194,7 @@ static int read_cache(PyObject *object, PyTypeObject *type, struct pst_loader_op
     return 0;
 }
 
-/* A text of `source`, which keeps it alive. */
+/* Reads a text that stays alive as long as `source`. */
 static int read_text(PyObject *object, const char *key, const char **out)
 {
     Py_ssize_t n;
@@ -206,7 +206,7 @@ static int read_text(PyObject *object, const char *key, const char **out)
     return *out == NULL ? -1 : 0;
 }
 
-/* A _native.Fleet of this process, which `source` keeps alive. */
+/* Sets the fleet to a _native.Fleet of this process. It stays alive as long as `source`. */
 static int read_fleet(PyObject *object, PyTypeObject *type, struct pst_loader_options *loader)
 {
     if (!PyObject_TypeCheck(object, type)) {
@@ -217,8 +217,8 @@ static int read_fleet(PyObject *object, PyTypeObject *type, struct pst_loader_op
     return 0;
 }
 
-/* Reads a list of (kind, alpha, p, centre from, centre to, operations behind it); what is missing
- * is 0. */
+/* Reads a list of (kind, alpha, p, centre from, centre to, operations after the mix). Missing
+ * elements are 0. */
 static int read_mixes(PyObject *list, struct native_options *options)
 {
     Py_ssize_t n = PyList_Size(list);
@@ -266,7 +266,7 @@ static int read_form_parts(PyObject *list, struct native_options *options)
     return 0;
 }
 
-/* Weights of a mixture's sources, and where the samples of each begin. */
+/* Reads the weights of a mixture's sources, and the number of the first sample of each. */
 static int read_sources(PyObject *weights, PyObject *firsts, struct native_options *options)
 {
     const void *data;
@@ -321,7 +321,7 @@ int native_options_read(struct native_options *options, PyObject *source,
     const void *data = NULL;
     if (fields != NULL && read_fields(fields, options) < 0)
         goto out;
-    /* `source` keeps the text alive. */
+    /* The text stays alive as long as `source`. */
     if (trace != NULL && (options->loader.trace = PyUnicode_AsUTF8AndSize(trace, NULL)) == NULL)
         goto out;
     if (cache != NULL && read_cache(cache, state->cache_type, &options->loader) < 0)

@@ -1,8 +1,8 @@
-/* native_pack.c - pack() and verify(), with callbacks into Python.
+/* native_pack.c - pack() and verify(), which call back into Python.
  *
- * The C functions call back on the thread that called them. Each callback takes the GIL for its
- * duration and checks for signals, so Ctrl-C ends the run at the next sample. Committed samples
- * can be resumed. */
+ * The C functions call back on the thread that called them. Each callback takes the GIL while it
+ * runs and checks for signals, so Ctrl-C ends the run at the next sample. The run can be resumed
+ * from the committed samples. */
 #include "native.h"
 
 #include <string.h>
@@ -11,12 +11,14 @@
 struct watch {
     PyThreadState *thread;
     PyObject *progress, *bad_sample, *kept_jpeg; /* callables or None; borrowed */
-    PyObject *opening;                           /* told while the source is opened; likewise */
-    bool tells_opening;                          /* it was, and not yet that opening is over */
-    PyObject *notices;                           /* of the source; NULL if it was not opened */
+    PyObject *opening;                           /* called while the source is opened; borrowed */
+    bool tells_opening;                          /* opening was called, but not yet with its end */
+    PyObject *notices;                           /* notices of the source; NULL: it was not
+                                                  * opened */
 };
 
-/* Evaluates and consumes `answer`: 0 for false or None, 1 for true or an exception. */
+/* Evaluates and releases the result of a callback. Returns 1, to stop, if it is true or NULL (an
+ * exception), and 0 if it is false or None. */
 static int stop_if(PyObject *answer)
 {
     if (answer == NULL)
@@ -26,7 +28,8 @@ static int stop_if(PyObject *answer)
     return truth != 0;
 }
 
-/* Tells how many files or samples opening has found. 0: opening is over. */
+/* Calls `opening` with the number of files or samples found so far. 0 means that opening is
+ * over. */
 static int tell_opening(struct watch *watch, uint64_t n_found, uint64_t nbytes)
 {
     if (watch->opening == NULL || watch->opening == Py_None)
@@ -38,7 +41,7 @@ static int tell_opening(struct watch *watch, uint64_t n_found, uint64_t nbytes)
     return answer == NULL;
 }
 
-/* While the source is opened, which lists a folder or makes an index of tars. */
+/* Progress callback while the source is opened, which lists a folder or indexes tars. */
 static int on_opening(void *ctx, const struct pst_progress *progress)
 {
     struct watch *watch = ctx;
@@ -101,7 +104,7 @@ static int on_source_opened(void *ctx, pst_dataset *source)
     return watch->notices == NULL;
 }
 
-/* The options of a pack with the structs that they point to. */
+/* The options of a pack, and the structs that they point to. */
 struct native_pack {
     struct pst_pack_options options;
     struct pst_writer_options writer;
@@ -183,7 +186,7 @@ PyObject *native_pack(PyObject *module, PyObject *args)
                           &labels, &PyTuple_Type, &columns, &forms_list, &masks_list, &dict,
                           &writer, &opening, &watch.progress, &watch.bad_sample, &watch.kept_jpeg,
                           &plan, &split, &PyTuple_Type, &rules, &watch.opening))
-        return NULL; /* ParseTuple has released the converter's object */
+        return NULL; /* ParseTuple has already released the converter's object */
     if (given != Py_None && !PyUnicode_FSConverter(given, &destination)) {
         Py_DECREF(source);
         return NULL;
@@ -244,7 +247,7 @@ out:
     return result;
 }
 
-/* merge(path) -> dict: makes one data set of what the parts of a pack have packed. */
+/* merge(path) -> dict: joins the parts of a pack to one data set. */
 PyObject *native_merge(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -268,7 +271,7 @@ PyObject *native_merge(PyObject *module, PyObject *args)
 }
 
 /* index(path, split, rules, sums, check, part, n_parts, merge, opening) -> dict: makes or checks
- * the index of files of others, or a part of it. */
+ * the index of containers of other programs, or a part of it. */
 PyObject *native_index(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,7 +1,8 @@
-/* native_plan.c - the solver of plans for Python: a dict for the setup, one for each way.
+/* native_plan.c - the solver of plans for Python: takes a dict for the setup and a dict for each
+ * way.
  *
- * Linear programmes are solved by HiGHS's library, or by a Python callable. The thread that solves
- * a plan calls it, with the GIL, which is not held otherwise. */
+ * Linear programmes are solved by HiGHS's library or by a Python callable. The solver runs without
+ * the GIL, and takes it only to call the callable, on the same thread. */
 #include "native.h"
 
 #include "plan/plan_solve.h"
@@ -36,13 +37,13 @@ static const struct native_member way_members[] = {
 
 #define COUNT(members) (sizeof(members) / sizeof((members)[0]))
 
-/* A setup, and what it points to. */
+/* A setup, and the memory that it points to. */
 struct problem {
     struct psti_plan_setup setup;
     double *class_samples;
     struct psti_plan_way *ways;
-    PyObject *solver;     /* the callable, borrowed; NULL: HiGHS's library solves */
-    PyThreadState *state; /* of the thread that solves, while it has no GIL */
+    PyObject *solver;     /* borrowed callable; NULL: HiGHS's library solves */
+    PyThreadState *state; /* the thread that solves, while it has released the GIL */
 };
 
 static void problem_free(struct problem *problem)
@@ -92,8 +93,8 @@ static PyObject *bytes_of(const void *array, size_t nbytes)
     return PyBytes_FromStringAndSize(array, (Py_ssize_t)nbytes);
 }
 
-/* The arrays of a programme as bytes, in the order of its members, and whether ranges are asked
- * for. */
+/* Returns the arguments of the callable: the arrays of a programme as bytes, in the order of its
+ * members, and whether ranges are wanted. */
 static PyObject *lp_arguments(const struct psti_plan_lp *lp, int ranges)
 {
     size_t n = (size_t)lp->row_begin[lp->n_rows], columns = lp->n_columns * sizeof(double),
@@ -106,7 +107,7 @@ static PyObject *lp_arguments(const struct psti_plan_lp *lp, int ranges)
                          bytes_of(lp->entries, n * sizeof(double)), lp->seconds_most, ranges);
 }
 
-/* Copies what the callable returned: doubles in the order of the solution's members, the objective
+/* Copies the result of the callable: doubles in the order of the solution's members, the objective
  * first. */
 static int read_solution(PyObject *found, const struct psti_plan_lp *lp,
                          struct psti_plan_lp_solution *solution)
@@ -139,8 +140,8 @@ static int read_solution(PyObject *found, const struct psti_plan_lp *lp,
     return 0;
 }
 
-/* psti_plan_lp_fn: calls the callable. It returns bytes, or None if nothing satisfies the limits.
- * An exception stays set, and ends the plan. */
+/* A psti_plan_lp_fn that calls the Python callable. The callable returns bytes, or None if nothing
+ * meets the limits. An exception stays set, and ends the plan. */
 static enum pst_status call_solver(void *ctx, const struct psti_plan_lp *lp,
                                    struct psti_plan_lp_solution *solution, struct pst_error *err)
 {
@@ -160,7 +161,7 @@ static enum pst_status call_solver(void *ctx, const struct psti_plan_lp *lp,
     return status;
 }
 
-/* The solver that Python passes: None, the path of a library, or a callable. */
+/* Reads the solver that Python passes: None, the path of a library, or a callable. */
 static int read_solver(PyObject *solver, struct problem *problem)
 {
     if (solver == Py_None)
@@ -179,7 +180,7 @@ static int read_solver(PyObject *solver, struct problem *problem)
     return 0;
 }
 
-/* Returns 0, or -1 with an exception set; problem_free is called for both. */
+/* Returns 0, or -1 with an exception set. The caller calls problem_free in both cases. */
 static int read_problem(PyObject *setup, PyObject *classes, PyObject *ways, PyObject *solver,
                         struct problem *problem)
 {
@@ -212,7 +213,7 @@ static int put_number(PyObject *dict, const char *key, double value)
     return native_dict_put(dict, key, PyFloat_FromDouble(value));
 }
 
-/* The best plan of one form; None if there is none. */
+/* Returns the best plan with a single form, or None if there is none. */
 static PyObject *single_of(const struct psti_plan_answer *a)
 {
     if (!a->has_single)
@@ -244,7 +245,7 @@ static PyObject *answer_dict(const struct psti_plan_answer *a, const double *sha
     return dict;
 }
 
-/* The exception of a plan that has failed: the callable's own, if it raised one. */
+/* Raises the error of a failed plan. If the callable raised an exception, that one is kept. */
 static PyObject *failed(enum pst_status status, const struct pst_error *err)
 {
     return PyErr_Occurred() ? NULL : native_raise(status, err);

@@ -1,12 +1,13 @@
-/* native_pli.c - penstock.pli: arrays of any strides <-> PLI bytes, without the GIL. */
+/* native_pli.c - penstock.pli: converts arrays of any strides to PLI bytes and back, without the
+ * GIL. */
 #include "native.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-/* Reads an array's buffer as pixels: (H, W) or (H, W, C) of uint8 or uint16. If this returns 0,
- * the caller releases the view; else an exception is set. */
+/* Reads an array's buffer as pixels: (H, W) or (H, W, C) of uint8 or uint16. If it returns 0, the
+ * caller must release the view; else an exception is set. */
 static int read_pixels(PyObject *array, int flags, Py_buffer *view, struct pst_pixels *pixels)
 {
     if (PyObject_GetBuffer(array, view, PyBUF_FORMAT | PyBUF_STRIDES | flags) < 0)
@@ -37,7 +38,7 @@ static int read_pixels(PyObject *array, int flags, Py_buffer *view, struct pst_p
     return 0;
 }
 
-/* The encoder's jobs, shared by new threads and the calling one. */
+/* The jobs of the encoder, which new threads and the calling thread work on. */
 struct crew {
     unsigned int n_threads;
     void (*job)(void *arg, size_t i);
@@ -64,7 +65,7 @@ static void run_jobs(void *ctx, void (*job)(void *arg, size_t i), void *arg, siz
     crew->arg = arg;
     crew->n_jobs = n_jobs;
     atomic_store(&crew->next, 0);
-    /* If a thread does not start, the others do its work. */
+    /* If a thread cannot be started, the other threads do its work. */
     while (started + 1 < wanted && started < MAX_THREADS &&
            pthread_create(&threads[started], NULL, work, crew) == 0)
         started++;
@@ -176,8 +177,8 @@ PyObject *native_pli_info(PyObject *module, PyObject *args)
     return dict;
 }
 
-/* Releases the GIL only while decoding. `verify`: the pixels are the whole image's, and their
- * checksum is compared. */
+/* Decodes, and releases the GIL meanwhile. `verify`: the pixels are the whole image's; compare
+ * their checksum. */
 static enum pst_status decode(const Py_buffer *bytes, const struct pst_pli_region *region,
                               int channel, const struct pst_pixels *pixels, bool verify,
                               struct pst_error *err)
@@ -201,7 +202,7 @@ static enum pst_status decode(const Py_buffer *bytes, const struct pst_pli_regio
 }
 
 /* pli_decode(bytes, y, x, channel, out, verify=False): fills the writable array `out` with the
- * region of its size at (y, x) */
+ * region at (y, x) that has the size of `out` */
 PyObject *native_pli_decode(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,8 +1,9 @@
-/* native_pli_jpeg.c - penstock.pli: JPEG files <-> PLI of their coefficients, without the GIL. */
+/* native_pli_jpeg.c - penstock.pli: converts JPEG files to PLI of their coefficients and back,
+ * without the GIL. */
 #include "native.h"
 
-/* Returns the first `nbytes` bytes of `room` and frees `room`. After a failure, raises its
- * exception. */
+/* Returns the first `nbytes` bytes of the buffer `room`, and frees it. After a failure, raises the
+ * error instead. */
 static PyObject *finish(enum pst_status status, const struct pst_error *err, void *room,
                         size_t nbytes)
 {
@@ -17,8 +18,8 @@ static PyObject *finish(enum pst_status status, const struct pst_error *err, voi
     return result;
 }
 
-/* pli_from_jpeg(jpeg, unit_edge, checksums, smaller=False) -> bytes; `smaller`: an error if the
- * PLI would not be smaller than the JPEG */
+/* pli_from_jpeg(jpeg, unit_edge, checksums, smaller=False) -> bytes. `smaller`: raise an error if
+ * the PLI would not be smaller than the JPEG */
 PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -45,7 +46,8 @@ PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args)
     return finish(status, &err, room, nbytes);
 }
 
-/* pli_to_jpeg(pli, head=False) -> bytes; `head`: the beginning, up to the data of the first scan */
+/* pli_to_jpeg(pli, head=False) -> bytes. `head`: only the beginning, up to the data of the first
+ * scan */
 PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args)
 {
     (void)module;

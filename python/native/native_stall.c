@@ -1,4 +1,5 @@
-/* native_stall.c - the what-if model for Python: dicts in, dicts out. */
+/* native_stall.c - the what-if model for Python: converts dicts to its structs, and its results to
+ * dicts. */
 #include "native.h"
 
 #include "stall/stall_predict.h"

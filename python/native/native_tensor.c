@@ -1,22 +1,22 @@
-/* native_tensor.c - penstock._native.Tensor: an array over the memory of a batch or, if it is
- * small, over memory of its own.
+/* native_tensor.c - penstock._native.Tensor: an array in the memory of a batch or, if it is small,
+ * in its own memory.
  *
- * It is read through the buffer protocol (numpy) or DLPack (torch), both without a copy and
- * writable: the slot is the caller's until the last reader has released it. On a GPU it is read
- * through DLPack, which names the stream that will read it, or through the CUDA array interface,
- * which uses the legacy default stream. */
+ * It is read through the buffer protocol (numpy) or DLPack (torch). Both need no copy, and the
+ * array is writable: the batch's slot belongs to the caller until the last reader has released it.
+ * An array on a GPU is read through DLPack, whose consumer names the stream that will read it, or
+ * through the CUDA array interface, which uses the legacy default stream. */
 #include "native.h"
 
 #include <string.h>
 
 struct native_tensor {
-    PyObject_HEAD PyObject *batch; /* a struct native_batch; NULL: the block has the memory */
+    PyObject_HEAD PyObject *batch; /* a struct native_batch; NULL: the memory is the block's */
     struct native_block *block;
     struct pst_tensor tensor;
     Py_ssize_t shape[PST_MAX_NDIM + 1], strides[PST_MAX_NDIM + 1];
     Py_ssize_t nbytes;
     bool contiguous;
-    char nothing[16]; /* gives arrays without elements an address */
+    char nothing[16]; /* address for arrays without elements */
 };
 
 const char *native_dtype_format(enum pst_dtype dtype)
@@ -51,7 +51,7 @@ const char *native_dtype_format(enum pst_dtype dtype)
     }
 }
 
-/* One of `batch` and `block` is NULL. The tensor takes a new share of the other. */
+/* Either `batch` or `block` is NULL. The tensor takes a new reference to the other. */
 static PyObject *new_tensor(struct native_state *state, PyObject *batch, struct native_block *block,
                             const struct pst_tensor *tensor)
 {
@@ -147,7 +147,8 @@ static int tensor_getbuffer(PyObject *object, Py_buffer *view, int flags)
     return 0;
 }
 
-/* True if `max_version`, a tuple (major, minor) or None, allows capsules of DLPack 1. -1: error. */
+/* Returns 1 if `max_version`, a tuple (major, minor) or None, allows capsules of DLPack 1, else 0;
+ * -1: error. */
 static int allows_versioned(PyObject *max_version)
 {
     if (max_version == NULL || max_version == Py_None)
@@ -162,9 +163,9 @@ static int allows_versioned(PyObject *max_version)
     return major >= 1;
 }
 
-/* Converts DLPack's stream argument. None is the legacy default stream. So is -1, by which the
- * consumer requests no waiting: a batch that was handed out is ready, and later writes stay
- * safe. -1 with an exception set, or 0. */
+/* Converts DLPack's stream argument. None means the legacy default stream. -1 asks for no waiting;
+ * it is treated as the default stream, too: a delivered batch is ready, and later writes stay safe.
+ * Returns 0, or -1 with an exception set. */
 static int stream_argument(PyObject *argument, uint64_t *stream)
 {
     *stream = 1;
@@ -184,7 +185,7 @@ static int stream_argument(PyObject *argument, uint64_t *stream)
     return 0;
 }
 
-/* Returns 0, or -1 with an exception set. */
+/* Makes `stream` wait until the batch is ready. Returns 0, or -1 with an exception set. */
 static int await_stream(struct native_tensor *self, uint64_t stream)
 {
     struct native_batch *batch = (struct native_batch *)self->batch;
@@ -239,7 +240,7 @@ static PyObject *tensor_dlpack_device(PyObject *object, PyObject *unused)
     return device < 0 ? Py_BuildValue("(ii)", 1, 0) : Py_BuildValue("(ii)", 2, (int)device);
 }
 
-/* Makes a tuple of elements per axis, or of strides in bytes. */
+/* Makes a tuple of the `n` numbers: elements per axis, or strides in bytes. */
 static PyObject *tuple_of(const Py_ssize_t *numbers, uint32_t n)
 {
     PyObject *tuple = PyTuple_New((Py_ssize_t)n);
@@ -280,7 +281,7 @@ static PyObject *tensor_cuda_interface(PyObject *object, void *unused)
     return result;
 }
 
-/* Returns the same memory with its axes in another order. */
+/* Returns a tensor over the same memory, with its axes in another order. */
 static PyObject *tensor_permute(PyObject *object, PyObject *axes)
 {
     struct native_tensor *self = (struct native_tensor *)object;
@@ -306,7 +307,7 @@ static PyObject *tensor_permute(PyObject *object, PyObject *axes)
     return new_tensor(native_state_of(object), self->batch, self->block, &view);
 }
 
-/* Removes the last axis by taking its first element. */
+/* Returns a tensor without the last axis: takes its first element. */
 static PyObject *tensor_first_of_last(PyObject *object, PyObject *unused)
 {
     (void)unused;

@@ -1,9 +1,8 @@
-/* native_writer.c - penstock._native.Writer: the writer's handle and the lock around it.
+/* native_writer.c - penstock._native.Writer: the writer's handle and the lock that guards it.
  *
- * Values come as tuples (buffer, form, height, width, channels, bits, shape); their memory is
- * borrowed for the duration of the call. Every call that writes releases the GIL. In a forked
- * child the handle is neither used nor freed, because freeing would commit to the parent's
- * files. */
+ * Values come as tuples (buffer, form, height, width, channels, bits, shape). Their memory is only
+ * borrowed during the call. Every call that writes releases the GIL. In a forked child the handle
+ * is neither used nor freed, because freeing it would commit to the parent's files. */
 #include "native.h"
 
 #include <string.h>
@@ -76,8 +75,8 @@ out:
     return status;
 }
 
-/* Reads the list of dicts `list` into `fields`, which has PST_MAX_FIELDS entries. -1 with an
- * exception set. */
+/* Converts the list of dicts `list` to `fields`, which has PST_MAX_FIELDS entries. Returns -1 with
+ * an exception set on failure. */
 static int read_fields(PyObject *list, struct pst_field *fields, uint32_t *n_fields)
 {
     Py_ssize_t n = PySequence_Size(list);
@@ -204,7 +203,8 @@ static int lend_shape(PyObject *shape, struct pst_value *value)
     return 0;
 }
 
-/* `item` is None (the variant is absent) or a _Value of writer.py. */
+/* Converts one variant for add(). `item` is a _Value of data/schema.py, or None if the variant is
+ * absent. */
 static int lend_value(PyObject *item, struct lent *lent, struct pst_value *value)
 {
     if (item == Py_None)

@@ -1,8 +1,8 @@
-/* native_yaml.c - the simple part of YAML, as containers/ reads it beside containers of others.
+/* native_yaml.c - a simple subset of YAML, parsed by the reader that containers/ uses.
  *
- * In: the bytes of a file that nobody vouches for. Out: nested tuples (kind, line, value), where
- * kind is "map" with a list of (key, node), "list" with a list of nodes, or "plain" and "quoted"
- * with a text. What a text means the caller decides. A tree is nested 64 deep at most.
+ * In: the bytes of an untrusted file. Out: nested tuples (kind, line, value), where kind is "map"
+ * with a list of (key, node), "list" with a list of nodes, or "plain" or "quoted" with a text. The
+ * caller decides what a text means. A tree is nested at most 64 deep.
  */
 #include "native.h"
 

@@ -31,16 +31,16 @@ N = len(CLASSES) * PER_CLASS
 
 
 def torchvision_v2(module_level: bool = False) -> ModuleType:
-    """torchvision.transforms.v2; skips the test, or all of its file, where torchvision is not installed."""
+    """Returns torchvision.transforms.v2. Skips the test, or all tests of its file, if torchvision is not installed."""
     find_references()
     if importlib.util.find_spec("torchvision") is None:
         pytest.skip("torchvision is not installed (scripts/setup_venv.sh check)", allow_module_level=module_level)
     try:
         from torchvision.transforms import v2
     except RuntimeError:
-        # PyPI's wheel is linked against CUDA. Beside the CPU build of torch its compiled operators do not load, and its import
-        # fails where it describes the first of them. It is enough to declare their names; only nms has to work, because detectors
-        # call it.
+        # torchvision's wheel from PyPI is linked against CUDA. With the CPU build of torch its compiled operators do not load, and
+        # its import fails when it describes the first of them. Declaring their names is enough, except that nms must work, because
+        # detectors call it.
         import torch
 
         names = _torchvision_operators.setdefault("names", torch.library.Library("torchvision", "FRAGMENT"))
@@ -55,8 +55,9 @@ def torchvision_v2(module_level: bool = False) -> ModuleType:
 
 
 def _nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
-    """torchvision's nms. Of boxes that overlap by more than the threshold, it keeps the one with the highest score. The result is
-    in the order of scores."""
+    """Replaces torchvision's nms. Of boxes that overlap by more than the threshold, it keeps the one with the highest score. The
+    result is in the order of scores.
+    """
     import torch
 
     order, kept = scores.argsort(descending=True).tolist(), []
@@ -76,14 +77,14 @@ _torchvision_operators: dict[str, object] = {}  # lives as long as the tests
 
 
 def torchaudio_itself() -> ModuleType:
-    """torchaudio with its transforms; skips the test where it is not installed."""
+    """Returns torchaudio with its transforms. Skips the test if it is not installed."""
     find_references()
     if importlib.util.find_spec("torchaudio") is None:
         pytest.skip("torchaudio is not installed (scripts/setup_venv.sh check)")
     try:
         import torchaudio
     except OSError:
-        # Its own library is linked against another build of torch. The operations that are compared need none.
+        # torchaudio's native library is linked against another build of torch. The operations that are compared do not need it.
         stand_in = ModuleType("torchaudio._extension")
         vars(stand_in).update(_IS_TORCHAUDIO_EXT_AVAILABLE=False, _IS_ALIGN_AVAILABLE=False, fail_if_no_align=lambda f: f)
         sys.modules["torchaudio._extension"] = stand_in
@@ -94,14 +95,14 @@ def torchaudio_itself() -> ModuleType:
 
 
 def find_references() -> None:
-    """Adds the folder where scripts/setup_venv.sh puts torchvision and torchaudio to where modules are looked for."""
+    """Adds the folder in which scripts/setup_venv.sh installs torchvision and torchaudio to Python's module search path."""
     apart = Path(sys.prefix) / "references"
     if apart.is_dir() and str(apart) not in sys.path:
         sys.path.append(str(apart))
 
 
 def only_numpy(folder: Path) -> Path:
-    """Makes it a folder of packages that has Penstock and numpy, and nothing else."""
+    """Makes a folder of packages that has only Penstock and numpy."""
     (folder / "penstock").symlink_to(Path(ps.__file__).parent)
     for entry in Path(sysconfig.get_path("platlib")).glob("numpy*"):
         (folder / entry.name).symlink_to(entry)
@@ -109,7 +110,7 @@ def only_numpy(folder: Path) -> Path:
 
 
 def needs_highs() -> pytest.MarkDecorator:
-    """Skips the tests of a file where no HiGHS solves plans."""
+    """Skips the tests of a file if there is no HiGHS, which solves plans."""
     missing = ""
     try:
         solver.require()
@@ -119,14 +120,16 @@ def needs_highs() -> pytest.MarkDecorator:
 
 
 def highs_library() -> str | None:
-    """The library of HiGHS for C programs: PENSTOCK_HIGHS, or where scripts/setup_venv.sh puts it; None: there is none."""
+    """Returns the path of HiGHS's library for C programs: PENSTOCK_HIGHS, or the one that scripts/setup_venv.sh installs. None:
+    there is none.
+    """
     named = os.environ.get("PENSTOCK_HIGHS")
     installed = Path(sys.prefix) / "highs" / "highspy" / "libhighs.so.1"
     return named or (str(installed) if installed.is_file() else None)
 
 
 def limits_address_space() -> None:
-    """Skips a test that limits its address space, where AddressSanitizer reserves more than the limit."""
+    """Skips a test that limits its address space if AddressSanitizer reserves more than the limit."""
     if "asan" in os.environ.get("LD_PRELOAD", ""):
         pytest.skip("AddressSanitizer reserves more address space than the limit")
 
@@ -201,7 +204,7 @@ def packed(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten samples with a field of every type."""
+    """Returns a data set of ten samples with a field of every type."""
     path = tmp_path_factory.mktemp("typed") / "typed.pst"
     schema = {
         "image": ps.Image(),
@@ -224,7 +227,7 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def wav(samples: np.ndarray, rate: int) -> bytes:
-    """A WAV file of 16-bit samples (n, channels)."""
+    """Returns a WAV file of 16-bit samples of shape (n, channels)."""
     file = io.BytesIO()
     with wave.open(file, "wb") as writer:
         writer.setnchannels(samples.shape[1])
@@ -254,18 +257,18 @@ def typed_sample(i: int) -> dict[str, object]:
 
 @pytest.fixture
 def run(folder: Path, packed: Path, typed: Path):
-    """Runs Python source in a fresh process with the paths in its variables; returns its output."""
+    """Runs Python source in a new process with these paths as variables. Returns its output."""
 
     def call(source: str, *, check: bool = True, timeout: float = 120) -> str:
         head = f"folder, packed, typed = {str(folder)!r}, {str(packed)!r}, {str(typed)!r}\n"
-        # What a shell starts in the background ignores Ctrl-C, and so do its children.
+        # A process that a shell starts in the background ignores Ctrl-C, and its children inherit that.
         head += "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         done = subprocess.run(
             [sys.executable, "-c", head + textwrap.dedent(source)],
             capture_output=True,
             text=True,
             timeout=timeout,
-            # Newer Pythons warn of every fork in a process with threads: that is what is tested.
+            # Newer Pythons warn about every fork in a process with threads, but the tests do just that.
             env={
                 **os.environ,
                 "PYTHONFAULTHANDLER": "1",
@@ -282,7 +285,7 @@ def run(folder: Path, packed: Path, typed: Path):
 
 @pytest.fixture(autouse=True)
 def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranks come from the tests, not from whatever started them."""
+    """Removes a launcher's variables: ranks come from the tests, not from the process that started them."""
     for name in list(os.environ):
         if name in ("RANK", "WORLD_SIZE") or name.startswith(("SLURM_", "OMPI_", "PENSTOCK_")):
             monkeypatch.delenv(name)
@@ -297,7 +300,7 @@ def write(path, schema, *samples, **options):
 
 
 def philox(counter, key):
-    """Philox-4x32-10 (Salmon et al., SC 2011): four numbers of 32 bits."""
+    """Philox-4x32-10 (Salmon et al., SC 2011). Returns four numbers of 32 bits."""
     c, k, low = list(counter), list(key), 0xFFFFFFFF
     for _ in range(10):
         first, second = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]

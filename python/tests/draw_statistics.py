@@ -1,7 +1,7 @@
-"""Whether two lists of draws have one distribution: the two-sample tests of Kolmogorov and Smirnov, and of chi-square.
+"""Tests whether two lists of random draws have the same distribution: the two-sample tests of Kolmogorov-Smirnov and of chi-square.
 
 Probabilities are those of Press et al., Numerical Recipes, 3rd edition, 14.3: Kolmogorov's series with Stephens' correction for
-KS; the incomplete gamma function for chi-square, whose cells of fewer than 10 draws count as one.
+KS; the incomplete gamma function for chi-square, whose cells with fewer than 10 draws are merged into one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-FEW_VALUES = 40  # up to so many different values are counted one by one
+FEW_VALUES = 40  # up to this number of different values, each value is counted by itself
 LEAST_CELL = 10
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two lists of draws gave. `statistic`: D of KS, or chi-square over its degrees of freedom. `p`: the
+    """The result of comparing two lists of draws. `statistic`: D of KS, or chi-square over its degrees of freedom. `p`: the
     probability of a larger statistic, if both have one distribution."""
 
     test: str
@@ -51,7 +51,9 @@ def chi_square(a: np.ndarray, b: np.ndarray) -> Comparison:
 
 
 def tail_of_chi_square(value: float, freedom: int) -> float:
-    """The probability of a larger value: the incomplete gamma function, step by step from a half or 1 to freedom / 2."""
+    """Returns the probability of a larger chi-square: the incomplete gamma function, by recurrence from a half or 1 up to freedom /
+    2.
+    """
     x, a = value / 2, 0.5 if freedom % 2 else 1.0
     tail = math.erfc(math.sqrt(x)) if freedom % 2 else math.exp(-x)
     while a < freedom / 2:
@@ -61,7 +63,7 @@ def tail_of_chi_square(value: float, freedom: int) -> float:
 
 
 def compare(a: Iterable[float], b: Iterable[float]) -> Comparison:
-    """KS for numbers of many values, chi-square for few. Draws that are NaN were not made, and are left out."""
+    """Uses KS for numbers with many different values, chi-square for few. NaN marks a draw that was not made; it is left out."""
     a, b = (np.asarray(list(part), np.float64) for part in (a, b))
     a, b = a[~np.isnan(a)], b[~np.isnan(b)]
     few = len(np.unique(np.concatenate([a, b]))) <= FEW_VALUES
@@ -69,20 +71,20 @@ def compare(a: Iterable[float], b: Iterable[float]) -> Comparison:
 
 
 class Classes:
-    """Tells which of a list of outcomes a picture is. Outcomes that differ by less than a level in the mean are one class."""
+    """Finds which of a list of outcomes a picture shows. Outcomes whose mean difference is less than a level form one class."""
 
     def __init__(self, outcomes: list[np.ndarray]) -> None:
         self.table = np.stack([np.asarray(outcome, np.float64).reshape(-1) for outcome in outcomes])
         near = self.distances(self.table) < 1.0
-        self.class_of = near.argmax(1)  # the first outcome that is near
+        self.class_of = near.argmax(1)  # the first outcome that is near enough
 
     def distances(self, pictures: np.ndarray) -> np.ndarray:
-        """Root of the mean square difference of each picture to each outcome, in levels."""
+        """Returns the root mean square difference between each picture and each outcome, in levels."""
         norms = (pictures**2).mean(1)[:, None] + (self.table**2).mean(1)[None]
         return np.sqrt(np.maximum(norms - 2 * (pictures @ self.table.T) / self.table.shape[1], 0))
 
     def __call__(self, pictures: list[np.ndarray], most: float) -> np.ndarray:
-        """The class of each picture, which must lie within `most` levels of it."""
+        """Returns the class of each picture. A picture must be within `most` levels of its class."""
         found = self.distances(np.stack([np.asarray(picture, np.float64).reshape(-1) for picture in pictures]))
         assert found.min(1).max() <= most, found.min(1).max()
         return self.class_of[found.argmin(1)]

@@ -1,4 +1,6 @@
-"""Loaders whose arguments come from several dicts: flat names, such as "cache_form", become the objects that Loader takes."""
+"""Makes loaders from several dicts of arguments with flat names, such as "cache_form". It converts them to the objects that Loader
+takes.
+"""
 
 from typing import Any
 
@@ -7,7 +9,9 @@ from penstock.loading import table
 
 
 def keywords(**flat: Any) -> dict[str, Any]:
-    """Returns keywords of Loader. Names are those of table.TABLE; parameters that are no rows stay."""
+    """Returns keyword arguments for Loader. The flat names are those of table.TABLE; parameters that are not in the table stay
+    unchanged.
+    """
     flat = table.renamed(flat)
     found = {name: value for name, value in flat.items() if name not in table.ROWS or not table.ROWS[name].of}
     members: dict[str, dict[str, Any]] = {}
@@ -20,7 +24,7 @@ def keywords(**flat: Any) -> dict[str, Any]:
             given[plain] = found.get(name, table.ROWS[name].default)
         if name == "order" and found.get("order") != "pages":
             continue
-        if name == "ragged" and found.get("ragged") != "padded":  # in vain, which old names alone can say
+        if name == "ragged" and found.get("ragged") != "padded":  # an argument without effect, which only the old names can express
             rows = (row for row in table.TABLE if row.of == name and row.name in flat)
             found.update({row.old: flat[row.name] for row in rows if flat[row.name] != row.default})
             continue

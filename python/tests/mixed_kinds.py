@@ -1,4 +1,4 @@
-"""Data sets of three kinds for tests of mixtures: packed, a folder, and a tar, each of pictures of its own; and loaders of them."""
+"""Data sets of three kinds for tests of mixtures (packed, a folder, and a tar), each with its own pictures; and loaders of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Pictures whose orientation stands in each of the places that programs write it to.
+"""Pictures with an orientation in each of the places that programs write it to.
 
-``cases(orientation)`` gives a dict of a name to the bytes of a file. Each file has the same 24 x 40 picture without
-loss, or nearly without, so that its shown size says whether a reader turned it."""
+``cases(orientation)`` returns a dict from a name to the bytes of a file. Each file has the same 24 x 40 picture lossless or nearly
+so. The size of the decoded picture shows whether a reader has rotated it.
+"""
 
 import io
 import struct
@@ -31,7 +32,7 @@ def saved(form: str, **options: object) -> bytes:
 
 
 def tiff(value: int, kind: str = "short", big: bool = True, count: int = 1, tag: int = 0x0112, before: int = 0) -> bytes:
-    """An EXIF block with the tag in its first directory, behind ``before`` other entries."""
+    """Returns an EXIF block with the orientation in its first directory, after ``before`` other entries."""
     order = ">" if big else "<"
     inline = {
         "byte": "B3x", "ascii": "B3x", "short": "H2x", "long": "I", "sbyte": "b3x", "undefined": "B3x", "sshort": "h2x",
@@ -64,7 +65,7 @@ def xmp(value: object, style: str = "attribute") -> bytes:
 
 
 def raw_profile(block: bytes, kind: str = "exif") -> bytes:
-    """ImageMagick's text for a profile: its name, its length, and lines of hexadecimal digits."""
+    """Returns ImageMagick's text form of a profile: its name, its length, and lines of hexadecimal digits."""
     digits = block.hex()
     lines = "\n".join(digits[i : i + 72] for i in range(0, len(digits), 72))
     return f"\n{kind}\n{len(block):8d}\n{lines}\n".encode()
@@ -98,7 +99,7 @@ def jpeg(*segments: bytes) -> bytes:
 
 
 def webp(*chunks: tuple[bytes, bytes], flags: int = 0) -> bytes:
-    """A lossless WebP in the extended layout. flags: 8 EXIF, 4 XMP."""
+    """Returns a lossless WebP in the extended layout. flags: 8 EXIF, 4 XMP."""
     plain = saved("WEBP", lossless=True)
     body = b"VP8X" + struct.pack("<IB3x", 10, flags) + (WIDTH - 1).to_bytes(3, "little") + (HEIGHT - 1).to_bytes(3, "little")
     body += plain[12:]

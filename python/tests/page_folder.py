@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PHOTOGRAPHS = ROOT / "examples" / "photographs"
 CONTAINERS = ROOT / "tests" / "golden" / "containers"
-# Files of others, which their own libraries wrote: what pages call them, and where they lie in tests/golden/containers.
+# Files that other libraries wrote: their names in the pages, and their paths in tests/golden/containers.
 OTHERS = {
     "mds": "mds/all",
     "records/imagenet-00000-of-00002.tfrecord": "tfrecord/imagenet-00000-of-00002.tfrecord",
@@ -25,8 +25,9 @@ GUIDE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "g
 
 
 def make_folder(folder: Path, document: str) -> Path:
-    """Makes a folder as the pages expect it, with examples/photographs, photographs/<class>/*.jpg, and those files of OTHERS that
-    the page names."""
+    """Makes a folder as the pages expect it: examples/photographs, photographs/<class>/*.jpg, and the files of OTHERS that the page
+    names.
+    """
     shutil.copytree(PHOTOGRAPHS, folder / "examples" / "photographs")
     for i, path in enumerate(sorted(PHOTOGRAPHS.glob("*.jpg"))[:8]):
         kind = folder / "photographs" / ("bird", "house")[i % 2]
@@ -42,7 +43,9 @@ def make_folder(folder: Path, document: str) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Adds the paths of the C library that `make check` has installed, and of the peers' environments, if they are there."""
+    """Adds to the environment the paths of the C library that `make check` has installed, and of the peers' environments, if they
+    exist.
+    """
     prefix, peers = ROOT / "build" / "installed", ROOT / "bench" / "out" / "venv"
     lib = next((path.parent.parent for path in prefix.glob("lib*/**/pkgconfig/penstock.pc")), None)
     found = {"OMP_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""Pictures, and data sets of them in Python. Processes that tests spawn import this file: it has no import that takes long."""
+"""Pictures, and Python data sets of them. Processes that tests spawn import this file, so it has no slow import."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class Photos:
 
 
 class Breaks(Photos):
-    """While a file is there, sample 9 fails: it raises an error, ends its process, or gives a value that no field takes."""
+    """A data set in which sample 9 fails while a file exists: it raises an error, ends its process, or returns a value that no
+    field takes.
+    """
 
     def __init__(self, how: str, flag) -> None:
         super().__init__()
@@ -70,7 +72,7 @@ class Breaks(Photos):
 
 
 class Shrinks(Photos):
-    """Has another number of samples in each process."""
+    """A data set that has another number of samples in each process."""
 
     def __len__(self) -> int:
         return self.n if self.n != N else os.getpid()

@@ -1,9 +1,11 @@
-"""Three nodes of Ray on this machine pack one data set. The node of a part that is half done is killed. test_ray_nodes.py runs it.
+"""Three nodes of Ray on this machine pack one data set in parts. A node is killed in the middle of its part. test_ray_nodes.py runs
+it.
 
     ray_nodes.py SOURCE DESTINATION SCRATCH
 
-Each part stops after its first samples until the file SCRATCH/go is there, so that the test knows what runs where. SCRATCH gets a
-file for each start of a part, with the node's id. This is a program and no module, so that Ray sends its functions by value.
+Each part stops after its first samples until the file SCRATCH/go is there, because the test must know which part runs on which
+node. SCRATCH gets a file for each start of a part, with the node's id. This is a program and not a module, because Ray then sends
+its functions by value.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-# Four nodes of Ray start slowly on a machine that has other work. A node is dead when its raylet is, not when it is slow.
+# Four nodes of Ray start slowly on a busy machine. A node counts as dead when its raylet has ended, not when it is slow.
 LIMIT_S = 600
 os.environ |= {"RAY_health_check_failure_threshold": "20", "RAY_health_check_period_ms": "1000",
                "RAY_health_check_timeout_ms": "30000", "RAY_enable_metrics_collection": "0", "RAY_enable_worker_prestart": "0",
@@ -38,7 +40,7 @@ SCRATCH = sys.argv[3] if __name__ == "__main__" else ""
 
 
 def slow_part(source: Any, destination: str, options: dict[str, Any], part: tuple[int, int]) -> None:
-    """Packs the part as penstock.ray does, but waits within it."""
+    """Packs a part as penstock.ray does, but waits in the middle of it."""
     import os
     import time
     from pathlib import Path
@@ -72,7 +74,7 @@ def wait_for(what: str, condition: Any) -> Any:
 
 
 class SlowClock:
-    """The module time, by whose clocks 30 seconds last ten minutes."""
+    """Replaces the module time: on its clocks 30 seconds last ten minutes."""
 
     def __init__(self) -> None:
         self._begun = time.time(), time.monotonic()
@@ -88,20 +90,23 @@ class SlowClock:
 
 
 def be_patient() -> None:
-    """Ray gives a node 30 seconds to start, a constant in one of these modules. A busy machine may need that for one node."""
+    """Makes Ray wait longer for a node's start. Its limit is 30 seconds, a constant in one of these modules, which one node may
+    need on a busy machine.
+    """
     for module in (ray_node, ray_services):
         if hasattr(module, "time"):
             module.time = SlowClock()
 
 
 def starts(part: int | str = "*") -> list[list[str]]:
-    """Returns part, node and process of each start so far."""
+    """Returns part, node and process id of each start so far."""
     return [path.name.split("-")[1:] for path in Path(SCRATCH).glob(f"part-{part}-*")]
 
 
 def kill_one(cluster: Cluster, told: dict[str, Any]) -> None:
-    """Waits until three nodes have begun a part each, and kills the processes of one, as the end of a machine does. Then the others
-    go on, because each node runs one part at a time."""
+    """Waits until three nodes have each begun a part, then kills the processes of one node, as if its machine had failed. The other
+    nodes go on; each runs one part at a time.
+    """
     wait_for("three parts that run", lambda: len({node for _, node, _ in starts()}) == 3)
     part, node_id, pid = starts()[0]
     told.update(part=int(part), node=node_id, tried=len(list(Path(sys.argv[2]).glob("parts-*/try-*"))))

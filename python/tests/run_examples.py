@@ -1,5 +1,5 @@
-"""Runs programs one after another in this process, as `python PROGRAM ARGUMENT ...` would run each, with the modules that earlier
-ones have imported: torch and Lightning take seconds to import.
+"""Runs programs one after another in this process, each as `python PROGRAM ARGUMENT ...` would. Modules stay imported from one
+program to the next, because torch and Lightning take seconds to import.
 
     python run_examples.py JSON
 
@@ -20,7 +20,7 @@ from typing import IO
 
 @contextlib.contextmanager
 def written_to(descriptor: int, stream: IO[str]) -> Iterator[IO[str]]:
-    """Directs a stream of this process, and what is written past it, to a file, which the caller reads afterwards."""
+    """Directs a stream of this process, including output that bypasses Python, to a file that the caller reads afterwards."""
     stream.flush()
     before = os.dup(descriptor)
     with tempfile.TemporaryFile("w+") as file:
@@ -39,7 +39,7 @@ def status_of(program: str) -> int:
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
-        print(end.code, file=sys.stderr)  # as the interpreter does with sys.exit("words")
+        print(end.code, file=sys.stderr)  # the interpreter's exit status for sys.exit("words")
         return 1
     return 0
 

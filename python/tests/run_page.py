@@ -1,15 +1,15 @@
-"""Runs the fenced blocks of one page, in their order, in the current folder, and prints as JSON what was done.
+"""Runs the fenced blocks of one page, in their order, in the current folder, and prints as JSON which blocks ran.
 
     python run_page.py PAGE
     python run_page.py --serve [MODULE ...]     pages one after another, as lines of stdin say (serve() below)
 
-The info string of a block says what becomes of it:
+The info string of a block says how it is treated:
 
     python              runs; all blocks of a page share one interpreter
     python peer A,B     the code of another package: runs in a process of its own where modules A and B are installed, in this
                         environment or in one of the folders in PST_PEERS; otherwise it is only compiled
     sh, c               sh runs under bash -euo pipefail; c needs a name (below)
-    python notest       left out, and so are text and languages that are not named here
+    python notest   left out, like text and languages that are not named here
 
 A block whose first line is a comment with a file's name alone (`# train.py`, `/* count.c */`) is written to that file instead; a
 later block runs it. In PATH come first the folder of this interpreter, and stand_ins/ beside this file.
@@ -31,7 +31,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"\A(?:#!.*\n)?(?:# |/\* )([\w-]+\.\w+)(?: \*/)?\n")
-# PyPI's torchvision needs help beside the CPU build of torch: conftest.py has it.
+# With the CPU build of torch, PyPI's torchvision imports only with the help that conftest.py gives.
 WITH_TORCHVISION = f"import sys; sys.path.append({str(HERE)!r}); import conftest; conftest.torchvision_v2()\n"
 BLOCK_OF_PEER = re.compile(r"^```python peer.*?^```", re.MULTILINE | re.DOTALL)
 USES_TORCHVISION = re.compile(r"^\s*(?:from|import) (?:torchvision|torchmetrics\.detection|timm|ultralytics)\b", re.MULTILINE)
@@ -39,14 +39,16 @@ USES_TORCHVISION = re.compile(r"^\s*(?:from|import) (?:torchvision|torchmetrics\
 
 @dataclass
 class Done:
-    ran: int = 0  # blocks that ran, files that a later block runs among them
+    ran: int = 0  # blocks that ran, or that were written to a file for a later block
     left_out: int = 0
     peers_ran: int = 0
-    compiled: list[str] = field(default_factory=list)  # blocks of peers that were only compiled: the modules that are missing
+    compiled: list[str] = field(default_factory=list)  # modules whose absence caused blocks of peers to be compiled only
 
 
 def has_module(python: Path, name: str) -> bool:
-    """Whether that environment has a module, by its files: importing all of them would take minutes."""
+    """Returns whether an environment has a module. It looks for the module's files, because importing all modules would take
+    minutes.
+    """
     top, parts = name.split(".")[0], name.split(".")
     for packages in [*python.parent.parent.glob("lib/python*/site-packages"), python.parent.parent / top]:
         found = packages.joinpath(*parts)
@@ -56,9 +58,9 @@ def has_module(python: Path, name: str) -> bool:
 
 
 def python_with(modules: list[str]) -> Path | None:
-    """The interpreter of an environment that has all these modules: this one, or one of PST_PEERS."""
+    """Returns the interpreter of an environment that has all these modules: this one, or one in PST_PEERS."""
     peers = os.environ.get("PST_PEERS")
-    # torchvision does not import beside the peers' CPU builds of torch (WITH_TORCHVISION).
+    # torchvision cannot be imported in the peers' environments, which have CPU builds of torch (WITH_TORCHVISION).
     others = sorted(Path(peers).glob("*/bin/python")) if peers and "torchvision" not in modules else []
     return next((python for python in [Path(sys.executable), *others] if all(has_module(python, m) for m in modules)), None)
 
@@ -86,7 +88,7 @@ class Page:
                 subprocess.run(["bash", "-euo", "pipefail", "-c", code], check=True)
                 self.done.ran += 1
             elif language == "python":
-                # Line numbers of tracebacks are those of the page.
+                # The block is padded with empty lines to give tracebacks the line numbers of the page.
                 line = text.count("\n", 0, match.start(3))
                 exec(compile("\n" * line + code, str(self.path), "exec"), self.names)
                 self.done.ran += 1
@@ -106,8 +108,9 @@ class Page:
 
 
 def serve(modules: list[str]) -> str | None:
-    """Imports the modules once, because torch takes seconds. A line of stdin is a JSON list [PAGE, FOLDER]: the page runs in a fork
-    of this process, which ends as any process does. The answer is a JSON list [exit status, what it printed].
+    """Serves pages. Imports the modules once, because torch takes seconds to import. A line of stdin is a JSON list [PAGE, FOLDER]:
+    the page runs in a fork of this process, which ends as any process does. The answer is a JSON list [exit status, what it
+    printed].
 
     Returns None when stdin ends; in a fork, the page that it has to run.
     """

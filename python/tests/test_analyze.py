@@ -45,7 +45,7 @@ def test_phases_and_stalls(report: Report) -> None:
     data = report.data
     assert list(data["phases"]) == ["resident", "prepared", "warm", "cold"]
     resident = data["phases"]["resident"]
-    # The step of 24 samples lasts 47.55 ms; a loader of 4 has a sixth of it. A pause may last longer, never shorter.
+    # A step of 24 samples lasts 47.55 ms. With batches of 4, a step lasts a sixth of it. A sleep may last longer, never shorter.
     assert resident["step_seconds"] >= 0.04755 / 6
     assert resident["samples_per_second"] <= 24 / 0.04755
     for parts in data["stall"].values():
@@ -124,7 +124,9 @@ def test_page_is_whole_and_has_nothing_from_elsewhere(report: Report, tmp_path: 
 
 
 def colors_of(folder: Path, page: str, name: str, width: int) -> set[tuple[int, int, int]]:
-    """Opens a page in a browser, in a frame of that width: windows are wider. Returns the colours that it draws."""
+    """Opens a page in a browser, in a frame of that width, because browser windows have a minimal width. Returns the colours that
+    are drawn.
+    """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("no chromium to open the page in")
@@ -135,7 +137,7 @@ def colors_of(folder: Path, page: str, name: str, width: int) -> set[tuple[int, 
         [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={max(500, width)},1800",
          f"--user-data-dir={folder / 'profile'}", f"--screenshot={picture}", f"file://{folder / name}.html"],
         capture_output=True, text=True, timeout=240, check=False,
-        env={**os.environ, "LD_PRELOAD": ""},  # a browser does not start beside AddressSanitizer's library
+        env={**os.environ, "LD_PRELOAD": ""},  # a browser does not start if AddressSanitizer's library is preloaded
     )  # fmt: skip
     if not picture.exists():
         pytest.skip(f"chromium does not run here: {done.stderr[-200:]}")
@@ -146,14 +148,16 @@ def colors_of(folder: Path, page: str, name: str, width: int) -> set[tuple[int, 
 
 
 def narrowest(style: str) -> float:
-    """Returns the pixels that a telephone of 390 pixels leaves for a picture, by the style of a narrow page."""
+    """Returns the width in pixels that a page in the narrow style leaves for a picture on a telephone of 390 pixels."""
     assert re.search(r"@media \(max-width:(\d+)px\)", style)[1] >= "640"
     padding = re.search(r"\.pst\{padding:(\d+)px\}", style.partition("@media (max-width")[2])
     return 390.0 - 2 * float(padding[1])
 
 
 def test_text_is_readable_at_390_and_1400_pixels(report: Report) -> None:
-    """The smallest text: of pictures by their scale, of everything else by the style. Nothing is wider than the page."""
+    """The smallest text must be readable: text of pictures by their scale, other text by the style. Nothing may be wider than the
+    page.
+    """
     text = report.to_html()
     style = text.partition(".pst{")[2].partition("</style>")[0]
     sizes = [float(size) for size in re.findall(r"font(?:-size)?:(\d+(?:\.\d+)?)px", style)]
@@ -162,7 +166,7 @@ def test_text_is_readable_at_390_and_1400_pixels(report: Report) -> None:
     assert len(pictures) == text.count("<svg")
     for own, most, inside in pictures:
         smallest = min(map(float, re.findall(r'font-size="([\d.]+)"', inside)))
-        for there in (narrowest(style), 940 / 2 - 33):  # one picture in a row, and two
+        for there in (narrowest(style), 940 / 2 - 33):  # one picture in a row, and two pictures
             assert smallest * min(there, float(most)) / float(own) >= 10
     assert "minmax(min(100%," in style and ".pst td::before{content:attr(data-head)" in style
     cells = re.findall(r"<td[^>]*>", text)
@@ -219,7 +223,7 @@ def test_the_loader_is_left_as_it_was(folder: Path) -> None:
 
 
 def test_spun_and_slept_steps_are_attributed() -> None:
-    """CPU of a step is told from its waiting, within 2 % of what the step itself counts with the same clock."""
+    """The CPU time of a step is separated from its waiting, within 2 % of what the step itself counts with the same clock."""
     counted: list[float] = []
 
     def step(batch: Any) -> None:
@@ -233,7 +237,7 @@ def test_spun_and_slept_steps_are_attributed() -> None:
     phase = _analyze_phases.run("x", iter([batch] * 30), step, 60.0)
     mean = sum(counted) / len(counted)
     assert phase.step_cpu_seconds == pytest.approx(mean, rel=0.02)
-    assert phase.step_seconds >= 0.023 and phase.cpu_seconds >= 0.98 * mean / 2  # two samples in a batch
+    assert phase.step_seconds >= 0.023 and phase.cpu_seconds >= 0.98 * mean / 2  # a batch has two samples
 
 
 def test_scratch_of_killed_processes_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +268,7 @@ def test_samples_in() -> None:
 
 
 def test_ranks_tell_gradients_from_computing() -> None:
-    """Rank 1 waits for its data; rank 0 waits for rank 1's gradients, which is no computing of its own."""
+    """Rank 1 waits for its data; rank 0 waits for rank 1's gradients, which must not count as computing of rank 0."""
 
     def phases(step: float, wait: float) -> dict[str, dict[str, float]]:
         return {

@@ -1,4 +1,6 @@
-"""Bytes of a report's forms: from the survey of sizes and pixels, images that were probed, and what crops read."""
+"""The bytes of each form in a report: from the survey of sizes and pixels, from probed images, and from the parts that crops
+read.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ CROP = [T.RandomResizedCrop(224), T.RandomHorizontalFlip()]
 
 
 def made(nbytes: np.ndarray, raw: np.ndarray, weights: np.ndarray | None = None) -> survey.Survey:
-    """A survey of images of one row each."""
+    """Makes a survey from rows, one for each image."""
     n = len(nbytes)
     share = np.ones(n) if weights is None else weights
     mean = float((share * nbytes).sum() / share.sum())
@@ -29,7 +31,7 @@ def made(nbytes: np.ndarray, raw: np.ndarray, weights: np.ndarray | None = None)
 
 
 def two_kinds(n: int = 200) -> tuple[survey.Survey, np.ndarray]:
-    """Half of the images are small in their file and in the form, the other half are large; their pixels vary as much."""
+    """Half of the images are small, both as files and in the form; the other half are large. Their pixel counts vary equally."""
     random = np.random.default_rng(0)
     raw = np.round(random.uniform(2e5, 6e5, n) / 3) * 3
     smooth = np.arange(n) % 2 == 0
@@ -43,7 +45,7 @@ def test_strata_are_weighed_by_their_share() -> None:
     shares = np.bincount(labels, found.raw) / found.raw.sum()
     assert shares == pytest.approx(1 / 8, rel=0.25)
     sizes = survey.Sizes(found, labels, found.raw)
-    # Three of four probed images are smooth, as no mean of them would tell.
+    # Three of the four probed images are smooth, so their plain mean would be wrong.
     smooth, rough = np.flatnonzero(truth < 0.3 * found.raw), np.flatnonzero(truth > 0.3 * found.raw)
     random = np.random.default_rng(4)
     for place in [*random.permutation(smooth)[:48], *random.permutation(rough)[:16]]:
@@ -81,7 +83,7 @@ def test_weights_stand_for_images_whose_pixels_are_unknown() -> None:
     raw = np.array([3e5, 3e5, 9e5, 9e5])
     found = made(raw / 10, raw, np.array([3.0, 3.0, 1.0, 1.0]))
     assert found.mean(raw) == pytest.approx(4.5e5) and found.count == 8
-    assert found.spread(4)[0] == 0 and found.spread(1) == [1]  # of eight images six are small
+    assert found.spread(4)[0] == 0 and found.spread(1) == [1]  # six of the eight images are small
     sizes = survey.Sizes(found, survey.strata(found), found.raw)
     for place in range(4):
         sizes.add(place, raw[place] / 2)
@@ -92,12 +94,12 @@ def test_times_follow_a_line_in_bytes_and_pixels() -> None:
     random = np.random.default_rng(0)
     nbytes, raw = random.uniform(1e4, 1e5, 500), random.uniform(1e5, 1e6, 500)
     times = 1e-4 + 2e-9 * nbytes + 3e-9 * raw
-    probed = np.argsort(raw)[::25]  # of all sizes, but twice as many of the large ones
+    probed = np.argsort(raw)[::25]  # images of all sizes, but twice as many of the large sizes
     probed = np.concatenate([probed, np.argsort(raw)[400::5]])
     more = survey.times_as_much(times[probed], [nbytes[probed], raw[probed]], [nbytes, raw], np.ones(500))
     assert more * times[probed].mean() == pytest.approx(times.mean(), rel=1e-6) and more < 0.95
     assert survey.line(times, [nbytes, raw]) == pytest.approx([1e-4, 2e-9, 3e-9])
-    falling = survey.line(2e-3 - 1e-9 * raw, [raw])  # no time falls with an image's size
+    falling = survey.line(2e-3 - 1e-9 * raw, [raw])  # no time becomes less for larger images
     assert falling[1] == 0 and falling[0] == pytest.approx((2e-3 - 1e-9 * raw).mean())
     assert survey.times_as_much([1e-3] * 4, [np.ones(4)], [np.ones(9)], np.ones(9)) == pytest.approx(1)
 
@@ -116,7 +118,7 @@ def test_regions() -> None:
     drawn = np.array([crops.Crops(CROP).draw(400, 500, random) for _ in range(2000)])
     y, x, height, width = drawn.T
     assert (y >= 0).all() and (x >= 0).all() and (y + height <= 400).all() and (x + width <= 500).all()
-    # The area is uniform from 0.08 to 1, but large ones often do not fit in their ratio and are drawn again.
+    # The area of a crop is uniform from 0.08 to 1, but large areas often do not fit in their ratio and are drawn again.
     assert (height * width / 2e5).mean() == pytest.approx(0.45, abs=0.02)
     assert crops.Crops([T.CenterCrop((100, 200))]).draw(400, 500, random) == (150, 150, 100, 200)
     assert crops.Crops(None).draw(400, 500, random) == (0, 0, 400, 500)
@@ -128,7 +130,8 @@ def test_the_rules_of_reading_parts() -> None:
     item = crops.Stored(1 << 20, 640, 640, 64, 1000, np.full((10, 10), 10475))
     rules = crops.Rules()
     assert rules.read(item, (0, 0, 640, 640), 0) == (1 << 20, 1)
-    # The head and, below it, ten rows of one unit, which lie too far apart to be joined; the first row is in the head's block.
+    # The crop reads the head of the PLI and ten rows of one unit below it. They are too far apart to be joined; the first row lies
+    # in the head's block.
     nbytes, reads = rules.read(item, (0, 576, 640, 64), 0)
     head = 4096
     assert nbytes == head + 10 * 10475 and reads == 11
@@ -152,7 +155,7 @@ def test_units_of_a_file() -> None:
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """48 JPEGs of 60 x 40 to 640 x 480, some of much noise."""
+    """48 JPEGs of 60 x 40 to 640 x 480, some with much noise."""
     folder = tmp_path_factory.mktemp("bytes") / "images"
     folder.mkdir()
     random = np.random.default_rng(5)
@@ -165,7 +168,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Further images are looked at until enough is known, however long it takes."""
+    """The survey looks at further images until it knows enough, however long that takes."""
     look = whole.Whole.look_at_more
     monkeypatch.setattr(whole.Whole, "look_at_more", lambda self, stored_as, _, threads: look(self, stored_as, 600.0, threads))
 
@@ -222,7 +225,9 @@ def test_bytes_are_those_of_a_packed_set(images: Path, form: str) -> None:
 @pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("order", [None, "pages"])
 def test_throttled_storage_is_read_whole_by_pages_alone(images: Path, order: str | None) -> None:
-    """1 MiB takes as long as a request: by pages it is read rather than to make one, and no image is larger."""
+    """Reading 1 MiB takes as long as a request, so storage is read page by page, and gaps are read over rather than making a
+    request. No image is larger.
+    """
     reading: dict[str, Any] = {"throttle": (1e10, 1e-4), "order": order}
     found, _ = costs_of(images, 1.0, ("pli-small",), **reading)
     costs = found.forms["pli-small"]["cpu"]

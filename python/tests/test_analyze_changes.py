@@ -1,4 +1,4 @@
-"""A data set that changes while it is analysed: an error that names the file, or a report that says so first."""
+"""A data set that changes during an analysis causes an error that names the file, or a report that states the change first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 def replaced(file: Path) -> None:
-    """Another picture, in a file of the same length."""
+    """Returns another picture in a file of the same length."""
     other = encoded(picture(99, 200, 300), "JPEG", quality=1)
     new = file.with_name("new")
     new.write_bytes(other[: file.stat().st_size].ljust(file.stat().st_size, b"\0"))
@@ -43,7 +43,7 @@ CHANGES: dict[str, Callable[[Path], None]] = {"replaced": replaced, "removed": P
 
 
 def analysed(data: Path, change: Callable[[], object]) -> Report:
-    """Analyses data that change before the probe of forms, which begins with the survey."""
+    """Analyses data that change after the survey and before the probe of forms."""
 
     def progress(line: str) -> None:
         if line == "probe of forms":
@@ -55,7 +55,7 @@ def analysed(data: Path, change: Callable[[], object]) -> Report:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_file_whose_head_is_read(photos: Path, change: str) -> None:
-    """It is no image of the survey with another one's pixels, nor one that is left out without a word."""
+    """The changed file must not be combined with the pixels that the survey saw, nor left out without a notice."""
     with ps.Dataset(photos) as dataset:
         look = survey.Look(dataset, "image", list(range(N)))
         CHANGES[change](photos / f"{CHANGED:02d}.jpg")
@@ -77,13 +77,13 @@ def test_the_report_says_first_what_was_lost(photos: Path, change: str) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_file_that_is_read_whole_is_an_error(photos: Path, change: str) -> None:
-    """Storage is read once more after the probe."""
+    """The analysis reads storage again after the probe of forms."""
     with pytest.raises(ps.PenstockError, match=f"{CHANGED:02d}.jpg"):
         analysed(photos, lambda: CHANGES[change](photos / f"{CHANGED:02d}.jpg"))
 
 
 def test_a_data_set_that_is_repacked_meanwhile(photos: Path, tmp_path: Path) -> None:
-    """Readers go on with the old shards, so all figures are of one state, and the report says that it is the old one."""
+    """Open readers keep the old shards, so all figures are of one state, and the report says that it describes the old state."""
     path = tmp_path / "photos.pst"
     ps.pack(photos, path, forms=["original"])
     report = analysed(path, lambda: ps.repack(path, forms=["pli-jpeg"]))

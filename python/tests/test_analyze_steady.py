@@ -14,7 +14,7 @@ def test_warm_up_is_found() -> None:
     rng = random.Random(1)
     flat = [1 + 0.05 * rng.random() for _ in range(60)]
     assert steady.warm_up([5.0, 3.0, 2.0, *flat]) in range(3, 12)
-    assert steady.warm_up([0.01] * 6 + flat) in range(6, 14)  # batches that lay ready
+    assert steady.warm_up([0.01] * 6 + flat) in range(6, 14)  # the first six batches were prepared before
     assert steady.warm_up(flat) <= 30
     assert steady.warm_up([1.0]) == 0 and steady.warm_up([]) == 0
 
@@ -40,7 +40,7 @@ def test_interval_covers_the_mean_of_values_that_depend_on_their_neighbours() ->
             values.append(10 + level)
         interval = steady.batch_means(values)
         covered += interval.low <= 10 <= interval.high
-    assert 0.88 < covered / 300 < 0.99  # 0.95, and a sampling error
+    assert 0.88 < covered / 300 < 0.99  # 0.95 is expected; the margin is for the sampling error
 
 
 def test_the_band_of_windows_is_two_standard_deviations() -> None:

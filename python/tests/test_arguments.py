@@ -19,7 +19,7 @@ from penstock.loading import table
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD = {row.old: row for row in table.TABLE if row.old}
-# A value for each old keyword, beside the arguments that it needs.
+# Old keyword -> a value for it, with the other arguments that it needs.
 VALUES = {
     "decode": ("cpu", {}), "gpu_share": (None, {}), "device_memory": (None, {}), "bits": (16, {}), "ignore_orientation": (True, {}),
     "scaled_decode": (True, {}), "max_pixels": (2**27, {}), "padding": (False, {}), "page_samples": (4, {"order": "pages"}),
@@ -41,7 +41,7 @@ def as_bytes(value):
 
 
 def contents(loader):
-    """Returns the bytes of all arrays, batch after batch."""
+    """Returns the bytes of all arrays of all batches."""
     return [[as_bytes(value) for value in (batch.values() if isinstance(batch, dict) else batch)] for batch in loader]
 
 
@@ -149,7 +149,7 @@ def test_wrong_keywords(packed, options, text):
     ({"host_memory": None}, "host_memory is bytes"), ({"host_memory": True}, "host_memory is bytes"),
 ])  # fmt: skip
 def test_kinds_of_values(packed, options, text):
-    """Texts that Python would take for true, and numbers in the place of anything else, are errors also if no field uses them."""
+    """Texts that Python would treat as true, and numbers given for other types, are errors even if no field uses the argument."""
     with pytest.raises(ps.errors.ArgumentError, match=text):
         ps.Loader(packed, **options)
 
@@ -273,7 +273,7 @@ def test_arguments_without_a_plain_form(packed):
 
 
 class Mine(T.GaussianBlur):
-    """An operation of the user's."""
+    """A user's own operation."""
 
 
 def test_operations_of_ones_own_have_no_plain_form(packed):
@@ -352,7 +352,7 @@ def test_old_names_in_plans(packed, tmp_path):
     ('other(cache_form="pli")\n', 'other(cache_form="pli")\n'),
 ])  # fmt: skip
 def test_programs_are_written_anew(tmp_path, before, after):
-    """scripts/rename_arguments.py: members join their objects, also in calls within calls and behind letters of several bytes."""
+    """scripts/rename_arguments.py moves keywords into their objects, also in nested calls and after letters of several bytes."""
     tool = runpy.run_path(str(ROOT / "scripts" / "rename_arguments.py"), run_name="tool")
     calls = {"Loader", "TorchDataset"}
     assert tool["renamed"](before, calls) == tool["renamed"](after, calls) == after

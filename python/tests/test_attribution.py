@@ -1,8 +1,8 @@
-"""The shares of a report (compute, upload, prepare, fetch) and its costs of a sample against costs that are known.
+"""Compares the shares of a report (compute, upload, prepare, fetch) and its costs per sample with known costs.
 
-A data set and a step spend seconds of CPU and seconds of waiting that the test chose. With a clock that only they move, the
-report must be right to the digit, whatever else the machine does. With the machine's own clock (long) it must be right within
-2 % of a batch's time.
+A data set and a step spend seconds of CPU and seconds of waiting that the test chose. With a simulated clock that advances only by
+these costs, the report must be exact, whatever else the machine does. With the machine's own clock (tests marked long) it must be
+right within 2 % of a batch's time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BATCH, FILES, FILE_NBYTES = 4, 40, 1000
 
 
 class Scripted:
-    """A clock that nothing moves but the costs that are spent on it. It stands for the module `time`."""
+    """A simulated clock that replaces the module `time`. Only costs that are spent on it advance it."""
 
     def __init__(self) -> None:
         self.wall = self.cpu = 1000.0
@@ -51,7 +51,7 @@ class Scripted:
 
 
 class Real:
-    """The machine's clocks: CPU is spent by the thread's own clock, so that others' work does not count."""
+    """The machine's clocks. CPU time is spent by the thread's own clock, which does not count other programs."""
 
     def spend(self, cpu: float, wait: float) -> None:
         end = time.thread_time() + cpu
@@ -62,8 +62,8 @@ class Real:
 
 
 class Costs:
-    """What a sample costs (CPU, waiting, and waiting for storage where its file is not in memory), and a step and an upload of a
-    batch. `uneven`: samples cost between half and one and a half of this, as their numbers say."""
+    """The costs of a sample (CPU, waiting, and waiting for storage if its file is not in memory), of a step, and of a batch's
+    upload. `uneven`: samples cost between 0.5 and 1.5 times this, depending on their number."""
 
     def __init__(self, spin: float, wait: float, fetch: float, step: tuple[float, float], upload: float, uneven: bool) -> None:
         self.spin, self.wait, self.fetch, self.step, self.upload, self.uneven = spin, wait, fetch, step, upload, uneven
@@ -72,7 +72,7 @@ class Costs:
         return 0.5 + (i % 5) / 4 if self.uneven else 1.0
 
     def shares(self, phase: str) -> dict[str, float]:
-        """The parts of a batch's time, of samples that cost 1 in the mean."""
+        """Returns the shares of a batch's time, for samples whose mean cost is 1."""
         parts = {"compute": sum(self.step), "upload": self.upload, "prepare": BATCH * (self.spin + self.wait),
                  "fetch": BATCH * self.fetch if phase == "cold" else 0.0}  # fmt: skip
         whole = sum(parts.values())
@@ -90,7 +90,9 @@ COSTS = {
 
 
 class Known(torch.utils.data.Dataset):  # type: ignore[misc, name-defined]
-    """Files whose first read after they were dropped from memory waits for storage. `dropped` are those."""
+    """Files that wait for storage on their first read after they were dropped from memory. `dropped`: files that are not in
+    memory.
+    """
 
     def __init__(self, folder: Path, costs: Costs, clock: Any) -> None:
         self.costs, self.clock = costs, clock
@@ -132,7 +134,9 @@ def report_of_torch(folder: Path, costs: Costs, clock: Any, budget: float, patch
 
 
 def report_of_penstock(folder: Path, costs: Costs, clock: Any, budget: float, patch: pytest.MonkeyPatch) -> Report:
-    """The costs of a sample are those of a function; storage and upload cost what is added to the batches of their phases."""
+    """Returns the report of a Penstock loader. A function costs the time of a sample; storage and upload cost time that is added to
+    the batches of their phases.
+    """
     path = folder / "numbers.pst"
     with ps.Writer(path, {"number": ps.Int()}) as writer:
         for i in range(FILES):
@@ -166,7 +170,7 @@ REPORTS = {"DataLoader": report_of_torch, "Loader": report_of_penstock}
 
 
 def wrong(report: Report, costs: Costs, upload: float) -> dict[str, float]:
-    """How far the report's shares are from the known ones, in parts of a batch's time."""
+    """Returns the difference between the report's shares and the known ones, as a part of a batch's time."""
     known = Costs(costs.spin, costs.wait, costs.fetch, costs.step, upload, costs.uneven)
     return {f"{phase} {name}": report.data["stall"][phase][name] - share
             for phase in ("warm", "cold") for name, share in known.shares(phase).items()}  # fmt: skip
@@ -180,8 +184,8 @@ def test_shares_are_the_known_costs(kind: str, what: str, tmp_path: Path, monkey
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(steer, "run_queue_seconds", lambda: 0.0)
     report = REPORTS[kind](tmp_path, costs, clock, 20, monkeypatch)
-    upload = costs.upload if kind == "Loader" else 0.0  # a DataLoader's batches of the CPU have none
-    few = 0.02 if costs.uneven else 1e-6  # a phase has not each sample equally often
+    upload = costs.upload if kind == "Loader" else 0.0  # batches of a DataLoader on the CPU have no upload
+    few = 0.02 if costs.uneven else 1e-6  # a phase does not contain each sample equally often
     assert max(map(abs, wrong(report, costs, upload).values())) <= few
     stages = {stage["name"]: stage["seconds"] for stage in report.data["stages"]}
     assert stages["compute"] == pytest.approx(sum(costs.step) / BATCH, rel=1e-6)
@@ -195,7 +199,7 @@ def test_shares_are_the_known_costs(kind: str, what: str, tmp_path: Path, monkey
 
 
 def disturbed(others: machine.OtherWork, queued: float, seconds: float) -> str:
-    """Why a measurement on this machine says nothing; "": it does."""
+    """Returns the reason why a measurement on this machine is not reliable, or ""."""
     cores, part = others.cores(), (steer.run_queue_seconds() - queued) / seconds
     if part > 0.005:
         return f"this thread waited for a core {100 * part:.1f} % of the time"
@@ -205,7 +209,7 @@ def disturbed(others: machine.OtherWork, queued: float, seconds: float) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", REPORTS)
 def test_shares_within_2_percent_by_the_machines_clock(kind: str, tmp_path: Path) -> None:
-    """Tried up to five times: while others use the cores, times are not those of the costs."""
+    """Tried up to five times: if other programs use the cores, the measured times are not those of the costs."""
     costs = Costs(0.005, 0.010, 0.015, (0.020, 0.020), 0.020 if kind == "Loader" else 0.0, uneven=False)
     reasons = []
     for attempt in range(5):
@@ -224,7 +228,7 @@ def test_shares_within_2_percent_by_the_machines_clock(kind: str, tmp_path: Path
 
 
 class Counted(Known):
-    """Counts samples and CPU seconds of its workers itself, in memory that they share."""
+    """A data set that counts its samples and the CPU seconds of its workers in shared memory."""
 
     def __init__(self, folder: Path, costs: Costs, clock: Any) -> None:
         super().__init__(folder, costs, clock)
@@ -244,8 +248,9 @@ class Counted(Known):
 
 @pytest.mark.long
 def test_cpu_of_workers_within_2_percent(tmp_path: Path) -> None:
-    """By the CPU clocks of two worker processes: the report's costs are those that the workers counted in the phase that the
-    costs are of. A sample takes more than it spins where others' work empties the caches, and both have that."""
+    """Uses the CPU clocks of two worker processes: the report's costs must be those that the workers counted in the same phase. A
+    sample takes more CPU time if other programs empty the CPU caches; both counts include that.
+    """
     costs = Costs(0.010, 0.004, 0.0, (0.0, 0.030), 0.0, uneven=False)
     dataset, begins = Counted(tmp_path, costs, Real()), {}
 

@@ -1,4 +1,6 @@
-"""Audio fields: operations beside torchaudio's definitions, files of all kinds, folders, packing, rules for bad sounds."""
+"""Audio fields: operations compared with torchaudio's definitions, all kinds of files, folders, packing, and the handling of bad
+sounds.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ RATE = 16000
 
 
 def sound(rate: int, n: int, channels: int = 1) -> np.ndarray:
-    """(channels, n): a sweep and noise, within -1 to 1."""
+    """Returns a sweep with noise, of shape (channels, n), within -1 to 1."""
     rng, t = np.random.default_rng(n), np.arange(n) / rate
     rows = [0.4 * np.sin(2 * np.pi * (200 + 100 * c) * t * (1 + t)) + 0.1 * rng.standard_normal(n) for c in range(channels)]
     return np.clip(np.stack(rows), -1, 1).astype(np.float32)
 
 
 def float_wav(x: np.ndarray, rate: int) -> bytes:
-    """A WAV of float32."""
+    """Returns a WAV file with float32 samples."""
     data = np.ascontiguousarray(x.T, "<f4").tobytes()
     head = struct.pack("<HHIIHH", 3, len(x), rate, rate * len(x) * 4, len(x) * 4, 32)
     return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) + head + b"data" + struct.pack(
@@ -112,7 +114,7 @@ def decibels(x, multiplier=10.0, top_db=80.0):
 
 
 def close(found, wanted, tolerance=1e-5):
-    """Equal to a part of the largest value."""
+    """Returns whether two arrays are equal, up to a part of the largest value."""
     wanted = np.asarray(wanted)
     assert found.shape == wanted.shape
     assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
@@ -143,7 +145,7 @@ def test_mel_bands_and_their_logarithms(tmp_path, arguments):
     file, wanted = float_wav(x, RATE), mels(torch.from_numpy(x), **arguments)
     close(one(tmp_path, file, [T.MelSpectrogram(RATE, **arguments)]), wanted)
     multiplier = 10.0 if arguments.get("power", 2.0) == 2 else 20.0
-    # Where a narrow triangle barely touches a bin, rounding of float32 shows in the logarithm.
+    # If a narrow triangle barely touches a frequency bin, the rounding of float32 is visible in the logarithm.
     wide = 1e-5 if "n_mels" in arguments else 1e-4
     close(one(tmp_path, file, [T.LogMel(RATE, **arguments)]), decibels(wanted, multiplier), wide)
     close(one(tmp_path, file, [T.LogMel(RATE, log="ln", **arguments)]), torch.log(wanted + 1e-6), wide)
@@ -314,7 +316,7 @@ def test_decoders_have_only_read_what_a_clip_needs(tmp_path, format):
     soundfile = pytest.importorskip("soundfile")
     (tmp_path / "clips").mkdir()
     rng = np.random.default_rng(0)
-    for i in range(2):  # noise takes more than the 256 KiB of a file that is read in parts
+    for i in range(2):  # a file of noise is larger than the 256 KiB from which on files are read in parts
         noise = (0.3 * rng.standard_normal((44100 * 20, 2))).astype(np.float32)
         soundfile.write(tmp_path / "clips" / f"{i}.{format.lower()}", noise, 44100, format=format)
     names = ["AIFF", "FLAC", "MP3", "OGG"]
@@ -395,7 +397,7 @@ def test_a_wrong_rate_is_a_bad_sample(tmp_path):
 
 
 def test_without_libsndfile(tmp_path):
-    """An error that no policy hides."""
+    """A missing libsndfile is an error that no policy for bad samples hides."""
     write(tmp_path / "d.pst", [b"fLaC" + bytes(100)] * 3)
     script = f"""if True:
         import penstock as ps

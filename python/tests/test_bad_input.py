@@ -1,4 +1,4 @@
-"""Hostile input through Python: every image form, damaged files and sets, policies, odd sizes, long runs."""
+"""Hostile input through Python: every image form, damaged files and data sets, policies, odd sizes, long runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def same(a, b):
 
 @pytest.fixture(scope="module")
 def forms(tmp_path_factory) -> Path:
-    """One picture in every form that can be met."""
+    """Returns one picture in every form of image that a data set can hold."""
     root = tmp_path_factory.mktemp("forms") / "f"
     root.mkdir()
     image = PilImage.fromarray(picture(1, 50, 70))
@@ -99,7 +99,7 @@ def test_orientation_is_pillows(forms):
         assert int(np.abs(pixels.astype(int) - upright).max()) <= 2, name
 
 
-BAD = {5: b"", 9: None, 14: b"no image at all"}  # None: half of a good one
+BAD = {5: b"", 9: None, 14: b"no image at all"}  # None: the first half of a good file
 N = 24
 
 
@@ -303,7 +303,7 @@ def test_memory_stays_over_many_epochs(forms):
         for _batch in loader:
             pass
     before = resident(), len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
-    for turn in range(201):  # the last one goes to its end: reads under way hold descriptors
+    for turn in range(201):  # the last epoch runs to its end, because reads under way hold descriptors
         for _batch in loader:
             if turn % 2:
                 break

@@ -1,4 +1,4 @@
-"""Boxes of which operations leave too little are dropped, with what belongs to them, and counted."""
+"""Boxes that operations reduce too much are dropped with the values that belong to them, and counted."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_is_left_follows_the_rule(detection, min_area, min_visibility, work
 
 
 def test_by_default_no_box_is_empty(detection):
-    """torchvision's detectors raise on boxes without an area."""
+    """torchvision's detectors raise an error on boxes without area."""
     every, _ = samples(detection, [T.RandomCrop(16)], keep_boxes=True)
     assert any((area(row["boxes"]) == 0).any() for row in every.values())
     kept, dropped = samples(detection, [T.RandomCrop(16)])

@@ -1,4 +1,4 @@
-"""Loaders with a cache: same batches, exact hits, sharing, forks, pickles, and what is refused."""
+"""Loaders with a cache: equal batches, exact hits, sharing, forks, pickles, and refused arguments."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_auto(folder, monkeypatch, caplog):
             assert use["limit"] == limit
             assert use["hits"] == (len(source) if limit else 0)
             assert use["choice"] == ("a cache of 8 MiB" if limit else "")
-        again = pickle.loads(pickle.dumps(auto))  # chooses by the memory of the place where it wakes up
+        again = pickle.loads(pickle.dumps(auto))  # cache="auto" chooses its size by the memory of the machine where it is unpickled
         assert len(asked) == 3
         again.close()
     assert [record.message for record in caplog.records].count(f"{source.path}: a cache of 8 MiB") == 3
@@ -160,7 +160,7 @@ def test_forms_share_a_cache(folder):
         files = [bytes(row) for batch in given for row in batch["image"]]
         assert sum(file[:2] == b"\xff\xd8" for file in files) == count_jpegs(folder)
         assert stored.stats()["storage"]["reads"] == len(source)
-        assert given.stats()["storage"]["reads"] == 0  # the stored bytes are there already
+        assert given.stats()["storage"]["reads"] == 0  # the stored bytes are in the cache already
     assert cache.stats()["datasets"] == 2
 
 
@@ -219,7 +219,7 @@ def test_loaders_share_a_cache(folder):
     use = cache.stats()
     assert use["items"] == len(source) and use["datasets"] == 1 and use["refused"] == 0
     assert "items" in repr(cache)
-    with make(source, cache=cache) as third:  # what was kept outlives the loaders
+    with make(source, cache=cache) as third:  # items that were kept outlive the loaders
         epoch(third)
         assert third.stats()["storage"]["reads"] == 0
 
@@ -271,7 +271,7 @@ def test_torch_dataset_takes_a_cache(folder):
 
 
 def filled(*sources) -> ps.Cache:
-    """A cache that holds all items of these data sets."""
+    """Returns a cache that holds all items of these data sets."""
     cache = ps.Cache("16MiB")
     for source in sources:
         with make(source, cache=cache) as loader:

@@ -1,4 +1,4 @@
-"""Images of files of others that idle workers re-code into the cache: stored and deflated members, compressed pages of tables."""
+"""Idle workers re-code images of containers into the cache: stored and deflated members, and compressed pages of tables."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_idle_workers_recode_images_of_any_container(tmp_path: Path, images: Ima
         for number in range(3):
             for want, got in zip(epoch(plain), epoch(later), strict=True):
                 np.testing.assert_array_equal(got, want)
-            if number == 0:  # rows have decoded what they need, and no image whole, as a proof does
+            if number == 0:  # rows decode only the parts that they need; only a proof decodes whole images
                 assert later.stats()["decode"]["nbytes_decoded"] == plain.stats()["decode"]["nbytes_decoded"]
             end = time.monotonic() + 60
             while number == 1 and later.stats()["cache"]["recoded"] < N and time.monotonic() < end:

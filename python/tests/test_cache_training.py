@@ -1,4 +1,4 @@
-"""Caches at the training size: batches of images, masks, boxes and keypoints are those without a cache, to the bit."""
+"""Caches at the training size: batches of images, masks, boxes and keypoints equal those without a cache, to the bit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHAINS = {
 
 
 def sample(i: int, made_for: str | None) -> dict[str, object]:
-    """An image of 40 x 56 pixels or so as JPEG, PNG or pixels, and what lies on it. Some are turned by EXIF."""
+    """Returns an image of about 40 x 56 pixels as JPEG, PNG or raw pixels, with its annotations. Some have an EXIF orientation."""
     height, width = 40 + i, 56 - i
     pixels, orientation = picture(i, height, width), (1, 6, 3, 1, 8, 5)[i % 6] if made_for else 1
     exif = PilImage.Exif()
@@ -98,7 +98,7 @@ def test_batches_are_the_same(source):
     for (chain, transforms), (name, way) in itertools.product(CHAINS.items(), WAYS.items()):
         normalizes = any(isinstance(op, T.Normalize) for op in transforms)
         if normalizes and way.get("channels"):
-            continue  # it has three channels
+            continue  # the image has three channels
         options = {"transforms": transforms, **way}
         if not normalizes and options.get("dtype") in (None, "float16", "bfloat16") and "bits" not in way and len(chain) % 2:
             options["dtype"] = "uint8"
@@ -136,7 +136,7 @@ def test_host_and_saved_caches(source, tmp_path, monkeypatch):
             cache = ps.Cache.host()
             assert cache.save(tmp_path / "saved").items == 4 * N
             loader = pickle.loads(pickle.dumps(hosted))
-            with loader:  # it goes on where the other one was
+            with loader:  # the second cache goes on where the first one stopped
                 assert epoch(loader) == epoch(plain)
                 assert loader.stats()["storage"]["reads"] == 0
                 assert loader.stats()["cache"]["hits_training"] == N

@@ -1,4 +1,4 @@
-"""What is made of the tables of options (manual pages, completion), and what the verbs of Python do on terminals."""
+"""The files made from the tables of options (manual pages, completion), and the behaviour of Python's verbs on terminals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def writer() -> dict[str, Any]:
 
 
 def in_terminal(columns: int, *words: str, answer: bytes | None = None, cwd: Path | None = None) -> tuple[int, str]:
-    """Runs a verb with a terminal of this width as stdin, stdout and stderr. Returns its exit status, and what it shows."""
+    """Runs a verb whose stdin, stdout and stderr are a terminal of this width. Returns its exit status and the text on the
+    terminal.
+    """
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     command = [sys.executable, "-P", "-m", "penstock.cli.main", *words]
@@ -45,7 +47,7 @@ def in_terminal(columns: int, *words: str, answer: bytes | None = None, cwd: Pat
     while True:
         try:
             part = os.read(ours, 65536)
-        except OSError:  # the end, on Linux
+        except OSError:  # end of the terminal's output (Linux reports it as an error)
             break
         shown += part
         if answer is not None and b"[y/N]" in shown:
@@ -65,7 +67,7 @@ def test_made_files_are_those_of_the_tables(writer: dict[str, Any]) -> None:
 
 
 def test_a_changed_table_is_noticed(writer: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An option more, a file that was edited, one that is missing, and one of a verb that is gone."""
+    """Each change is noticed: an added option, an edited file, a missing file, and a file of a removed verb."""
     copy = tmp_path / "made"
     shutil.copytree(MADE, copy)
     monkeypatch.setitem(writer["differences"].__globals__, "MADE", copy)
@@ -92,7 +94,7 @@ def test_pages_have_every_option(writer: dict[str, Any]) -> None:
 
 
 def test_the_site_has_every_option(writer: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A page for each verb, with the whole text of each of its options; the page of the command links to them."""
+    """The site has a page for each verb with the full text of each option, and the command's page links to these."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import build_site
 
@@ -122,7 +124,7 @@ def test_the_page_of_the_command_names_no_other_option(writer: dict[str, Any]) -
 
 
 def test_pages_are_read_by_man() -> None:
-    """Without a warning of groff, and of mandoc."""
+    """groff and mandoc read the pages without a warning."""
     pages = sorted((MADE / "man").glob("*.1"))
     assert len(pages) > 20
     tools = [tool for tool in ("groff", "mandoc") if shutil.which(tool)]
@@ -154,7 +156,7 @@ def test_bash_knows_every_option_of_python(verb: str, capfd: pytest.CaptureFixtu
 
 
 def test_every_value_that_is_offered_is_taken(writer: dict[str, Any]) -> None:
-    """No verb refuses a word that completion offers: the data do not exist, which is all that is wrong."""
+    """No verb refuses a value that completion offers: the only error is that the data do not exist."""
     needs = {"tier": ("--as", "pli"), "bad-annotations": ("--coco", "c.json")}
     tried = 0
     for verb in writer["tables"](str(PROGRAM)):
@@ -200,7 +202,7 @@ def test_fish_completes() -> None:
 
 
 def test_zsh_completes(tmp_path: Path) -> None:
-    """Found by fpath, as an installed one is."""
+    """zsh finds the completion by fpath, as if it were installed."""
     if shutil.which("zsh") is None:
         pytest.skip("zsh is not installed")
     (tmp_path / "functions").mkdir()
@@ -312,7 +314,7 @@ def test_other_verbs_write_over_nothing(words: list[str], option: str, folder: P
 
 
 def test_tune_says_yes(monkeypatch: pytest.MonkeyPatch, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """--yes answers this question, too; without it tune asks."""
+    """--yes answers this question, too; without it, tune asks."""
     (folder / "old").write_text("old")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     assert main.main(["tune", "f", "--rate", "9", "--report", "old", "--json"]) == 2
@@ -322,7 +324,7 @@ def test_tune_says_yes(monkeypatch: pytest.MonkeyPatch, folder: Path, capfd: pyt
 
 
 def test_one_did_you_mean() -> None:
-    """No other module of the package compares words."""
+    """Only one module of the package suggests similar words."""
     users = [path for path in (ROOT / "python" / "src" / "penstock").rglob("*.py") if "difflib" in path.read_text(encoding="utf-8")]
     assert [path.parent.name + "/" + path.name for path in users] == ["base/options.py"]
     with pytest.raises(options.UsageError, match="no option --labls: did you mean --labels"):  # codespell:ignore labls

@@ -145,7 +145,7 @@ def test_built_in_tables():
     assert len(camvid.names) == 31 and camvid.labels[64, 128, 64] == 0 and camvid.labels[64, 192, 0] == 30
     assert camvid.labels[0, 0, 0] == 255 and "Void" not in camvid.names and len(camvid.labels) == 32
     assert len(voc.names) == 21 and voc.labels[224, 224, 192] == 255
-    # The colours of VOC's devkit, by its own words: aeroplane, bicycle, chair, cow, person, tvmonitor.
+    # The colours that VOC's devkit states for aeroplane, bicycle, chair, cow, person and tvmonitor.
     known = {1: (128, 0, 0), 2: (0, 128, 0), 9: (192, 0, 0), 10: (64, 128, 0), 15: (192, 128, 128), 20: (0, 64, 128)}
     assert all(voc.labels[colour] == label for label, colour in known.items())
     assert [voc.names[i] for i in known] == ["aeroplane", "bicycle", "chair", "cow", "person", "tvmonitor"]
@@ -226,7 +226,7 @@ def test_command_line(tmp_path, table):
 
 
 def ade_image(folder, name: str, numbers: np.ndarray, objects: list[tuple[int, str]] | None, blue: int = 9) -> None:
-    """Writes an image of the full ADE20K with its mask, and its JSON file if there are objects."""
+    """Writes an image of the full ADE20K with its mask, and a JSON file if there are objects."""
     folder.mkdir(parents=True, exist_ok=True)
     PilImage.fromarray(picture(3, *numbers.shape)).save(folder / f"{name}.jpg")
     rgb = np.stack([numbers // 256 * 10, numbers % 256, np.full(numbers.shape, blue)], axis=2).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Columns without decoding, and views of a data set: subset, filter, split."""
+"""Columns that are read without decoding, and views of a data set: subset, filter, split."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from flat import keywords
 @pytest.mark.parametrize("which", ["folder", "packed"])
 def test_labels_are_a_column(which, request, monkeypatch):
     ds = ps.Dataset(request.getfixturevalue(which))
-    monkeypatch.setattr(ps.Dataset, "_value", None)  # neither an image nor a sample is looked at
+    monkeypatch.setattr(ps.Dataset, "_value", None)  # reading the column reads no image and no sample
     for labels in (ds["label"], ds.column("label")):
         assert labels.dtype == np.int64
         np.testing.assert_array_equal(labels, np.repeat(np.arange(3), PER_CLASS))
-    labels[:] = 0  # a copy of its own
+    labels[:] = 0  # the array is the caller's own copy
     assert ds["label"].max() == 2
 
 
@@ -173,7 +173,7 @@ def test_splits_share_the_samples_out(packed):
     assert len(train) == 18 and len(val) == 6
     assert sorted([*train.indices, *val.indices]) == list(range(N))
     assert list(train.indices) == sorted(train.indices)
-    # Known once and for all: a function of (seed, numbers).
+    # The split never changes: it is a function of (seed, numbers) only.
     assert [int(i) for i in val.indices] == [0, 1, 4, 5, 18, 23]
     assert list(val.indices) != list(ds.split([0.75, 0.25], seed=6)[1].indices)
     assert [len(part) for part in ds.split([0.1, 0.2, 0.3], seed=1)] == [2, 5, 7]

@@ -1,4 +1,6 @@
-"""What a report concludes: from one set of numbers, on made reports of every kind; and what it says when it cannot be trusted."""
+"""The conclusions of a report: all of them agree, checked on made-up reports of every kind; and the warning if a report cannot be
+trusted.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from test_whatif import data as made_data
 
 
 def phase(rate: float, batch: int, wait: float, other_cores: float = 0.0) -> dict[str, Any]:
-    """A phase of `rate` samples/s, in which so large a part of the time is waiting for batches."""
+    """Returns a phase of `rate` samples/s in which that share of the time is spent waiting for batches."""
     seconds = batch / rate
     return {
         "samples_per_second": rate, "low": 0.99 * rate, "high": 1.01 * rate, "batches": 50, "warm_up_batches": 2, "seconds": 5.0,
@@ -27,7 +29,9 @@ def phase(rate: float, batch: int, wait: float, other_cores: float = 0.0) -> dic
 
 
 def a_report(seed: int) -> dict[str, Any]:
-    """A report whose phases and capacities are drawn: fed or not, on a quiet machine or not, for one accelerator or several."""
+    """Returns a report with random phases and capacities: fed or not, on a quiet or a busy machine, for one or several
+    accelerators.
+    """
     draw = random.Random(seed)
     batch = draw.choice((1, 16, 100, 256))
     alone = 10 ** draw.uniform(0.5, 4.5)
@@ -39,7 +43,7 @@ def a_report(seed: int) -> dict[str, Any]:
     rates = {"resident": alone, "prepared": slower(alone), "warm": slower(alone)}
     rates["cold"] = slower(rates["warm"])
     if draw.random() < 0.1:
-        rates["warm"] *= 1.05  # noise: faster than alone
+        rates["warm"] *= 1.05  # measurement noise: faster than alone
     phases = {
         name: phase(rate, batch, 0.0 if name == "resident" else draw.choice((0.0, draw.random(), max(0.0, 1 - rate / alone))),
                     draw.choice((0.0, draw.uniform(0, 3))))
@@ -62,7 +66,7 @@ def a_report(seed: int) -> dict[str, Any]:
 
 
 def check_of_one(data: dict[str, Any], has_page: bool) -> str:
-    """Checks title and bars of a report, and those of its page. Returns the limit that its title names."""
+    """Checks the title and the bars of a report and of its page. Returns the limit that its title names."""
     found = conclusion.of(data)
     assert found is not None
     rows = dict(words.bars(data))
@@ -89,14 +93,17 @@ def check_of_one(data: dict[str, Any], has_page: bool) -> str:
 
 
 def test_title_and_bars_agree() -> None:
-    """In 400 drawn reports the title's limit is the largest part of the waiting that the bars show, and only who waits less than
-    2 % of the time is fed."""
+    """In 400 random reports the title names the largest part of the waiting in the bars, and only a loader that is waited for less
+    than 2 % of the time counts as fed.
+    """
     limits = [check_of_one(a_report(seed), seed % 5 == 0) for seed in range(400)]
     assert {"accelerator", "upload", "prepare", "fetch"} == set(limits)
 
 
 def test_another_limit_by_the_model_is_a_sentence() -> None:
-    """Where the model and the measurements name different limits, both numbers are said; where they agree, nothing is."""
+    """If the model and the measurements name different limits, a sentence gives both numbers; if they agree, there is no such
+    sentence.
+    """
     seen = set()
     for seed in range(400):
         data = a_report(seed)
@@ -117,7 +124,7 @@ def test_another_limit_by_the_model_is_a_sentence() -> None:
 
 
 def slowed() -> dict[str, Any]:
-    """The step takes 1.06 s beside the workers and 0.78 s alone, and waits 7 ms: workers and step share two cores."""
+    """The step takes 1.06 s beside the workers, 0.78 s alone, and waits 7 ms: workers and step compete for two cores."""
     phases = {"resident": phase(32 / 0.78, 32, 0.0), "prepared": phase(32 / 0.79, 32, 0.001), "warm": phase(30.1, 32, 0.007)}
     made = made_data(phases=phases, check={}, stall={})
     made["subject"].update(batch_size=32, ranks=1)
@@ -140,7 +147,9 @@ def test_a_slower_step_is_no_waiting() -> None:
 
 
 def test_a_longer_step_of_a_rank_is_waiting_for_data() -> None:
-    """With several ranks a step is longer where it waits for another rank's gradients, which come late for want of data."""
+    """With several ranks a step takes longer if it waits for another rank's gradients, which are late because that rank lacks
+    data.
+    """
     phases = {"resident": phase(100, 10, 0.0), "prepared": phase(100, 10, 0.0), "warm": phase(50, 10, 0.0)}
     both = finish.stalls(phases, uploads=False, shares_cores=False)
     assert both["warm"]["prepare"] == pytest.approx(0.5) and both["warm"]["slowed"] == 0
@@ -165,7 +174,7 @@ def test_a_report_that_cannot_be_trusted_says_so_first() -> None:
     assert [sentence for sentence, _ in html.advice(report.data)] == [
         "Measure again on a quiet machine: what follows from these measurements is not to be relied on."
     ]
-    assert report.with_machine({"cores": 64}).summary().startswith(first)  # what was measured is as bad there
+    assert report.with_machine({"cores": 64}).summary().startswith(first)  # the measured values are as unreliable there
     made["phases"]["warm"] = phase(0.95 * alone, 100, 0.05)
     report = finish.finished(made)
     assert report.data["check"]["trusted"] is True and report.data["check"]["reason"] == ""

@@ -1,4 +1,4 @@
-"""Tars as data sets: the same samples as the folder that they were made of, and the same doors."""
+"""Tars as data sets: they have the samples of the folder that they were made of, and work with the same functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conftest import N, host_service
 
 
 def _tars(folder: Path, target: Path, each: int = 10, word: str = "train") -> Path:
-    """Makes tars of the images of a folder of classes, in its order, with the class beside each."""
+    """Makes tars of the images in class folders, in the folder's order. Each image has its class beside it."""
     target.mkdir(exist_ok=True)
     dataset = ps.Dataset(folder)
     for start in range(0, len(dataset), each):
@@ -129,7 +129,7 @@ def test_torch_workers_open_it_again(tars: Path) -> None:
 
 
 def test_the_host_service_reads_them(tars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service gets descriptors of the folder and of the index: its batches are those of a loader alone."""
+    """The service gets descriptors of the folder and the index from the client. Its batches equal those of a loader without it."""
     monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "s.sock"))
     kwargs = {"batch_size": 4, "shuffle": True, "seed": 3}
     with host_service(tmp_path / "s.sock"), ps.Loader(tars, **kwargs) as alone, ps.Loader(tars, **kwargs, cache="host") as hosted:
@@ -141,7 +141,9 @@ def test_the_host_service_reads_them(tars: Path, tmp_path: Path, monkeypatch: py
 
 
 def test_checksums_come_with_an_epoch(tars: Path, tmp_path: Path) -> None:
-    """The first loader's items had none when it was made: they are counted, and are not saved. The second one's have them."""
+    """The first loader's items had no checksums when it was made, so they are counted as missing and not saved. The second loader's
+    items have checksums.
+    """
     cache = ps.Cache("64MiB")
     for n_unchecked, n_saved in ((N, 0), (0, N)):
         with ps.Loader(tars, batch_size=4, cache=cache) as loader:

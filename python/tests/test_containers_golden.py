@@ -1,4 +1,4 @@
-"""Tars and indexes of other software (tests/golden/containers) hold the same samples as the folder of the same files.
+"""Tars and indexes written by other software (tests/golden/containers) have the same samples as a folder of the same files.
 
 PST_CONTAINERS names another folder that make_containers.py filled; sets that are not in it are skipped.
 """
@@ -51,7 +51,7 @@ def copied_shards(folder: Path, *more: str) -> Path:
 
 
 def prepared(folder: Path, name: str) -> Path:
-    """The shards with what Energon's preparation wrote beside them."""
+    """Copies the shards with the files that Energon's preparation wrote beside them."""
     if not (GOLDEN / name).exists():
         pytest.skip(f"{name} was not made")
     shutil.copytree(GOLDEN / name, folder, dirs_exist_ok=True)
@@ -59,14 +59,14 @@ def prepared(folder: Path, name: str) -> Path:
 
 
 def notices(path: Path) -> str:
-    """What the log says when a data set is opened for the first time."""
+    """Opens a data set for the first time and returns the notices in the log."""
     code = "import sys, penstock as ps; ps.Dataset(sys.argv[1])"
     environment = {**os.environ, "PENSTOCK_LOG_LEVEL": "warning"}
     return subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True, env=environment).stderr
 
 
 def assert_equal(ds: ps.Dataset, keys: list[str], text: str = "text") -> None:
-    """The samples of a data set are these, in this order, and hold the bytes, labels and texts of the files."""
+    """Checks that a data set has these samples in this order, with the bytes, labels and texts of the files."""
     assert [ds.name(i) for i in range(len(ds))] == keys
     assert sorted(ds.fields) == sorted(["image", "json", "label", "npy", "seg", text])
     for i, key in enumerate(keys):
@@ -94,7 +94,9 @@ def test_shards_as_folder_and_pattern(tmp_path):
 
 
 def test_wids(tmp_path):
-    """wids 0.1.11 counts no sample with a long name. That is a notice; the tars are the truth, and the index's order counts."""
+    """wids 0.1.11 does not count samples with long names. This causes a notice; samples are read from the tars, in the order of the
+    index.
+    """
     folder = copied_shards(tmp_path, "webdataset/wids.json")
     index = folder / "wids.json"
     said = notices(index)
@@ -121,7 +123,7 @@ def test_wds2idx(tmp_path):
 
 
 def test_energon(tmp_path):
-    """The order of the samples is Energon's: that of split.yaml, which is not that of the names."""
+    """Samples come in Energon's order: that of split.yaml, which differs from the order of names."""
     folder = prepared(tmp_path, "energon")
     text = (folder / ".nv-meta" / "split.yaml").read_text()
     places = sorted((text.index(name), i) for i, name in enumerate(SHARDS))
@@ -143,7 +145,7 @@ def test_energon(tmp_path):
 
 
 def test_energon_splits(tmp_path):
-    """Each split has the shards that split.yaml gives it, in that order, and an index of its own."""
+    """Each split has the shards that split.yaml lists for it, in that order, and its own index."""
     folder = prepared(tmp_path, "energon_splits")
     with pytest.raises(ps.errors.ArgumentError, match=r"train.*val"):
         ps.Dataset(folder)
@@ -154,7 +156,7 @@ def test_energon_splits(tmp_path):
         of_split["val" if at > text.index("val:") else "train"] += ALL[2 * i:2 * i + 2]
     assert (len(of_split["train"]), len(of_split["val"])) == (4, 2)
     for split, wanted in of_split.items():
-        for _ in range(2):  # made, and found again
+        for _ in range(2):  # the index is made by the first opening, and found by the second
             assert_equal(ps.Dataset(folder, split=split), wanted, text="caption")
     assert len(list((folder / ".penstock").glob("tar-*.index"))) == 2
     with pytest.raises(ps.errors.PenstockError, match=r"train.*val"):

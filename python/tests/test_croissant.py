@@ -1,4 +1,6 @@
-"""Record sets of croissant.json, packed: tables, files, archives, joins, classes, splits; and metadata that lie."""
+"""Packing the record sets of croissant.json: tables, files, archives, joins, classes, splits; and metadata with false
+statements.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ IMAGE = source("fileSet", "files", {"fileProperty": "content"})
 
 
 def birds() -> list:
-    """The record sets of images with a table of labels: joined by the names of files, with classes and splits."""
+    """Record sets of images with a table of labels, joined by file names, with classes and splits."""
     rows = record_set("rows", [field("rows/key", "sc:Text", source("fileObject", "table", {"column": "key"}))])
     hash_ = source("fileSet", "files", {"fileProperty": "filename"}, {"regex": r"^(.*)\.jpg$"})
     split = source("fileSet", "files", {"fileProperty": "fullpath"}, {"regex": r"^img/([AB])/"})
@@ -220,13 +222,13 @@ def test_several_tables_by_chained_references(tmp_path):
 
 
 def of_file(**more):
-    """Metadata with one column of one file, whose FileObject has other members."""
+    """Returns metadata with one column of one file, whose FileObject has the given members."""
     made = {"id_": "t", "url": "t.csv", "format_": "text/csv", **more}
     return lambda root: one_field(root, COLUMN, distribution=[file_object(**made)])
 
 
 def in_container(container: dict):
-    """Metadata with a column of a file in a container."""
+    """Returns metadata with a column of a file inside a container."""
     inside = file_object("t", "t.csv", "text/csv", containedIn={"@id": "c"})
     return lambda root: one_field(root, COLUMN, distribution=[container, inside])
 
@@ -312,7 +314,7 @@ def test_metadata_that_lie_or_ask_for_more(tmp_path, i):
 
 @pytest.mark.parametrize("seeds", [range(9), pytest.param(range(9, 600), marks=pytest.mark.long)])
 def test_damaged_metadata_are_errors_of_penstock(tmp_path, root, seeds):
-    """Any damage gives an error of Penstock, or the records that are there."""
+    """Any damage causes an error of Penstock, or gives the existing records."""
     text = (root / "croissant.json").read_text()
     for seed in seeds:
         draw = random.Random(seed)
@@ -436,7 +438,7 @@ def member(name: str, type_=tarfile.REGTYPE, linkname="") -> tarfile.TarInfo:
 
 
 def packed_texts(root, out, includes="*.txt") -> list:
-    """The texts of all files with a name in the archive "a", and how these end."""
+    """Returns the texts of all files of that name in the archive "a", and the ends of their names."""
     (name,) = (each for each in os.listdir(root) if each.startswith("a."))
     format_ = "application/zip" if name.endswith(".zip") else "application/x-tar"
     fields = [field("r/x", "sc:Text", source("fileSet", "f", {"fileProperty": "lines"}))]

@@ -1,4 +1,4 @@
-"""GPUs that are not there, and arrays by DLPack; what GPUs do is tested in C, and in tests/gpu."""
+"""GPUs that do not exist, and arrays by DLPack. The work of GPUs is tested in C, and in tests/gpu."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_page_locked_memory_without_a_gpu(packed, monkeypatch):
             assert np.array_equal(x["image"], y["image"])
         assert loader.stats()["fallbacks"]["pin"] >= 2  # slots
         assert "page-lock" in loader.stats()["fallback_reasons"]["pin"]
-        # what a machine with a GPU makes of pin_memory=True
+        # config() keeps the argument, because a machine with a GPU could pin memory
         assert loader.config()["pin_memory"] == ("auto" if loader is automatic else True)
 
 

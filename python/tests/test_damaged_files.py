@@ -1,7 +1,8 @@
-"""Files of JSON that are damaged, deep or huge: plans, reports, machines, operations, annotations. Each is an error of
-Penstock that names the file, or has no effect; nothing else comes out, and memory stays bounded.
+"""Files of JSON that are damaged, deep or huge: plans, reports, machines, operations, annotations. Each damage causes an error of
+Penstock that names the file, or has no effect. No other error occurs, and memory stays bounded.
 
-PENSTOCK_SWEEP says how many changes of each kind of file are tried, PENSTOCK_SWEEP_SEED with which random numbers."""
+PENSTOCK_SWEEP is the number of changes that are tried on each kind of file, PENSTOCK_SWEEP_SEED their random seed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _RATE = {"samples_per_second": 900.0, "low": 800.0, "high": 1000.0}
 
 
 def plan_data() -> dict[str, Any]:
-    """A plan with every member that docs/format-plan.md has."""
+    """Returns a plan with every member of docs/format-plan.md."""
     return {
         "kind": "penstock plan", "version": 1, "made": "2026-01-01T00:00:00+00:00", "penstock": ps.__version__,
         "data": {"path": "photos", "samples": 8, "nbytes": 8000}, "field": "image", "goal": "rate", "stored_nbytes": 7000.0,
@@ -135,7 +136,7 @@ def changed(data: Any, rng: random.Random) -> Any:
 
 
 def damaged(data: Any, rng: random.Random) -> bytes:
-    """The text of a file: changed data, or text that is damaged itself."""
+    """Returns the text of a damaged file: with changed data, or with a damaged text."""
     kind = rng.randrange(10)
     text = json.dumps(data if kind >= 8 else changed(data, rng))
     if kind < 6:
@@ -162,7 +163,7 @@ def read_report(path: Path) -> None:
     report.summary()
     report.to_html()
     report.whatif(cores=[1, 64])
-    with contextlib.suppress(ps.errors.LimitError):  # no amount is enough: an answer
+    with contextlib.suppress(ps.errors.LimitError):  # the answer that no amount of a resource is enough
         report.need("cores")
 
 
@@ -178,7 +179,7 @@ def read_plan(path: Path) -> None:
 def read_chain(path: Path) -> None:
     try:
         T.from_json(path.read_bytes())
-    except ps.PenstockError as error:  # it is given the text alone
+    except ps.PenstockError as error:  # the function gets only the text, not the file name
         raise type(error)(str(error), file=str(path)) from None
 
 
@@ -195,7 +196,7 @@ READERS: dict[str, tuple[Callable[[], Any], Callable[[Path], None]]] = {
 
 
 def tried(read: Callable[[Path], None], path: Path, raw: bytes) -> bool:
-    """Reads a file. Returns True if it was taken; any error must be one of Penstock that names the file."""
+    """Reads a file. Returns whether it was accepted. Any error must be one of Penstock that names the file."""
     path.write_bytes(raw)
     try:
         read(path)
@@ -224,7 +225,7 @@ def test_texts_that_are_none_of(kind: str, raw: bytes, tmp_path: Path) -> None:
 
 
 def test_a_plan_that_a_loader_takes(tmp_path: Path) -> None:
-    """The loader's way through a plan: its arguments, and the samples that its cache admits."""
+    """Uses the plan as a loader does: for its arguments, and for the samples that its cache admits."""
     folder = tmp_path / "photos"
     folder.mkdir()
     for i in range(8):
@@ -233,7 +234,7 @@ def test_a_plan_that_a_loader_takes(tmp_path: Path) -> None:
     def read(path: Path) -> None:
         try:
             loader = ps.Loader(folder, batch_size=2, plan=path, num_workers=1, cache=None, transforms=[T.Resize((32, 32))])
-        except ps.errors.ArgumentError as error:  # an argument of the loader, which may come from anywhere
+        except ps.errors.ArgumentError as error:  # the error concerns an argument of the loader, which may come from elsewhere
             raise type(error)(str(error), file=str(path)) from None
         del loader
 
@@ -255,7 +256,7 @@ def test_changes_of_coco(tmp_path: Path) -> None:
     def read(path: Path) -> None:
         try:
             ps.pack(folder, tmp_path / f"{rng.random()}.pst", coco=path, paint=["mask", "instances"], num_workers=1)
-        except ps.PenstockError as error:  # a fault of a sample names the image
+        except ps.PenstockError as error:  # the fault of a sample names its image
             assert error.file or str(folder) in str(error)
             raise type(error)(str(error), file=str(path)) from None
 
@@ -268,7 +269,7 @@ def test_changes_of_coco(tmp_path: Path) -> None:
 def test_a_huge_file_is_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "huge.json"
     with open(path, "wb") as file:
-        file.truncate(1 << 40)  # a hole: it takes no room
+        file.truncate(1 << 40)  # a hole in the file, which takes no disk space
     with pytest.raises(ps.errors.LimitError, match="more than 16777216 bytes") as caught:
         READERS[kind][1](path)
     assert caught.value.file == str(path)
@@ -299,7 +300,7 @@ def no_files(folder: Path) -> list[Path]:
     os.mkfifo(pipe)
     with socket.socket(socket.AF_UNIX) as server:
         cwd = os.getcwd()
-        os.chdir(folder)  # the path of a socket is short
+        os.chdir(folder)  # a socket's path must be short
         try:
             server.bind("socket")
         finally:

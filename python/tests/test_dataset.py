@@ -215,7 +215,7 @@ def test_masks_in_colours_are_named_at_opening(tmp_path):
             call()
     (tmp_path / "masks" / "2.png").unlink()
     (tmp_path / "images" / "2.png").unlink()
-    assert [notice["kind"] for notice in ps.Dataset(tmp_path).notices] == ["left_out"]  # of out.pst
+    assert [notice["kind"] for notice in ps.Dataset(tmp_path).notices] == ["left_out"]  # the notice is about out.pst
 
 
 def test_labels_of_yolo(tmp_path):

@@ -1,4 +1,4 @@
-"""python -m penstock.demo: what it needs, prints, and leaves behind, also where it is interrupted."""
+"""python -m penstock.demo: what it requires and prints, and that it leaves nothing behind, even if it is interrupted."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SHORT = ("--per-class", "8", "--epochs", "1", "--budget", "1")
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory) -> Path:
-    """A folder of packages with Penstock and numpy only, as in an environment into which only the wheel was installed."""
+    """A folder of packages with only Penstock and numpy, like an environment in which only the wheel was installed."""
     return only_numpy(tmp_path_factory.mktemp("packages"))
 
 
 @pytest.fixture
 def start(packages, tmp_path):
-    """Starts the demo with these packages alone, in an empty folder, with temporary files in another one."""
+    """Starts the demo with only these packages, in an empty folder. Temporary files go to another folder."""
 
     def call(*arguments: str) -> subprocess.Popen[str]:
         (tmp_path / "here").mkdir()
@@ -52,7 +52,7 @@ def test_it_needs_the_wheel_alone(start):
     assert (run.returncode, err) == (0, ""), err
     lines = out.splitlines()
     assert [line[:6] for line in lines if line[1:6] == " of 5"] == [f"{i} of 5" for i in range(1, 6)]
-    assert "all batches of both are the same, bit by bit" in out and "pip install" in out  # HiGHS is not there
+    assert "all batches of both are the same, bit by bit" in out and "pip install" in out  # HiGHS is not installed
     assert sum(" images/s  waited for data" in line for line in lines) == 2
     assert "times as fast" in out and lines[-1] == "Nothing is left behind."
 

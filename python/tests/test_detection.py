@@ -1,4 +1,4 @@
-"""Operations of recipes for detection and segmentation, held to torchvision v2 and to rules computed here."""
+"""Operations of detection and segmentation recipes, compared with torchvision v2 and with rules computed here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N, HEIGHT, WIDTH = 12, 60, 88
 
 
 def boxes_of(i: int) -> np.ndarray:
-    """i % 5 boxes, some of which reach beyond the picture."""
+    """Returns i % 5 boxes. Some extend beyond the picture."""
     rng = np.random.default_rng(100 + i)
     corners = rng.uniform(-4, [WIDTH - 12, HEIGHT - 12], (i % 5, 2))
     return np.concatenate([corners, corners + rng.uniform(6, 40, corners.shape)], 1).astype(np.float32)
@@ -111,7 +111,7 @@ def test_fixed_parameters_give_torchvisions_pixels_and_boxes(data, name):
     found, _ = rows(data, [op, T.SanitizeBoxes()])
     chain = v2.Compose([make(v2), v2.ClampBoundingBoxes(), v2.SanitizeBoundingBoxes()])
     for i in range(N):
-        # torchvision looks for a crop for ever where there is no box.
+        # without a box torchvision searches for a crop for ever
         near(found[0, i], chain(tv(i)))
 
 
@@ -133,7 +133,7 @@ def test_letterbox_is_a_resize_and_a_pad(data):
 
 
 def find(image: np.ndarray, part: np.ndarray) -> tuple[int, int]:
-    """The place at which a part of an image lies."""
+    """Returns the position of a crop in an image."""
     windows = np.lib.stride_tricks.sliding_window_view(image, part.shape)[..., 0, :, :, :]
     places = np.argwhere((windows == part).all((-1, -2, -3)))
     assert len(places) == 1
@@ -141,7 +141,7 @@ def find(image: np.ndarray, part: np.ndarray) -> tuple[int, int]:
 
 
 def test_iou_crops_follow_torchvision_given_their_place(data):
-    """The place of the crop is read from the pixels. All that follows from it must be torchvision's."""
+    """The position of the crop is read from the pixels. All other results must be torchvision's for that position."""
     v2 = torchvision_v2()
     import torch
 
@@ -170,7 +170,7 @@ def test_iou_crops_follow_torchvision_given_their_place(data):
 
 
 def ks(a, b) -> float:
-    """The Kolmogorov-Smirnov statistic, times the square root of n m / (n + m): above 1.95 in one of 1000 cases."""
+    """Returns the Kolmogorov-Smirnov statistic times the square root of n m / (n + m). It exceeds 1.95 in one of 1000 cases."""
     a, b = np.sort(np.asarray(a, float)), np.sort(np.asarray(b, float))
     every = np.concatenate([a, b])
     distance = np.abs(np.searchsorted(a, every, "right") / len(a) - np.searchsorted(b, every, "right") / len(b)).max()
@@ -179,7 +179,7 @@ def ks(a, b) -> float:
 
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
-    """2400 samples with one and the same picture, whose pixels tell their place, and three boxes."""
+    """2400 samples with three boxes and the same picture, whose pixels encode their positions."""
     path = tmp_path_factory.mktemp("single") / "single.pst"
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
     image = np.stack([y + 1, x + 1, np.ones_like(x)], -1).astype(np.uint8)
@@ -193,7 +193,7 @@ BOXES = np.array([[5, 8, 30, 40], [40, 10, 80, 50], [20, 30, 34, 41]], np.float3
 
 
 def places(path, op):
-    """y, x, height, width of what is shown of the picture, and the rows."""
+    """Returns y, x, height and width of the visible part of each picture, and the rows."""
     found, _ = rows(path, [op], per_box=None, num_workers=2, batch_size=100)
     out = []
     for row in found.values():
@@ -224,7 +224,7 @@ def test_iou_crops_are_distributed_as_torchvisions(single):
     theirs = np.array(theirs)
     for column in range(5):
         assert ks(mine[:, column], theirs[:, column]) < 1.95, column
-    for column in (2, 3):  # sizes of true crops alone
+    for column in (2, 3):  # only sizes of crops that differ from the whole picture
         assert ks(mine[mine[:, 2] < HEIGHT, column], theirs[theirs[:, 2] < HEIGHT, column]) < 1.95
 
 
@@ -264,7 +264,7 @@ def test_sizes_are_distributed_as_torchvisions(single, name):
 
 
 def test_scale_crops_are_resizes_and_crops_with_padding(data):
-    """A resize by each possible size, a window of it, and the fills around: found by looking for the window."""
+    """Each result is a resize to a possible size, a window of it, and fill around it. The test searches for the window."""
     found, _ = rows(data, [T.RandomScaleCrop((70, 72), (0.5, 2.0), fill=7, mask_fill=255)], epochs=3)
     padded = 0
     for row in found.values():
@@ -314,7 +314,7 @@ def test_classes_are_mapped_where_the_table_says(tmp_path, dtype, other):
             np.testing.assert_array_equal(row["image"], plain[key]["image"])
             expected = mapped(plain[key]["mask"])
             fill = {"RandomScaleCrop": 12, "Pad": 13}.get(type(chain[1]).__name__ if len(chain) > 1 else "")
-            if chain[0] is op and fill is not None:  # padding after the map is not mapped
+            if chain[0] is op and fill is not None:  # padding after the mapping is not mapped
                 assert (row["mask"][row["mask"] != expected] == fill).all()
                 keep = plain[key]["mask"] != fill
                 np.testing.assert_array_equal(row["mask"][keep], expected[keep])
@@ -338,7 +338,7 @@ def test_sanitizing_measures_boxes_at_its_place(data):
         n = 0
         for key, row in found.items():
             boxes = every[key]["boxes"] * (2 if factor == 1 else 1)
-            if factor == 1:  # before the resize boxes are clipped by no operation
+            if factor == 1:  # before the resize no operation clips boxes
                 boxes = boxes_of(key[1])
             sides = boxes[:, 2:] - boxes[:, :2]
             wanted = (sides >= 10).all(1) & (sides.prod(1) >= 200)
@@ -396,7 +396,7 @@ def test_an_epoch_draws_anew(data):
 
 
 def test_a_group_of_jobs_gets_the_same(data, tmp_path, monkeypatch):
-    """Operations cross to the host service with their tables."""
+    """Operations are sent to the host service with their tables."""
     command = Path(sys.executable).with_name("penstock")
     monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
     server = subprocess.Popen([command, "serve"], stdout=subprocess.DEVNULL)
@@ -406,7 +406,7 @@ def test_a_group_of_jobs_gets_the_same(data, tmp_path, monkeypatch):
             time.sleep(0.01)
         found, loader = rows(data, SSD, share="detection")
         assert loader.stats()["share"]["batches"] > 0
-        # Two jobs with operations of their own, side by side: one decodes what both crops need.
+        # Two jobs with different operations run side by side. One job decodes the region that both crops need.
         others = [[T.RandomIoUCrop(trials=3), T.Letterbox(30)],
                   [T.RandomHorizontalFlip(), T.RandomIoUCrop(0.6), T.Resize((20, 20))]]
         options = {"per_box": ("labels", "centres"), "batch_size": 3, "output": "numpy", "seed": 5, "shuffle": True,
@@ -507,7 +507,7 @@ def test_what_a_loader_cannot_do_is_said_at_open(data, typed):
 
 
 def test_bad_boxes_and_masks_are_errors_of_their_field(tmp_path):
-    """The writer refuses them, so a label file brings them."""
+    """The writer refuses bad boxes and masks, so a label file provides them."""
     import json
 
     from conftest import encoded
@@ -523,7 +523,7 @@ def test_bad_boxes_and_masks_are_errors_of_their_field(tmp_path):
 
 
 def test_boxes_are_those_of_the_picture_that_is_shown(tmp_path):
-    """A JPEG with EXIF orientation 6: the crop is drawn by boxes that were turned with it."""
+    """A JPEG with EXIF orientation 6: the crop is drawn by boxes that are rotated with the picture."""
     from PIL import Image as PilImage
 
     exif = PilImage.Exif()
@@ -575,7 +575,7 @@ def test_the_command_line_reads_the_operations(data, tmp_path):
 
 
 def test_masks_crop_by_the_boxes_that_are_left(tmp_path):
-    """SanitizeBoxes before an IoU crop takes small boxes from the draw of the image and of the mask alike."""
+    """SanitizeBoxes before an IoU crop removes small boxes from the draws of both the image and the mask."""
     path = tmp_path / "set.pst"
     with ps.Writer(path, {"image": ps.Image("raw"), "mask": ps.Mask(), "boxes": ps.Boxes()}) as writer:
         for i in range(N):

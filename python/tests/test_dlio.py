@@ -1,4 +1,4 @@
-"""bench/dlio/penstock_dlio.py with stand-ins for DLIO's base classes, which hold what these give (dlio_benchmark of June 2026).
+"""bench/dlio/penstock_dlio.py with stand-ins for DLIO's base classes, which have the same members (dlio_benchmark of June 2026).
 bench/dlio runs the real program."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DataLoaderType(enum.Enum):
 
 
 class Base:
-    """What BaseDataLoader and FormatReader set, by the one configuration of the process."""
+    """Sets the members that DLIO's BaseDataLoader and FormatReader set, from the one configuration of the process."""
 
     args: Any
 
@@ -77,7 +77,7 @@ def test_loader_gives_each_epoch_once_in_a_new_order(dlio: Any) -> None:
     loader.read()
     first = list(loader.next())
     loader.finalize()
-    second = list(loader.next())  # DLIO does not call read again
+    second = list(loader.next())  # DLIO does not call read again for the second epoch
     loader.finalize()
     assert [b.shape for b in first] == [(4, 3, 16, 16)] * 6 and first[0].dtype == np.float32
     assert any(not np.array_equal(a, b) for a, b in zip(first, second, strict=True))
@@ -96,7 +96,7 @@ def test_loader_reads_a_packed_data_set_of_the_folder(dlio: Any, packed: Path, m
     plain = list(dlio.Loader("jpeg", DatasetType.TRAIN, 0).next())
     monkeypatch.setenv("PENSTOCK_DLIO_DATA", str(packed))
     for a, b in zip(plain, dlio.Loader("jpeg", DatasetType.TRAIN, 0).next(), strict=True):
-        assert np.array_equal(a, b)  # pli-jpeg has the pixels of the JPEG
+        assert np.array_equal(a, b)  # pli-jpeg decodes to the pixels of the JPEG
 
 
 def test_ranks_share_an_epoch(dlio: Any) -> None:

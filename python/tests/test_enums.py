@@ -1,4 +1,4 @@
-"""Numbers that Python passes to the C library are those of the public headers."""
+"""The numbers that Python passes to the C library equal those of the public headers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
 
 
 def numbers_of(enum: str) -> dict[str, int]:
-    """The enumerators of a public enumeration."""
+    """Returns the enumerators of a public enumeration in C."""
     text = re.sub(r"/\*.*?\*/", "", "".join(path.read_text() for path in sorted(HEADERS.glob("*.h"))), flags=re.S)
     body = re.search(rf"enum {enum} \{{(.*?)\}};", text, flags=re.S)
     assert body is not None, f"no enum {enum}"

@@ -1,5 +1,5 @@
-"""Evaluation on the original pictures: COCO's tool and torchmetrics count mAP. The results are annotations that went through a
-loader, or those of networks that were trained for some steps."""
+"""Evaluation on the original pictures: COCO's tool and torchmetrics count mAP. The results are annotations that passed through a
+loader, or detections of networks that were trained for some steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANNOTATIONS = ps.Annotations(per_box=["labels", "points"], geometry=True)
 
 
 def sample(i):
-    """A picture of a size of its own with two rectangles, which have a class, a colour, a mask and points."""
+    """Returns a picture of its own size with two rectangles, each with a class, a colour, a mask and points."""
     rng = np.random.default_rng(i)
     height, width = 220 + 14 * i, 300 - 10 * i
     pixels = rng.integers(0, 40, (height, width, 3), np.uint8)
@@ -59,7 +59,7 @@ def loader(data, transforms, **more):
     return ps.Loader(data, transforms=transforms, **more)
 
 
-WHOLE = {  # chains that cut nothing off
+WHOLE = {  # chains of operations that cut nothing off
     "letterbox": [T.Letterbox(256)],
     "flip and letterbox": [T.RandomHorizontalFlip(), T.RandomVerticalFlip(), T.Letterbox(384)],
     "resize": [T.Resize((260, 300))],
@@ -75,7 +75,7 @@ CUTS = {
 
 
 def shown_area(box, batch, r):
-    """The area, in pixels of the original picture, of the part of a box that the delivered picture shows."""
+    """Returns the area of the visible part of a box, in pixels of the original picture."""
     height, width = batch["image"][r].shape[-2:]
     shown = (np.linalg.inv(np.asarray(batch["image_geometry"][r])) @ np.array([[0, width], [0, height], [1, 1]]))[:2]
     low, high = np.sort(shown, 1).T
@@ -84,7 +84,9 @@ def shown_area(box, batch, r):
 
 
 def truth_of(batch, r):
-    """The annotations of a row, from what the test wrote. A box counts as cut by an edge if less than 0.99 of its area is shown."""
+    """Returns the annotations of a row, as the test wrote them. A box counts as cut by an edge if less than 0.99 of its area is
+    visible.
+    """
     want = sample(int(batch["index"][r]))
     area = np.prod(want["boxes"][:, 2:] - want["boxes"][:, :2], 1)
     is_cut = np.array([shown_area(box, batch, r) < 0.99 * a for box, a in zip(want["boxes"], area, strict=True)])
@@ -92,7 +94,9 @@ def truth_of(batch, r):
 
 
 def detections(batch):
-    """Finds what is drawn on each delivered picture, and moves it to the original one. It uses nothing but the batch."""
+    """Finds the rectangles in each delivered picture, and converts them to coordinates of the original picture. It uses only the
+    batch.
+    """
     masks = [np.stack([one == k for k in (1, 2)]) for one in batch["instances"]]
     return (ps.to_original(batch["boxes"], batch), ps.to_original(masks, batch, kind="masks"),
             ps.to_original(batch["points"], batch))  # fmt: skip
@@ -116,8 +120,9 @@ def coco_results(batch, boxes, masks, points, image_ids):
 
 
 def coco_truth(truths):
-    """COCO's annotations of samples. Boxes that an edge has cut are marked as crowds, so they count neither as found nor as
-    missed."""
+    """Returns COCO annotations of samples. Boxes that an edge has cut are marked as crowds, which count neither as found nor as
+    missed.
+    """
     from pycocotools import mask as coco_mask
 
     annotations, images = [], []
@@ -134,7 +139,7 @@ def coco_truth(truths):
 
 
 def coco_map(truths, results, kind, measure=0):
-    """AP of COCO: stats[0] over all thresholds, stats[1] at 0.5."""
+    """Returns COCO's AP: stats[0] over all thresholds, stats[1] at 0.5."""
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
@@ -151,7 +156,7 @@ def coco_map(truths, results, kind, measure=0):
 
 
 def evaluated(data, chain):
-    """Returns the truths and results of an epoch. Checks the corners of boxes that are not cut against the annotations."""
+    """Returns the annotations and results of an epoch. Checks the corners of boxes that are not cut against the annotations."""
     truths, results = [], []
     for batch in loader(data, chain):
         boxes, masks, points = detections(batch)
@@ -199,7 +204,7 @@ def test_wrong_ids_change_no_coordinate(data):
 
 
 def needs_torchmetrics():
-    torchvision_v2()  # it asks for it
+    torchvision_v2()  # torchmetrics requires it
     pytest.importorskip("pycocotools")
     return pytest.importorskip("torchmetrics.detection").MeanAveragePrecision
 
@@ -231,7 +236,7 @@ TRAINING = [T.RandomHorizontalFlip(), T.Letterbox(128)]
 
 
 def a_detector(torch):
-    """torchvision's FCOS on a small backbone, from its configuration."""
+    """Returns torchvision's FCOS with a small backbone, built from its configuration."""
     from torchvision.models.detection import FCOS
     from torchvision.models.detection.anchor_utils import AnchorGenerator
 
@@ -244,7 +249,7 @@ def a_detector(torch):
     anchors = AnchorGenerator(sizes=((32,),), aspect_ratios=((1.0,),))
     net = FCOS(backbone, num_classes=2, anchor_generator=anchors, min_size=128, max_size=128, center_sampling_radius=2.5,
                image_mean=[0, 0, 0], image_std=[1, 1, 1])  # fmt: skip
-    nn.init.constant_(net.head.regression_head.bbox_reg.bias, 1.0)  # with its ReLU, sides of boxes would stay 0
+    nn.init.constant_(net.head.regression_head.bbox_reg.bias, 1.0)  # with FCOS's ReLU, the sides of boxes would stay 0
     return net
 
 
@@ -283,7 +288,7 @@ def test_a_detector_is_trained_and_evaluated_in_original_pixels(data):
 
 
 def heat_net(torch, n_points):
-    """A heat map for each point, whose centre of mass is the point."""
+    """A network that makes a heat map for each point. The point is the centre of mass of its map."""
     nn = torch.nn
 
     class HeatNet(nn.Module):
@@ -314,7 +319,7 @@ def test_a_keypoint_network_is_trained_and_evaluated_in_original_pixels(data):
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
     normalize = T.Normalize([0.5] * 3, [0.25] * 3)
 
-    def red_first(batch):  # the points of the red rectangle, then of the green one
+    def red_first(batch):  # points of the red rectangle come first, then those of the green one
         return torch.stack([points.view(2, POINTS, 3)[labels.argsort()].flatten(0, 1)[:, :2]
                             for points, labels in zip(batch["points"], batch["labels"], strict=True)])  # fmt: skip
 

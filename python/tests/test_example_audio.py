@@ -1,4 +1,4 @@
-"""examples/train_audio.py, short, on sounds that it makes: it ends with status 1 if losses differ from those of the peer."""
+"""Runs examples/train_audio.py briefly on sounds that it makes. It ends with status 1 if its losses differ from the peer's."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ def test_losses_are_equal_and_fall(tmp_path):
     same, trained = done.stdout.splitlines()[1:]
     assert same.endswith("largest difference 0")
     first, last, right = re.search(r"loss ([\d.]+) to ([\d.]+), .* unseen speakers ([\d.]+)%", trained).groups()
-    assert float(last) < 0.8 * float(first) and float(right) > 30  # by chance 10
+    assert float(last) < 0.8 * float(first) and float(right) > 30  # guessing would reach 10

@@ -1,4 +1,6 @@
-"""examples/hp_search.py, short: it asserts that each image is prepared once per epoch for all trials, and ends with one line."""
+"""Runs examples/hp_search.py briefly. It asserts that each image is prepared once per epoch for all trials, and ends with one
+line.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The examples of training for images, boxes and masks, short: losses equal the peer's, losses fall, and results are right.
 
-The peer's part needs torchvision, the others do not.
+Only the comparison with the peer needs torchvision.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from conftest import torchvision_v2
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-# The test's torchvision may need what conftest does for it; the examples import it as anybody does.
+# torchvision may need the help of conftest.py; the examples import it normally.
 WITH_TORCHVISION = ["-c", "import sys, runpy, conftest; conftest.torchvision_v2(); sys.argv = sys.argv[1:]; "
                           "runpy.run_path(sys.argv[0], run_name='__main__')"]
 TRAINED = re.compile(r"^(\w+), seed \d: loss ([\d.]+) to ([\d.]+), ([\d.]+)% of [\d.]+ s waiting, (.*)$", re.M)
 
 
 def output_of(tmp_path: Path, *command: object, code: int = 0, errors: str = "", timeout: int = 300) -> str:
-    """What the program prints. errors: what its standard error has to say."""
+    """Runs the program and returns its output. errors: text that must be on standard error."""
     path = os.pathsep.join([str(Path(__file__).parent), str(EXAMPLES)])
-    # Threads of OpenMP spin while they wait, which on a busy machine takes minutes.
+    # Threads of OpenMP spin while they wait, which can take minutes on a busy machine.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path), "PYTHONPATH": path}
     done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=timeout,
                           cwd=tmp_path, env=environment)
@@ -40,7 +40,7 @@ def output_of(tmp_path: Path, *command: object, code: int = 0, errors: str = "",
 
 
 def results_of(text: str) -> dict[str, tuple[float, float, float, list[float]]]:
-    """Of each loader: first and last loss, per cent of waiting, and the numbers of its results."""
+    """Returns for each loader: first and last loss, per cent of waiting, and the numbers of its results."""
     return {name: (float(first), float(last), float(stall), [float(n) for n in re.findall(r"[\d.]+(?=%| pixels)", results)])
             for name, first, last, stall, results in TRAINED.findall(text)}
 
@@ -64,23 +64,23 @@ def test_the_peer_trains_with_augmentation(tmp_path, example, options):
     found = results_of(output_of(tmp_path, *WITH_TORCHVISION, EXAMPLES / example, "--loader", "penstock", "torch", *options))
     assert set(found) == {"penstock", "torch"}
     first, other = found["penstock"][0], found["torch"][0]
-    assert abs(first - other) < 0.25 * first  # the first loss: the same network, and pictures of the same kind
+    assert abs(first - other) < 0.25 * first  # the first loss is that of the same network on pictures of the same kind
     assert all(0 <= stall <= 100 for _, _, stall, _ in found.values())
 
 
-@pytest.mark.long  # the tests above run the same programs; here they train until they have learnt
+@pytest.mark.long  # The tests above run the same programs; here they train until they have learnt.
 @pytest.mark.parametrize(("example", "options", "falls_to", "at_least"), [
-    ("train_images.py", ("--epochs", 30), 0.97, 16),  # mixed labels keep the loss up; by chance 8.3 %
-    ("train_detector.py", ("--made", 200, "--epochs", 12), 0.5, 15),  # without learning below 1 %
-    ("train_segmentation.py", ("--made", 100, "--epochs", 10), 0.6, 40)])  # sky and ground told apart: below 40 %
+    ("train_images.py", ("--epochs", 30), 0.97, 16),  # mixed labels keep the loss high; chance is 8.3 %
+    ("train_detector.py", ("--made", 200, "--epochs", 12), 0.5, 15),  # a detector that learned nothing reaches less than 1 %
+    ("train_segmentation.py", ("--made", 100, "--epochs", 10), 0.6, 40)])  # below 40 % if only sky and ground are told apart
 def test_penstock_trains(tmp_path, example, options, falls_to, at_least):
     first, last, stall, (result, *rest) = results_of(output_of(tmp_path, EXAMPLES / example, *options))["penstock"]
     assert last < falls_to * first and result >= at_least and 0 <= stall < 100
-    assert all(distance < 4 for distance in rest)  # of keypoints, which moved with their boxes
+    assert all(distance < 4 for distance in rest)  # keypoints that moved with their boxes
 
 
 def outputs_of(tmp_path: Path, *commands: tuple[object, ...]) -> list[dict[str, object]]:
-    """Runs programs in one process. Returns the status of each, and what it printed."""
+    """Runs programs in one process. Returns the status and the output of each."""
     given = json.dumps([[str(EXAMPLES / str(example)), *map(str, options)] for example, *options in commands])
     text = output_of(tmp_path, Path(__file__).with_name("run_examples.py"), given, timeout=300 * len(commands))
     done: list[dict[str, object]] = json.loads(text)
@@ -98,7 +98,7 @@ def test_too_little_data_is_said(tmp_path):
 
 @pytest.mark.long  # test_examples_ranks.py starts ranks in the same ways
 def test_two_ranks_of_torchrun(tmp_path):
-    """The example asserts that both ranks end with the same weights. A rank tests its part."""
+    """The example asserts that both ranks end with the same weights. Each rank tests its part."""
     text = output_of(tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, EXAMPLES / "train_images.py",
                      "--epochs", 2)
     assert len(results_of(text)) == 1 and text.count("images to train on") == 1
@@ -127,7 +127,7 @@ def test_lightning_options(tmp_path):
 
 @pytest.mark.long  # test_imports_kinds.py reads the same kinds of files
 def test_voc_and_cityscapes_by_their_files(tmp_path):
-    """A detector from Pascal VOC's XML, a segmenter from frames and label maps of Cityscapes' names."""
+    """A detector from Pascal VOC's XML files, and a segmenter from frames and label maps with Cityscapes' names."""
     for name in ("images", "annotations", "frames", "maps"):
         (tmp_path / name).mkdir()
     rng = np.random.default_rng(0)

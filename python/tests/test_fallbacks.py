@@ -1,4 +1,4 @@
-"""Whatever a loader did otherwise than asked shows in stats(), and an unknown CPU mask is an error."""
+"""Every fall-back of a loader is shown in stats(), and an unknown CPU mask is an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def after_an_epoch(dataset: Path, **options: object) -> dict:
 
 
 def machine_less(fallbacks: dict[str, int]) -> dict[str, int]:
-    """Without what the machine at hand decides."""
+    """Returns the fall-backs without those that depend on this machine."""
     return {name: n for name, n in fallbacks.items() if name not in ("huge_pages", "cpu")}
 
 

@@ -1,4 +1,4 @@
-"""Lists of a path and labels in a line, as DALI's readers take them, as label files."""
+"""Label files that list a path and labels in each line, as DALI's readers take them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def root(tmp_path):
 
 
 def read_by_rule(text: str) -> dict[str, int]:
-    """The rule of DALI: digits at the end of the line are the label, and the name is what stands before the blanks."""
+    """Reads a line by DALI's rule: the digits at its end are the label, and the text before the blanks is the name."""
     found = {}
     for line in filter(str.strip, text.split("\n")):
         name, _, label = line.rstrip().replace("\t", " ").rpartition(" ")

@@ -1,4 +1,4 @@
-"""Loaders with a fleet of memcached servers: same batches, each item read once, pickles, and what is refused."""
+"""Loaders with a fleet of memcached servers: equal batches, each item read once, pickles, and refused arguments."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_each_item_is_read_once(kind, request, servers):
     assert (use["added"], use["hits"], use["servers_up"]) == (len(source), 2 * len(source), 2)
     assert sum(server["hits"] for server in fleet.servers()) == use["hits"]
     assert all(server["up"] and server["local"] and not server["error"] for server in fleet.servers())
-    with make(source, fleet=servers) as again:  # another loader, by a list
+    with make(source, fleet=servers) as again:  # another loader, which gets the servers as a list
         list(again)
         assert again.stats()["storage"]["reads"] == 0
 

@@ -1,4 +1,4 @@
-"""Page-aware order in plain folders: pages follow paths, reads follow the disk, and batches depend on the paths alone."""
+"""Page-aware order in plain folders: pages follow paths, reads follow the disk's order, and batches depend only on the paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = {"order": "pages", "page_samples": 4, "window_pages": 3, "seed": 5}
 
 
 def write_shuffled(root: Path, files: dict[str, bytes], seed: int) -> None:
-    """Writes the files in an order of that seed, so that inodes do not follow names."""
+    """Writes the files in a random order, so inode numbers do not follow names."""
     names = sorted(files)
     random.Random(seed).shuffle(names)
     for name in names:
@@ -41,7 +41,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def moved(photos: Path) -> Path:
-    """A copy whose files were written in another order."""
+    """Returns a copy of the folder whose files were written in another order."""
     copy = photos.parent / "moved"
     write_shuffled(copy, {str(path.relative_to(photos)): path.read_bytes() for path in photos.rglob("*.jpg")}, 2)
     return copy
@@ -57,7 +57,7 @@ def samples_of(batches) -> list[int]:
 
 
 def places(root: Path, by_name: list[str]) -> list[int]:
-    """Rank of each file among the inodes of all."""
+    """Returns the rank of each file when all files are sorted by inode."""
     inodes = [(root / name).stat().st_ino for name in by_name]
     return np.argsort(np.argsort(inodes)).tolist()
 
@@ -74,7 +74,7 @@ def test_each_sample_once_and_few_pages_in_a_window(photos):
     order = samples_of(loader)
     assert sorted(order) == list(range(N)) != order
 
-    def pages(offset: int) -> list[int]:  # pages begin at a place that changes by epoch
+    def pages(offset: int) -> list[int]:  # pages begin at an offset that changes by epoch
         return [(sample - offset) % N // 4 for sample in order]
 
     assert any(all(len(set(pages(k)[w : w + 12])) == 3 for w in range(0, N, 12)) for k in range(4))
@@ -112,7 +112,7 @@ def test_resume_with_another_world_size_on_another_machine(photos, moved, world_
 
 
 def test_pages_of_listed_files_follow_paths_not_the_list(photos):
-    """The same files in any list: samples have other numbers, and the epoch has the same files in the same order."""
+    """With the list of files in another order, samples have other numbers, but the epoch has the same files in the same order."""
     scanned = ps.Dataset(photos)
     wanted = [scanned.name(i) for i in samples_of(loader_of(scanned))]
     names = [scanned.name(i) for i in range(N)]
@@ -121,7 +121,7 @@ def test_pages_of_listed_files_follow_paths_not_the_list(photos):
     loader = loader_of(listed)
     order = samples_of(loader)
     assert [listed.name(i) for i in order] == wanted
-    assert samples_of(loader_of(listed, order="sequential")) == list(range(N))  # other orders follow the list
+    assert samples_of(loader_of(listed, order="sequential")) == list(range(N))  # orders other than "pages" follow the list
     loader.set_epoch(0)
     next(iter(loader))
     state = loader.state_dict()
@@ -129,7 +129,7 @@ def test_pages_of_listed_files_follow_paths_not_the_list(photos):
     resumed = loader_of(again)
     resumed.load_state_dict(state)
     assert samples_of(resumed) == order[6:]
-    # A list in another order numbers samples otherwise, so that the state would give others.
+    # A list in another order numbers the samples differently, so a state would resume with other samples.
     for other in (scanned, ps.Dataset.from_files([photos / name for name in reversed(names)])):
         with pytest.raises(ValueError, match="another data set"):
             loader_of(other).load_state_dict(state)
@@ -171,7 +171,7 @@ def test_images_and_masks_of_cityscapes_are_ordered_together(tmp_path):
             seen.append([(int(i), a.tobytes(), b.tobytes()) for batch in loader
                          for i, a, b in zip(batch["index"], batch["image"], batch[mask], strict=True)])  # fmt: skip
             storage = loader.stats()["storage"]
-        assert storage["reads"] == storage["ordered"] == 40  # an image and a mask of each
+        assert storage["reads"] == storage["ordered"] == 40  # an image and a mask of each sample
     assert seen[0] == seen[1] and sorted(row[0] for row in seen[0]) == list(range(20))
 
 
@@ -181,7 +181,7 @@ def test_counters_of_requests(photos):
         with loader_of(photos, order=order, prefetch=4, num_workers=2, throttle=throttle) as loader:
             assert sorted(samples_of(loader)) == list(range(N))
             storage = loader.stats()["storage"]
-        assert storage["reads"] == N and storage["nbytes_read"] == total  # a request for each file, in any order
+        assert storage["reads"] == N and storage["nbytes_read"] == total  # each file needs a request, in any order
         assert storage["merged"] == storage["nbytes_gap"] == 0
         assert storage["ordered"] == (N if order == "pages" else 0)
 
@@ -200,12 +200,14 @@ def test_a_file_that_vanishes_is_named(photos, tmp_path):
 
 
 def test_a_file_that_was_written_anew_changes_no_order(photos, tmp_path):
-    """It is a bad sample to those who opened the data set before, at its place in the order."""
+    """The file that was written anew is a bad sample for readers that opened the data set before. It keeps its place in the
+    order.
+    """
     copy = tmp_path / "copy"
     shutil.copytree(photos, copy)
     wanted = samples_of(loader_of(copy))
     dataset = ps.Dataset(copy)
-    for name in ("ant/00.jpg", "dog/23.jpg"):  # the data set has the places of the old inodes
+    for name in ("ant/00.jpg", "dog/23.jpg"):  # the data set still has the old inodes' places
         content = (copy / name).read_bytes()
         (copy / name).rename(copy / f"{name}.old")
         (copy / name).write_bytes(content)

@@ -1,4 +1,4 @@
-"""Rows divided over the forms of their samples, and loaders that are given a plan."""
+"""Rows are divided among the forms of their samples; and loaders that get a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def chain() -> list[object]:
 
 @pytest.fixture(scope="module")
 def upright(tmp_path_factory):
-    """Pictures as PLI and raw."""
+    """A data set of upright pictures, each as PLI and as raw pixels."""
     folder = tmp_path_factory.mktemp("upright")
     random = np.random.default_rng(1)
     with ps.Writer(folder / "all.pst", {"image": ps.Image(["pli", "raw"])}) as writer:
@@ -35,7 +35,7 @@ def upright(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def variants(tmp_path_factory):
-    """Photographs as PLI and raw; every third one is rotated by EXIF."""
+    """A data set of photographs as PLI and raw pixels. Every third one is rotated by EXIF."""
     folder = tmp_path_factory.mktemp("forms")
     (folder / "files").mkdir()
     rows = np.add.outer(np.arange(40), np.arange(60))[..., None]
@@ -71,9 +71,9 @@ def test_batches_stay_the_same(variants, workers, choice) -> None:
     forms = loader.stats()["forms"]
     rows = {name: row["rows"] for name, row in forms["by_form"].items()}
     assert sum(rows.values()) + forms["other"] == 2 * N
-    # The pixels of a rotated photograph cannot be compared with those of its upright copies.
+    # Upright copies cannot be compared with a rotated photograph pixel by pixel.
     assert forms["other"] == 0 if choice == "sample" else 0 < forms["other"] <= 2 * (N // 3 + 1)
-    if choice == "sample":  # the same samples in both epochs
+    if choice == "sample":  # each sample has the same form in both epochs
         assert all(count % 2 == 0 for count in rows.values()) and rows["pli"] > 20
 
 
@@ -109,7 +109,7 @@ def test_resume_and_ranks_have_the_same_forms(upright) -> None:
             for _ in range(20):
                 n += sum(len(batch["index"]) for batch in loader)
             rows = loader.stats()["forms"]["by_form"]
-            assert abs(rows["pli"]["rows"] - rows["raw"]["rows"]) <= 2 * 21  # less than a row in each epoch, for every rank
+            assert abs(rows["pli"]["rows"] - rows["raw"]["rows"]) <= 2 * 21  # each rank is off by less than a row an epoch
 
 
 def test_forms_with_a_cache_and_whole_batches(upright) -> None:
@@ -119,7 +119,7 @@ def test_forms_with_a_cache_and_whole_batches(upright) -> None:
     epoch(loader)
     epoch(loader)
     cache = loader.stats()["cache"]
-    assert cache["items"] <= N  # a sample has one form, so the cache keeps one of it
+    assert cache["items"] <= N  # each sample has one form, so the cache keeps only that form
 
 
 def test_variants_by_number_and_missing_forms(upright, tmp_path) -> None:
@@ -146,7 +146,7 @@ def test_forms_with_other_pixels_are_left_alone(tmp_path) -> None:
 
 
 def test_shares_move_away_from_what_is_short(tmp_path) -> None:
-    """Slow storage: the form of fewer bytes gets more, and the batches stay the same."""
+    """If storage is slow, the form with fewer bytes gets a larger share. The batches stay the same."""
     with ps.Writer(tmp_path / "d.pst", {"image": ps.Image(["raw", "pli"])}) as writer:
         for i in range(64):
             writer.write({"image": np.full((64, 64, 3), i, np.uint8)})

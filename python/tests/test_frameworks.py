@@ -1,4 +1,6 @@
-"""Frameworks that take a Loader as it is: transformers' Trainer, accelerate. They count batches, skip them and set epochs."""
+"""Frameworks that accept a Loader unchanged: transformers' Trainer and accelerate. They count batches, skip batches and set
+epochs.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +49,9 @@ class Model(torch.nn.Module):
 
 @pytest.fixture
 def trainer_of(packed, tmp_path):
-    """Makes a Trainer whose loader is returned as it is, and the list of what it has trained on."""
+    """Makes a Trainer that uses the loader unchanged. Returns it and the list of batches that it has trained on."""
     transformers = pytest.importorskip("transformers")
-    if importlib.util.find_spec("torchaudio"):  # transformers imports it where it is found, as after find_references()
+    if importlib.util.find_spec("torchaudio"):  # transformers must be imported after find_references() has extended the search path
         torchaudio_itself()
 
     class Trainer(transformers.Trainer):
@@ -96,7 +98,7 @@ def test_trainer_resumes_with_its_defaults(packed, trainer_of, tmp_path, accumul
 
 
 def test_trainer_resumes_by_a_loaded_state(packed, trainer_of, tmp_path):
-    """The state and Trainer's own skip name the same place: nothing is skipped twice."""
+    """The loaded state and Trainer's own skip mean the same position, so batches are not skipped twice."""
     every = {"save_strategy": "steps", "save_steps": 1}
     trainer, whole = trainer_of(2, **every)
     trainer.train()
@@ -124,7 +126,7 @@ def test_accelerate_skips_batches_without_making_them(packed):
         assert indices(loader) == second  # the next epoch
     loader.set_epoch(0)
     assert indices(accelerate.skip_first_batches(loader, 2)) == first[2:]
-    # A loaded place counts where it is further on.
+    # The loaded position counts if it is further on than the skip.
     state = {**loader.state_dict(), "epoch": 0, "position": 15}
     for n, start in ((0, 3), (2, 3), (3, 3), (4, 4)):
         loader.load_state_dict(state)
@@ -161,7 +163,7 @@ def test_accelerate_keeps_the_state(packed, tmp_path):
 
 @pytest.mark.parametrize("dispatches", [False, True])
 def test_accelerate_with_two_ranks(packed, tmp_path, dispatches):
-    """Each sample once: loaders of their own, and batches that process 0 sends."""
+    """Each sample comes once, both with a loader in each process and with batches that process 0 sends."""
     pytest.importorskip("accelerate")
     script = tmp_path / "ranks.py"
     script.write_text(textwrap.dedent(f"""
@@ -193,7 +195,7 @@ def test_accelerate_with_two_ranks(packed, tmp_path, dispatches):
 
 
 def test_loader_of_torch_checks_what_it_takes(packed):
-    """Who hands the parts of a Loader to torch's DataLoader gets the Loader's batches; a Dataset alone gives samples."""
+    """If the parts of a Loader are given to torch's DataLoader, it returns the Loader's batches. A Dataset alone gives samples."""
     loader = loader_of(packed)
     parts = {"batch_sampler": loader.batch_sampler, "collate_fn": loader.collate_fn}
     assert indices(torch.utils.data.DataLoader(loader.dataset, **parts)) == epochs_of(packed, 1)[0]

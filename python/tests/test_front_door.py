@@ -1,4 +1,4 @@
-"""Signatures and life of what users call: keywords, close, with, the type of stats."""
+"""Signatures and lifetimes of the objects that users call: keywords, close, with, and the type of stats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """A user's functions on samples and batches: in the calling thread, in threads and in processes.
 
-A process that is spawned imports this file to find its function. So torch, which takes seconds to import, is imported where it is
-used.
+A spawned process imports this file to find its function. torch takes seconds to import, so only functions that use it import it.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def same(a, b):
 
 
 def leftovers():
-    """Processes that this one started, by their command or state."""
+    """Returns the processes that this one started and that still exist, by command or state."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -89,11 +88,11 @@ def nothing_left():
     assert [entry for entry in leftovers() if entry[0] not in before] == []
     deadline = time.monotonic() + 20
     while not set(os.listdir("/dev/shm")) <= shared and time.monotonic() < deadline:
-        time.sleep(0.05)  # tests in other processes have names there, which go again
+        time.sleep(0.05)  # other tests' processes have names there for a short time
     assert set(os.listdir("/dev/shm")) <= shared
 
 
-# Functions at the top of the module, so that they can go to spawned processes ----------------------
+# Functions at the top of the module, which can be sent to spawned processes ----------------------
 
 
 def noise(sample, rng):
@@ -108,7 +107,7 @@ def double(batch, rng):
 
 
 def plain(sample):
-    """Without random numbers; changes in place."""
+    """A function without random numbers, which changes its argument in place."""
     sample["image"][:] = 255 - sample["image"]
     return sample
 
@@ -151,7 +150,7 @@ def killed(sample):
     return sample
 
 
-def hangs(sample):  # a thread sleeps on, and does not keep the interpreter from ending
+def hangs(sample):  # a sleeping thread, which does not keep the interpreter from ending
     if sample["index"] == 7:
         time.sleep(60)
     return sample
@@ -166,7 +165,7 @@ def texts(sample):
 
 
 def swells(sample):
-    """16 MB for each sample."""
+    """Returns 16 MB for each sample."""
     return {"index": sample["index"], "large": np.full(4 << 20, sample["index"], np.float32)}
 
 
@@ -257,7 +256,7 @@ def test_resume_ranks_break_and_replay(packed, way):
         assert loader.remaining == len(reference) - taken
         next(iterator)
     state = loader.state_dict()
-    assert state["position"] == 15  # what was delivered, not what workers have
+    assert state["position"] == 15  # resume counts batches that were delivered, not batches that workers have
     resumed = load(packed, **options)
     resumed.load_state_dict(state)
     same(contents(resumed), reference[3:])
@@ -277,7 +276,7 @@ def test_resume_ranks_break_and_replay(packed, way):
     for batch in reference:
         for index, draw in zip(batch["index"].tolist(), batch["draw"].tolist(), strict=True):
             assert draw in draws[index]
-    assert all(len(found) == 2 for found in draws.values())  # each repeat has numbers of its own
+    assert all(len(found) == 2 for found in draws.values())  # each repeat has its own random numbers
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -296,8 +295,8 @@ def test_exceptions_come_back(packed, way):
     assert isinstance(error.__cause__, KeyError)
     assert pickle.loads(pickle.dumps(error)).sample == 7
     state = loader.state_dict()
-    assert (state["epoch"], state["position"]) == (0, 5 * good)  # before the batch that failed
-    with pytest.raises(FunctionError, match="no such thing"):  # the batch comes next
+    assert (state["epoch"], state["position"]) == (0, 5 * good)  # raised before the batch that failed is delivered
+    with pytest.raises(FunctionError, match="no such thing"):  # the batch is delivered next
         next(iterator)
     assert loader.state_dict() == state
     loader.close()
@@ -366,7 +365,7 @@ def threads():
 
 
 class Interrupt(BaseException):
-    """What a handler of a signal raises."""
+    """Raised by a signal handler."""
 
 
 def await_no_workers():
@@ -389,7 +388,7 @@ def test_dropped_loaders_leave_nothing(packed, way):
         next(iterator)
         del loader, iterator
         await_no_workers()
-        if turn == 0:  # what is made once for all is there
+        if turn == 0:  # things that are made once per process exist now
             before = descriptors()
     assert descriptors() <= before
     loader = load(packed, batch_function=nested, **way)
@@ -426,10 +425,11 @@ def test_an_exception_while_a_worker_starts(packed, way, when, monkeypatch):
     await_no_workers()
 
 
-# Processes: a line of the code that ends them takes 0.2 s; test_signals_while_workers_start_and_end has them in `make check`.
+# With processes, one line of the code that ends them takes 0.2 s. `make check` tests these lines in
+# test_signals_while_workers_start_and_end.
 @pytest.mark.parametrize("way", [WAYS[1], pytest.param(*WAYS[2].values, id="fork", marks=pytest.mark.long)])
 def test_an_exception_while_workers_end(packed, way, monkeypatch):
-    """Wherever it comes, a second close() ends what is left."""
+    """Wherever the exception occurs, a second close() ends the remaining workers."""
     places, seen = [], []
 
     def interrupt(frame, event, argument):
@@ -460,7 +460,7 @@ def test_an_exception_while_workers_end(packed, way, monkeypatch):
 
 @pytest.mark.parametrize("way", WAYS[1:3])
 def test_signals_while_workers_start_and_end(way, monkeypatch):
-    # Exceptions that Python drops would be kept for a warning, and with them the pools of their frames.
+    # Python would keep exceptions that it drops for a warning, and with them the pools in their frames.
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     rnd, fired, processes = random.Random(5), [], {pid for pid, _, _ in leftovers()}
     functions = calls.Functions(plain, None, 1, "numpy")
@@ -472,7 +472,7 @@ def test_signals_while_workers_start_and_end(way, monkeypatch):
 
     def interrupt(thread, seconds):
         time.sleep(seconds)
-        signal.pthread_kill(thread, signal.SIGUSR1)  # this thread, so that it can block the signal
+        signal.pthread_kill(thread, signal.SIGUSR1)  # signals go to this thread, because it can block them
 
     seconds = 0.002 if given["function_kind"] == "threads" else 0.02
     before = signal.signal(signal.SIGUSR1, handler)
@@ -499,7 +499,7 @@ def test_signals_while_workers_start_and_end(way, monkeypatch):
     deadline = time.monotonic() + 10
     while (threads() or [entry for entry in leftovers() if entry[0] not in processes]) and time.monotonic() < deadline:
         time.sleep(0.01)
-        multiprocessing.active_children()  # which reaps them, but may take one for alive whose end an exception has hidden
+        multiprocessing.active_children()  # reaps ended workers; a worker whose end an exception has hidden may seem alive
     assert threads() == [] and {pid for pid, _, _ in leftovers()} <= processes
 
 
@@ -536,7 +536,7 @@ def test_modules_and_defaults(packed, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_of_ragged_fields(typed, way):
-    """Padded rows come with their counts; offsets have no rows."""
+    """Padded rows have their counts beside them; rows given as offsets cannot be passed."""
     options = {"transforms": {"image": [T.RandomCrop((16, 20))]}, "per_box": (), "batch_size": 4}
     with load(typed, sample_function=dict, ragged="padded", **options, **way) as loader:
         found = contents(loader)
@@ -551,7 +551,7 @@ def test_rows_of_ragged_fields(typed, way):
 
 
 def test_results_count_as_shared_memory(packed):
-    """80 MB a batch: without a limit four batches would be under way."""
+    """A batch takes 80 MB: without a limit four batches would be under way."""
     limit = 200 << 20
     with load(packed, sample_function=swells, host_memory=limit, **PROCESSES) as loader:
         for number, batch in enumerate(loader):
@@ -561,7 +561,7 @@ def test_results_count_as_shared_memory(packed):
             assert sum(sizes) <= limit
             if number == 2:
                 break
-        loader.set_epoch(0)  # what is dropped counts, too
+        loader.set_epoch(0)  # dropped results count, too
         n = 0
         for batch in loader:
             n += len(batch["index"])
@@ -578,7 +578,7 @@ def test_results_count_as_shared_memory(packed):
 
 
 def test_all_processes_work(packed):
-    """In a plain loop, and for results that are much larger than those before them."""
+    """All processes get work in a plain loop, and if results become much larger than before."""
 
     def who(sample):
         time.sleep(0.01)
@@ -595,7 +595,7 @@ def test_all_processes_work(packed):
 
 
 def test_memory_of_results_is_given_back_and_asked_for(packed):
-    """Small results, then one that takes most of host_memory: blocks of batches that are gone give theirs back."""
+    """First small results, then a result that takes most of host_memory: the memory of batches that are gone is freed for it."""
 
     def swells_late(sample):
         return {"large": np.full(90 << 20 if sample["index"] == N - 1 else 4 << 20, sample["index"], np.uint8)}
@@ -619,7 +619,7 @@ def test_processes_draw_apart_from_global_generators(packed, start):
         assert len({int(x) for epoch in epochs for x in epoch[name]}) == 2 * N
     with load(packed, sample_function=global_draws, function_workers=1, function_kind="processes") as loader:
         again = np.concatenate([batch["numpy"] for batch in loader])
-    assert np.array_equal(again, epochs[0]["numpy"])  # whatever process has a batch
+    assert np.array_equal(again, epochs[0]["numpy"])  # any process may make a batch
 
 
 def test_torch_draws_apart(packed):
@@ -683,12 +683,12 @@ def test_a_killed_worker_is_noticed(packed, start):
     loader = load(packed, sample_function=plain, function_start=start, **PROCESSES)
     iterator = iter(loader)
     next(iterator)
-    for process in loader._functions._pool._workers:  # killed from outside, while idle
+    for process in loader._functions._pool._workers:  # an idle worker is killed from outside
         os.kill(process.process.pid, signal.SIGKILL)
     time.sleep(0.2)
     with pytest.raises(FunctionError, match="SIGKILL"):
         list(iterator)
-    loader.set_epoch(0)  # the next pass starts other workers
+    loader.set_epoch(0)  # the next pass starts new workers
     same(contents(loader), contents(load(packed, sample_function=plain)))
     loader.close()
 
@@ -762,7 +762,7 @@ def test_refusals(packed, options, message):
 
 
 def test_processes_end_with_their_parent(run):
-    """A parent that is killed leaves no process behind."""
+    """If the parent is killed, no worker process remains."""
     out = run(
         """
         import os, signal, subprocess, sys, textwrap, time
@@ -846,9 +846,9 @@ def test_batches_of_samples_that_all_fail(packed, way):
     with load(packed, sample_function=fails_thrice, indices=[3, 7, 20, 5], on_error="skip", batch_size=3, shuffle=False,
               **way) as loader:
         found = [batch["index"].tolist() for batch in loader]
-        assert found == [[5], [5]]  # one other sample, the only one there is
+        assert found == [[5], [5]]  # the only other sample replaces them
         assert loader.stats()["samples"]["replaced"] == 1
-    with load(packed, sample_function=other_keys, on_error="skip", **way) as loader:  # a wrong result is no bad sample
+    with load(packed, sample_function=other_keys, on_error="skip", **way) as loader:  # a wrong result is not a bad sample
         with pytest.raises(FunctionError, match="for the first sample"):
             list(loader)
 
@@ -862,14 +862,15 @@ def test_a_torch_data_set_replaces_what_fails(packed):
 
 @pytest.mark.parametrize("num_workers", [0, 3])
 def test_the_generator_where_another_sample_fills_a_batch(tmp_path, num_workers):
-    # Batch 2 has three rows of a bad sample. Which of them gets the other sample depends on the threads; its draw does not.
+    # Batch 2 has three rows of a bad sample. Which of them is replaced by the other sample depends on the threads, but the random
+    # numbers do not.
     (tmp_path / "ant").mkdir()
     for i in range(6):
         (tmp_path / "ant" / f"{i}.jpg").write_bytes(encoded(picture(i, 40, 40), "jpeg")[: 300 if i == 2 else None])
     options = {"shuffle": False, "repeats": 3, "batch_size": 3, "on_error": "skip", "on_empty": "pad", "num_workers": num_workers}
     for _ in range(10):
         with load(tmp_path, sample_function=noise, batch_function=double, **options) as loader:
-            loader.set_epoch(1)  # its rows are those from 6 on: three of sample 2, three of sample 3
+            loader.set_epoch(1)  # its rows begin at row 6: three of sample 2, three of sample 3
             batch = next(iter(loader))
         (sample,) = batch["index"].tolist()
         np.testing.assert_array_equal(batch["lucky"], calls.generator(3, calls._BATCH, 0, sample, 1).integers(0, 100, 3))

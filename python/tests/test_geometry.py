@@ -1,7 +1,7 @@
-"""One geometry per sample: images, masks, boxes and keypoints are moved together, or it is an error.
+"""One geometry per sample: images, masks, boxes and keypoints are moved together, or an error is raised.
 
-Each image is a pattern that its mask repeats (mask = red channel // 8), so that after any operations that
-move pixels the two can be compared, pixel by pixel.
+Each image is a pattern that its mask repeats (mask = red channel // 8), so both can be compared pixel by pixel after any operation
+that moves pixels.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ RC = T.RandomCrop(32)
 RRC = T.RandomResizedCrop(32, interpolation="nearest")
 HF = T.RandomHorizontalFlip()
 VF = T.RandomVerticalFlip()
-JITTER = T.ColorJitter(brightness=(1.0, 1.0))  # draws, and leaves the pixels as they are
-GRAY = T.RandomGrayscale(p=0.5)  # of gray pictures: draws, too
+JITTER = T.ColorJitter(brightness=(1.0, 1.0))  # operations that draw random numbers but do not change the pixels
+GRAY = T.RandomGrayscale(p=0.5)  # does not change gray pictures
 NORMALIZE = T.Normalize(0.0, 1.0)
 
 
 def pattern(i: int) -> np.ndarray:
-    """uint8 (H, W): classes 0..31, without symmetry, in cells of four pixels."""
+    """Returns a pattern without symmetry, uint8 (H, W): classes 0..31 in cells of four pixels."""
     rng = np.random.default_rng(i)
     cells = rng.integers(0, 32, (SIZE[0] // 4, SIZE[1] // 4), dtype=np.uint8)
     return cells.repeat(4, 0).repeat(4, 1)
@@ -40,7 +40,7 @@ def pairs(tmp_path_factory):
         for i in range(N):
             classes = pattern(i)
             pixels = np.repeat(classes[:, :, None] * 8, 3, 2)
-            # A box around one cell of its own class, 40, that nothing else has.
+            # A box around one cell with class 40, which no other cell has.
             y, x = 4 * (i % 8 + 2), 4 * (i % 10 + 3)
             marked = classes.copy()
             marked[y : y + 4, x : x + 4] = 40
@@ -50,7 +50,7 @@ def pairs(tmp_path_factory):
 
 
 def rows(path, transforms, fields=("image", "mask"), **options):
-    """[{field: row}] of an epoch, images as classes."""
+    """Returns the rows of an epoch as [{field: row}]. Images are converted to classes."""
     options = {"batch_size": 5, "seed": 3, "shuffle": True, "num_workers": 1, **options}
     loader = ps.Loader(path, **keywords(transforms=transforms, fields=fields, output="numpy", layout="NHWC", **options))
     result = []

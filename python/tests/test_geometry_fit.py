@@ -1,4 +1,4 @@
-"""Do masks, boxes and keypoints fit their image: sizes, EXIF orientations, impossible boxes?"""
+"""Checks that masks, boxes and keypoints that do not fit their image are found: sizes, EXIF orientations, impossible boxes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from flat import keywords
 from penstock import transforms as T
 
 HEIGHT, WIDTH = 40, 64  # as stored
-MARK = (6, 10, 18, 16)  # x0, y0, x1, y1 of the only class 9 of the stored picture
+MARK = (6, 10, 18, 16)  # x0, y0, x1, y1 of the only class 9 in the stored picture
 
 
 def turned_sample(orientation: int, height: int = HEIGHT, width: int = WIDTH):
-    """(PNG with that EXIF orientation, stored mask, upright mask, stored box, upright box)."""
+    """Returns (PNG with that EXIF orientation, stored mask, upright mask, stored box, upright box)."""
     mask = np.zeros((height, width), np.uint8)
     x0, y0, x1, y1 = MARK
     mask[y0:y1, x0:x1] = 9
@@ -168,7 +168,7 @@ def test_the_writer_refuses_what_does_not_fit(tmp_path, field, value, text):
 
 
 def bad_folder(tmp_path, **bad):
-    """A folder of three samples, the second with a fault: nothing has looked at it yet."""
+    """A folder of three samples. The second has a fault, which nothing has checked yet."""
     folder = tmp_path / "folder"
     folder.mkdir()
     lines = []

@@ -1,4 +1,4 @@
-"""The package with a GPU: the driver that stands for one in tests, and the kernels' CPU build.
+"""The package with an emulated GPU: a driver that replaces CUDA's, and the kernels' CPU build.
 
 PST_TEST_GPU names the folder where a build of the tests has put both (scripts/check.py does).
 """
@@ -21,7 +21,7 @@ SIZES = [(90, 70), (64, 64), (33, 120), (128, 65), (70, 81)]
 
 @pytest.fixture
 def gpu() -> dict[str, str]:
-    """Environment of a process that has one."""
+    """Returns the environment of a process that has the emulated GPU."""
     folder = Path(os.environ.get("PST_TEST_GPU", "."))
     files = {
         "PENSTOCK_CUDA_DRIVER": folder / "libpst_fake_driver.so",
@@ -34,7 +34,7 @@ def gpu() -> dict[str, str]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Folders of JPEGs, of the same as pli-jpeg, and of PLI of two tiers."""
+    """Folders of JPEGs, of the same JPEGs as pli-jpeg, and of PLI in two tiers."""
     for name in ("jpeg", "pli-jpeg", "pli-fast", "pli-small"):
         (tmp_path / name).mkdir()
     for i, (height, width) in enumerate(SIZES):
@@ -59,7 +59,7 @@ def test_memory_of_a_gpu_is_limited(gpu: dict[str, str], data: Path) -> None:
     for i in range(len(SIZES)):  # more batches than the loader keeps ready
         first = data / "pli-jpeg" / f"{i}.pli"
         (data / "pli-jpeg" / f"{i}-again.pli").write_bytes(first.read_bytes())
-    # A torch that has CUDA would look for a GPU.
+    # If torch has CUDA, it would look for a real GPU.
     environment = gpu | {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run([sys.executable, str(script), str(data)], env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 77, done.stdout + done.stderr
@@ -68,7 +68,7 @@ def test_memory_of_a_gpu_is_limited(gpu: dict[str, str], data: Path) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_costs_of_a_gpu_are_probed(gpu: dict[str, str], data: Path, device: str) -> None:
-    """A GPU that takes 20 us for a block, and computes nothing."""
+    """The emulated GPU takes 20 us for a block and computes nothing."""
     source = f"""if True:
         import math
         import penstock as ps

@@ -1,4 +1,4 @@
-"""Loaders with the host cache: one service for several processes, started on first use, lost and found again."""
+"""Loaders with the host cache: one service for several processes, which is started on first use, lost, and found again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def status(socket: Path) -> dict:
 
 @pytest.fixture
 def socket(tmp_path, monkeypatch):
-    """The path of a socket, which PENSTOCK_SOCKET names. Ends the service that a test has started there."""
+    """The path of a socket, set in PENSTOCK_SOCKET. Afterwards ends the service that a test has started there."""
     path = tmp_path / "host.sock"
     monkeypatch.setenv("PENSTOCK_SOCKET", str(path))
     monkeypatch.setenv("PENSTOCK_SERVE", str(PROGRAM))
@@ -82,7 +82,7 @@ def test_a_service_is_started_and_shared_by_processes(folder, socket):
 
 
 def test_a_service_is_started_where_none_has_run_before(folder, tmp_path, monkeypatch):
-    """The runtime directory is empty, as after a boot: the service's own directory in it is made."""
+    """The runtime directory is empty, as after a boot. The service makes its own directory in it."""
     monkeypatch.delenv("PENSTOCK_SOCKET", raising=False)
     monkeypatch.setenv("PENSTOCK_SERVE", str(PROGRAM))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
@@ -166,7 +166,7 @@ with ps.Loader(sys.argv[1], batch_size=4, cache=use, num_workers=2, output="nump
 
 
 def test_the_service_recodes_when_workers_are_idle(folder, socket):
-    """Two processes share the items. One is killed while it reads them and lets them be re-coded."""
+    """Two processes share the items. One is killed while it reads items, and while the service re-codes them."""
     use = ps.CacheUse("host", form="pli-jpeg", recode="idle")
     with make(folder, cache=use) as loader, make(folder, cache=None) as plain:
         wanted = [epoch(plain) for _ in range(3)]
@@ -235,7 +235,7 @@ def test_images_find_another_service(folder, socket):
         try:
             ps.Cache.host()  # starts another service
             break
-        except StorageError:  # the killed one has not ended yet
+        except StorageError:  # the killed service has not ended yet
             pass
     while images.stats()["renewed"] == 0 and time.monotonic() < deadline:
         np.testing.assert_array_equal(images[2], plain[2])
@@ -248,7 +248,7 @@ def test_images_find_another_service(folder, socket):
 def test_images_go_without_a_service_that_has_no_room(tmp_path, socket, caplog):
     image = np.zeros((1, 1, 3), np.uint8)
     with ps.Writer(tmp_path / "many.pst", {"image": ps.Image()}) as writer:
-        for _ in range(140_000):  # whose table alone has more than 1 MiB
+        for _ in range(140_000):  # its table alone is larger than 1 MiB
             writer.write({"image": image})
     subprocess.run([PROGRAM, "serve", "--detach", "--memory", "1MiB"], check=True)
     for _ in range(2):
@@ -273,7 +273,9 @@ def make_raw(source) -> ps.Loader:
 
 
 def test_a_service_that_does_not_answer_costs_a_wait(folder, socket):
-    """Somebody listens, and never answers: a loader goes on by itself after ten seconds, and says why."""
+    """A process listens on the socket and never answers. After ten seconds a loader goes on without the service and states the
+    reason.
+    """
     with silent(socket), make(folder, cache="host") as loader, make(folder, cache=None) as plain:
         for want, got in zip(epoch(plain), epoch(loader), strict=True):
             np.testing.assert_array_equal(got, want)
@@ -315,7 +317,7 @@ except KeyboardInterrupt:
 """
     with silent(socket):
         done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 9  # the service would have been given up after ten seconds
+    assert float(done.stdout) < 9  # without the interrupt the wait would take ten seconds
 
 
 def test_images_take_a_running_service(folder, socket):

@@ -1,4 +1,4 @@
-"""What notebooks show: well-formed HTML with pictures, for any sample, batch, data set and statistics."""
+"""The display in notebooks: well-formed HTML with pictures for any sample, batch, data set and statistics."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from penstock.stalls import html
 
 
 def parsed(shown):
-    """The HTML as a tree. It is well-formed XML, so that a missing or wrong end tag is an error."""
+    """Parses the HTML as XML, which makes a missing or wrong end tag an error."""
     return ElementTree.fromstring(shown._repr_html_())
 
 
 def pictures(tree):
-    """The inline pictures, decoded."""
+    """Returns the decoded inline pictures."""
     found = []
     for image in tree.iter("img"):
         head, _, data = image.get("src").partition(",")
@@ -67,7 +67,7 @@ def test_a_sample(detection):
     tree = parsed(sample)
     [shown] = pictures(tree)
     assert shown.shape == (40, 60, 3)
-    assert (shown[0, 0] == 200).all() and not (shown[15, 40] == 200).all()  # the label is tinted
+    assert (shown[0, 0] == 200).all() and not (shown[15, 40] == 200).all()  # the label has a coloured background
     assert len(list(tree.iter("rect"))) == 2 and len(list(tree.iter("circle"))) == 2
     rect = next(tree.iter("rect"))
     assert [float(rect.get(name)) for name in ("x", "y", "width", "height")] == [5, 6, 20, 30]
@@ -116,7 +116,7 @@ def test_large_deep_and_odd_images(tmp_path):
     shown = pictures(parsed(ds))
     assert [part.shape for part in shown] == [(71, 185, 3), (1, 175, 3), (20, 30, 3), (8, 9, 3), (1, 1, 3)]
     np.testing.assert_allclose(shown[0][3, 5], picture(0, 500, 1300)[21:28, 35:42].mean((0, 1)), atol=1)
-    assert shown[2].min() == 0 and shown[2].max() == 255  # 16 bits are stretched to what there is
+    assert shown[2].min() == 0 and shown[2].max() == 255  # 16-bit pixels are stretched to their own range
     ragged = next(iter(ps.Loader(ds, batch_size=5, channels="stored")))
     assert len(pictures(parsed(ragged))) == 5
 
@@ -145,7 +145,7 @@ def test_stats(packed):
     for _ in loader:
         pass
     stats = loader.stats()
-    stats["storage"]["partial_reads"] = 2  # only the parts of images that were needed were read: nothing is wrong
+    stats["storage"]["partial_reads"] = 2  # only the needed parts of images were read, which is not a problem
     tree = parsed(stats)
     rows = {row[0].text: row[1].text for row in tree.iter("tr") if len(row) == 2}
     assert rows["delivered"] == "24" and rows["batches"] == str(stats["batches"])
@@ -224,7 +224,7 @@ def test_what_is_shown_has_a_limit():
 
 @pytest.mark.parametrize("style", [markup._STYLE, html._STYLE], ids=["notebook", "report"])
 def test_colours_follow_the_theme_of_the_page(style):
-    """The theme of a notebook wins over the browser's setting, as its rules are more specific."""
+    """The theme of a notebook overrides the browser's setting, because its CSS rules are more specific."""
     patterns = (r"^\.[\w-]+\{(.*?)\}", r"scheme:dark\)\{\.[\w-]+\{(.*?)\}\}")
     light, dark = (re.search(pattern, style, re.DOTALL)[1] for pattern in patterns)
     assert light != dark and style.count("{") == style.count("}")
@@ -272,7 +272,7 @@ def test_a_loader_shows_itself_and_stays_where_it_is(detection):
     assert "CenterCrop(" in text and "shuffle" in text and "a&b <c>.pst" in text
     batches = iter(loader)
     first = next(batches)["index"].tolist()
-    parsed(loader)  # shown in the middle of an epoch
+    parsed(loader)  # displayed in the middle of an epoch
     rest = [number for batch in batches for number in batch["index"].tolist()]
     assert sorted({*first, *rest}) == list(range(10))
     assert "statistics" in "".join(parsed(loader).itertext())
@@ -287,7 +287,7 @@ def test_a_loader_whose_ranks_are_wrong(detection, monkeypatch):
 
 
 def sound_of(tree):
-    """Returns the sounds of the players, as (samples/s, int16 array)."""
+    """Returns the sounds of the HTML players, as (samples/s, int16 array)."""
     found = []
     for player in tree.iter("audio"):
         with wave.open(io.BytesIO(base64.b64decode(player.get("src").removeprefix("data:audio/wav;base64,")))) as file:
@@ -350,7 +350,9 @@ def test_they_are_dicts_for_everyone_else(detection):
 
 
 def test_trees_of_jax(detection, monkeypatch):
-    """JAX is not among the test packages: what it is told, and that its calls would give the batch back."""
+    """JAX is not installed for tests. The test checks the registration that JAX would get, and that its functions restore the
+    batch.
+    """
     found = {}
     stand_in = SimpleNamespace(register_pytree_node=lambda kind, flatten, unflatten: found.update({kind: (flatten, unflatten)}))
     monkeypatch.setitem(sys.modules, "jax.tree_util", stand_in)

@@ -1,4 +1,4 @@
-"""What counts as one data set: identities, pickles and states, paths that lead elsewhere by now, files that were replaced."""
+"""What counts as the same data set: identities, pickles and states, paths that lead elsewhere later, replaced files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRAM = Path(sysconfig.get_path("scripts")) / "penstock"
 
 
 def write(folder: Path, numbers: range, form: str = "png", start: int = 0) -> Path:
-    """Writes pictures of these numbers, in two classes. `start` chooses other pixels for the same names."""
+    """Writes pictures with these numbers, in two classes. Another `start` gives other pixels under the same names."""
     for i in numbers:
         path = folder / "ab"[i % 2] / f"{i:03d}.{form}"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def test_an_append_makes_another_data_set(tmp_path: Path) -> None:
     before = identities(tmp_path / "a.pst")
     shutil.copytree(tmp_path / "a.pst", tmp_path / "b.pst")
     assert identities(tmp_path / "b.pst") == before
-    for name, start in (("a", 0), ("b", 50)):  # the same names and labels, other pixels
+    for name, start in (("a", 0), ("b", 50)):  # the names and labels are equal, the pixels are not
         ps.pack(write(tmp_path / f"more-{name}", range(4, 6), start=start), tmp_path / f"{name}.pst", append=True)
     a, b = (identities(tmp_path / f"{name}.pst") for name in "ab")
     assert a[0] != b[0] != before[0] != a[0] and a[1] == b[1] != before[1]
@@ -124,7 +124,7 @@ def test_paths_mean_what_they_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_data_set_that_was_moved_away_is_read_on(tmp_path: Path) -> None:
-    """Another one lies at its path by now. Shards were not opened before."""
+    """Another data set lies at its path by now. Its shards had not been opened before the move."""
     for name, start in (("one", 0), ("two", 40)):
         ps.pack(write(tmp_path / name, range(9), start=start), tmp_path / f"{name}.pst", shard_size="4KiB")
     loader, wanted = loader_of(tmp_path / "one.pst", verify=False), list(loader_of(tmp_path / "one.pst"))
@@ -146,7 +146,7 @@ def test_another_data_set_at_the_path_is_no_copy(tmp_path: Path, kind: str, how:
     assert len(pickle.loads(data)) == len(made)
     shutil.rmtree(path)
     if kind == "files":
-        write(path, range(6))  # the same names, sizes and pixels, but other files: who knows what else changed
+        write(path, range(6))  # names, sizes and pixels are equal, but the files are others, so other things may have changed, too
     else:
         ps.pack(write(tmp_path / "others", range(6), start=9), path)
     if how == "spawn":
@@ -176,7 +176,7 @@ def test_pickles_of_a_folder_go_to_other_machines(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("storage", ["threads", "auto", "memory"])
 def test_a_replaced_file_is_noticed(tmp_path: Path, storage: str) -> None:
-    """It has the same size and time of modification."""
+    """The replacement has the same size and modification time."""
     folder = write(tmp_path / "files", range(6))
     dataset, loader = ps.Dataset(folder), loader_of(folder, storage=storage, shuffle=False)
     path = folder / "a" / "002.png"
@@ -198,7 +198,7 @@ def test_a_replaced_file_is_noticed(tmp_path: Path, storage: str) -> None:
     with loader_of(dataset, storage=storage, shuffle=False, on_error="skip") as skipping:
         assert place not in [int(i) for batch in skipping for i in batch["index"]]
         assert [entry["name"] for entry in skipping.quarantine] == ["a/002.png"]
-    assert len(list(loader_of(folder, storage=storage))) == 2  # opened again, it is a data set of its own
+    assert len(list(loader_of(folder, storage=storage))) == 2  # opened again, it is a different data set
 
 
 # States -----------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_a_replaced_file_is_noticed(tmp_path: Path, storage: str) -> None:
 
 @pytest.fixture
 def sets(tmp_path: Path) -> Path:
-    """A folder, its packed forms, and a folder of the same names and labels with other files."""
+    """A folder, data sets packed from it, and another folder with the same names and labels but other files."""
     folder = write(tmp_path / "files", range(9), "jpeg")
     ps.pack(folder, tmp_path / "packed.pst")
     ps.pack(folder, tmp_path / "pixels.pst", forms=["raw"])
@@ -317,4 +317,4 @@ def test_forms_that_would_change_the_batches_are_refused(tmp_path: Path) -> None
                 loader_of(tmp_path / "d.pst", forms=forms, form_choice=choice, transforms=None, **options)
     with loader_of(tmp_path / "d.pst", forms=forms, form_choice="sample", encoded=["image"]) as loader:
         first, second = ([bytes(image) for batch in loader for image in batch["image"]] for _ in range(2))
-        assert sorted(first) == sorted(second)  # a sample has one form
+        assert sorted(first) == sorted(second)  # each sample has only one form

@@ -1,4 +1,4 @@
-"""Two copies of a data set that went different ways: no cache, service, fleet, group or state takes one for the other.
+"""Two copies of a data set that were changed differently: no cache, service, fleet, group or state takes one for the other.
 
 PENSTOCK_TEST_PAIRS pairs are made at random, 5 if it is not set; `make check-long` takes 200.
 """
@@ -31,7 +31,7 @@ def loader_of(path: Path, **options) -> ps.Loader:
 
 
 def pixels(loader: ps.Loader, epochs: int = 1) -> bytes:
-    """Returns what the last of these epochs delivers. Pixels of all are in the data set's order."""
+    """Returns the pixels of the last of these epochs, sorted in the data set's order."""
     found: dict[int, bytes] = {}
     for _ in range(epochs):
         for batch in loader:
@@ -52,7 +52,7 @@ def repack(path: Path, *options: str) -> None:
 
 
 def go_a_way(dice: random.Random, path: Path, base: Path, form: str) -> None:
-    """Changes a copy: appends, changes its forms in place, or takes the backup and begins again."""
+    """Changes a copy: appends samples, changes their forms in place, or restores the backup and continues from there."""
     forms = "original"
     for number in range(dice.randint(1, 2)):
         kind = dice.choice(("append", "lossless", "near-lossless", "restored"))
@@ -150,7 +150,9 @@ def test_neither_is_taken_for_the_other(tmp_path: Path, seed: int, service: Path
 
 
 def check_states(one: Path, two: Path) -> None:
-    """A state goes over if number, names and labels agree, and with them the lengths of the files where both are known."""
+    """A state is accepted by the other copy if number, names and labels agree, and also the lengths of the files if both are
+    known.
+    """
     with loader_of(one, shuffle=True) as loader, loader_of(two, shuffle=True) as other:
         batches = iter(loader)
         next(batches)

@@ -1,4 +1,4 @@
-"""CachedImages: pixels are PIL's, a hit reads nothing, threads and processes, and data set classes that use it."""
+"""CachedImages: pixels equal PIL's, a hit reads nothing, threads and processes, and data set classes that use it."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def picture(height, width, channels, seed):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """JPEGs, one of them turned by EXIF and one gray, and PNGs of several kinds, in two folders."""
+    """JPEGs (one rotated by EXIF, one gray) and PNGs of several kinds, in two folders."""
     root = tmp_path_factory.mktemp("images")
     paths = []
     for i in range(8):
@@ -85,7 +85,7 @@ def test_an_array_is_the_callers(files):
     first[:] = 7
     np.testing.assert_array_equal(images[0], kept)
     del images
-    first[:] = 8  # outlives what made it
+    first[:] = 8  # the array outlives the object that made it
 
 
 def test_batches_slices_and_places(files):
@@ -289,7 +289,7 @@ def test_a_plan_of_the_cache(files, tmp_path):
     with pytest.raises(ps.errors.ArgumentError, match="for a cache"):
         ps.CachedImages(source, None, cache_plan=plan)
     planned = ps.CachedImages(source, "8MiB", cache_plan=plan)
-    check(pickle.loads(pickle.dumps(planned)), files)  # the copy has no cache, and needs no plan
+    check(pickle.loads(pickle.dumps(planned)), files)  # the copy has no cache and needs no plan
 
 
 def test_torchvision_loads_images_here(files):

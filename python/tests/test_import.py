@@ -1,4 +1,4 @@
-"""What `import penstock` costs and offers."""
+"""The cost of `import penstock`, and the names that it offers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_loader_and_writer_bring_no_torch(run):
 
 
 def test_a_loader_of_images_brings_no_more_than_it_needs(run):
-    """Neither other operations than its own, nor the workers of functions with what they need."""
+    """A loader of images imports neither operations that it does not use, nor the modules for functions in workers."""
     run(
         """
         import sys, numpy
@@ -48,7 +48,7 @@ def test_a_loader_of_images_brings_no_more_than_it_needs(run):
 
 
 def test_operations_come_with_what_their_hints_name():
-    """Each operation is loaded when it is first used, by any way, and pickles by its public path."""
+    """Each operation is imported when it is first used, in any way, and is pickled by its public path."""
     code = """
 import pickle, sys, typing
 from penstock import transforms as T

@@ -1,4 +1,4 @@
-"""Annotated data sets of others: COCO JSON, Pascal VOC, CityPersons."""
+"""Importing annotated data sets: COCO JSON, Pascal VOC, CityPersons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.data.annotations import regions
 
 
 def drawn(polygon: list[float], h: int, w: int) -> np.ndarray:
-    """COCO's rleFrPoly point by point, as maskApi.c has it, with runs and their decoding instead of parity."""
+    """Draws a polygon point by point like COCO's rleFrPoly (maskApi.c), with parity instead of runs and their decoding."""
     k = len(polygon) // 2
     xs = [int(5 * polygon[2 * i] + 0.5) for i in range(k)]
     ys = [int(5 * polygon[2 * i + 1] + 0.5) for i in range(k)]
@@ -255,9 +255,9 @@ def test_coco_instances(tmp_path):
     assert ds.column("image_id").tolist() == [11, 10, 12]
     assert [len(ds[i]["boxes"]) for i in range(3)] == [1, 3, 0] and ds[2]["labels"].shape == (0,)
     wanted = np.zeros((H, W), np.uint16)
-    wanted[mask] = 3  # crowds lie under everything
+    wanted[mask] = 3  # crowds are drawn below all other objects
     wanted[drawn([5.5, 6, 25.5, 6, 25.5, 16, 5.5, 16], H, W)] = 1
-    wanted[drawn([10, 8, 15, 8, 15, 13, 10, 13], H, W)] = 2  # the smaller one lies over the larger one
+    wanted[drawn([10, 8, 15, 8, 15, 13, 10, 13], H, W)] = 2  # the smaller object is drawn over the larger one
     np.testing.assert_array_equal(np.asarray(row["instances"]).reshape(H, W), wanted)
     assert np.asarray(row["instances"]).dtype == np.uint16 and np.asarray(row["mask"]).dtype == np.uint8
     np.testing.assert_array_equal(np.asarray(row["mask"]).reshape(H, W), np.array([0, 2, 3, 1])[wanted])
@@ -388,7 +388,7 @@ def test_faulty_keypoints_do_not_say_how_many_there_are(tmp_path, first):
 
 
 def test_empty_lists_of_keypoints_are_none(tmp_path):
-    """Tools write them into data sets of boxes, and beside categories that have some."""
+    """Annotation tools write empty lists into data sets of boxes, and beside categories that have keypoints."""
     empty = [{**category, "keypoints": [], "skeleton": []} for category in CATEGORIES]
     folder, file = coco(tmp_path, [annotation(1, 10, keypoints=[], num_keypoints=0)], categories=empty)
     ps.pack(folder, tmp_path / "boxes", coco=file)
@@ -501,7 +501,7 @@ def test_destinations(tmp_path):
 
 
 def test_turned_images(tmp_path):
-    """Annotations of an image with an EXIF orientation were made for one of two pictures, which must be said."""
+    """Annotations of an image with an EXIF orientation may be for the stored or the upright picture; the user must say which."""
     folder, file = coco(tmp_path, [annotation(1, 10, box=(2, 41, 20, 15))], ["a.jpg"])
     jpeg = picture(0)
     entry = (0x0112).to_bytes(2, "little") + (3).to_bytes(2, "little") + (1).to_bytes(4, "little") + (6).to_bytes(4, "little")
@@ -638,7 +638,7 @@ def test_voc(tmp_path):
     assert report.n_samples == 3 and report.notices[0]["first"] == "JPEGImages/free.jpg"
     ds = ps.Dataset(tmp_path / "all")
     assert [ds.name(i) for i in range(3)] == [f"JPEGImages/2007_{c}.jpg" for c in "abc"]
-    assert len(ds.classes) == 20 and ds.classes[14] == "person"  # VOC's own list, whatever these files have
+    assert len(ds.classes) == 20 and ds.classes[14] == "person"  # VOC's own list of classes, even if some are not in these files
     assert ds[0]["boxes"].tolist() == [[0, 0, 20.5, 9]]
     assert ds[1]["boxes"].tolist() == [[5, 6, 25, 16], [0, 0, 60, 40]]
     assert [ds.classes[label] for label in ds[1]["labels"]] == ["person", "cat"]
@@ -837,7 +837,7 @@ def test_command_line(tmp_path):
 
 @pytest.mark.parametrize("size", ["8M", "8 MiB", "1G", "8000kB", "8000K", "0.5G", "8388608", "8MB", "1T"])
 def test_command_line_sizes(tmp_path, size):
-    """All that the program takes without annotations, the Python package takes with them."""
+    """Sizes that the program takes without annotations are taken by the Python package with annotations, too."""
     folder, file = coco(tmp_path, [annotation(1, 10)], ["a.jpg", "b.jpg"])
     penstock("pack", folder, tmp_path / "plain", "-s", size, "--commit-size", "4M", "--workers", "0")
     penstock("pack", folder, tmp_path / "out", "--coco", file, "-s", size, "--commit-size", "4M", "--workers", "0")
@@ -919,7 +919,7 @@ JUNK = [
 
 
 def spoil(value, rng):
-    """Returns the JSON value with some part replaced by junk, left out or doubled."""
+    """Returns the JSON value with a part replaced by junk, removed or doubled."""
     if not isinstance(value, (dict, list)) or not value or rng.random() < 0.15:
         return JUNK[int(rng.integers(len(JUNK)))]
     if isinstance(value, dict):

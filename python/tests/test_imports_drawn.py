@@ -53,7 +53,7 @@ def test_cvat(tmp_path):
     assert first["point_sets"].tolist() == [0, 0, 1, 2, 2] and first["point_shapes"].tolist() == [1, 1, 0, 2, 2]
     assert first["point_labels"].tolist() == [0, 0, 1, 0, 0] and ds[1]["points"].shape == (0, 3)
     instances = np.asarray(first["instances"])
-    window = [[0, 1, 1], [0, 0, 0], [1, 1, 1]]  # 1 outside, 2 inside, 3 outside, 2 inside, 0 outside, 1 inside, along the rows
+    window = [[0, 1, 1], [0, 0, 0], [1, 1, 1]]  # runs along the rows: 1 outside, 2 inside, 3 outside, 2 inside, 0 outside, 1 inside
     assert (instances[10:13, 30:33] == np.array(window) * 3).all() and (instances == 3).sum() == 5
     polygon = drawn([1, 1, 20.5, 2, 10, 20], H, W)
     assert (instances[polygon] != 0).all() and (np.asarray(first["mask"])[instances == 3] == 2).all()
@@ -167,7 +167,7 @@ def test_labelme(tmp_path):
         "left_out": "images/free.jpg", "other_json": "config.json",
     }  # fmt: skip
     penstock("unpack", tmp_path / "out", tmp_path / "files", status=1)
-    assert (tmp_path / "files/b.jpg").read_bytes() == picture(3)  # the bytes that were embedded
+    assert (tmp_path / "files/b.jpg").read_bytes() == picture(3)  # the bytes embedded in the JSON
 
 
 @pytest.mark.parametrize(("given", "text"), [

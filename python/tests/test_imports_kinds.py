@@ -1,4 +1,4 @@
-"""Annotations whose numbers and ids are of other kinds than usual, and VOC files that programs of others write."""
+"""Annotations whose numbers and ids have unusual types, and VOC files written by other programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from test_imports import H, W, annotation, coco, penstock, thing, voc, xml
 
 
 def test_coco_of_pandas(tmp_path):
-    """Whole numbers as floats are taken as pycocotools takes them."""
+    """Whole numbers stored as floats are taken as pycocotools takes them."""
     given = {**annotation(1.0, 10.0, 18.0), "iscrowd": 0.0, "bbox": [5.0, 6, 20, 10]}
     runs_ = {"size": [float(H), float(W)], "counts": [10.0, 5.0, H * W - 15.0]}
     folder, file = coco(tmp_path, [given, {**annotation(2.0, 10), "segmentation": runs_}])
@@ -30,7 +30,7 @@ def test_coco_of_pandas(tmp_path):
 
 
 def test_coco_with_texts_as_ids(tmp_path):
-    """pycocotools keys its tables by whatever the ids are: texts are found, and sorted as texts."""
+    """pycocotools uses any id as a key: ids that are texts work, and are sorted as texts."""
     folder, file = coco(tmp_path, [annotation("x", "img-b", "10"), annotation(7, "img-a", "9")])
     data = json.loads(file.read_text())
     for image, own in zip(data["images"], ("img-b", "img-a", "2"), strict=True):
@@ -39,7 +39,7 @@ def test_coco_with_texts_as_ids(tmp_path):
     file.write_text(json.dumps(data))
     ps.pack(folder, tmp_path / "out", coco=file)
     ds = ps.Dataset(tmp_path / "out")
-    assert ds.classes == ["three", "ten", "nine"]  # numbers first, then texts in their own order
+    assert ds.classes == ["three", "ten", "nine"]  # numbers first, then texts, each sorted
     assert [ds[i]["image_id"] for i in range(3)] == ["img-a", "img-b", "2"]
     assert ds[0]["labels"].tolist() == [2] and ds[1]["labels"].tolist() == [1]
     (next(iter(data["images"])))["id"] = 10

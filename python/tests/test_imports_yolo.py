@@ -15,7 +15,7 @@ POSE = "names: {0: person}\nkpt_shape: [3, 3]\nflip_idx: [0, 2, 1]\n"
 
 
 def yolo(path, labels: dict[str, str | bytes | None], yaml="path: .\ntrain: images/train\nnames: [cat, dog]\n"):
-    """Writes a data set; the names are split/stem, None is an image without a label file."""
+    """Writes a data set. Names are split/stem; None means an image without a label file."""
     for i, (name, text) in enumerate(labels.items()):
         for kind in ("images", "labels"):
             (path / kind / name).parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def packed(folder, out, **options):
 
 
 def test_boxes(tmp_path):
-    """The formula of YOLO: middle and size as parts of the picture."""
+    """YOLO's formula: centre and size as fractions of the picture."""
     folder = yolo(tmp_path / "set", {
         "train/b": b"\xef\xbb\xbf1 0.5 0.25 0.5 0.25\r\n\r\n0.0 0.1 0.1 0.1 0.1 \r\n",
         "train/a": None, "train/deep/c": "", "val/größe": "0 5e-1 0.5 1.0 1",
@@ -76,7 +76,7 @@ def test_poses(tmp_path):
     np.testing.assert_allclose(ds[0]["keypoints"], [[30, 20, 2], [24, 24, 1], [0, 0, 0]], rtol=1e-6)
     loader = ps.Loader(ds, batch_size=1, transforms=[ps.transforms.RandomHorizontalFlip(1.0)], output="numpy")
     points = np.asarray(next(iter(loader))["keypoints"][0])
-    np.testing.assert_allclose(points[2], [W - 24, 24, 1], rtol=1e-6)  # flip_idx: 1 and 2 changed places
+    np.testing.assert_allclose(points[2], [W - 24, 24, 1], rtol=1e-6)  # flip_idx: points 1 and 2 are swapped
     assert points[1, 2] == 0
     two = POSE.replace("3, 3]", "3, 2]").replace("[0, 2, 1]", "[0, 1, 2]")
     folder = yolo(tmp_path / "two", {"train/a": "0 .5 .5 .5 .5 .5 .5 -1 -1 .25 0"}, "train: images/train\n" + two)
@@ -166,7 +166,7 @@ def test_files_that_do_not_fit(tmp_path):
         packed(folder, tmp_path / "bytes")
     (folder / "real.txt").unlink()
     with pytest.raises(ps.errors.NotFoundError, match="label file .*labels/train/a.txt"):
-        packed(folder, tmp_path / "dangling")  # a link to nothing is no image without labels
+        packed(folder, tmp_path / "dangling")  # a broken link is an error, not an image without labels
     (folder / "labels/train/a.txt").unlink()
     with pytest.raises(ps.errors.NotFoundError, match="no image has a label file; that of .* would be 'labels/train/a.txt'"):
         packed(folder, tmp_path / "none")

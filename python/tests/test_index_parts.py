@@ -1,4 +1,4 @@
-"""Indexes made in parts: of each kind of files, the bytes that one process makes."""
+"""Indexes made in parts: for each kind of files they have the same bytes as an index that one process makes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import penstock as ps
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "containers"
 NULLS = tuple(f"parquet/nulls_first_{i}.parquet" for i in range(2))
-# Files of tests/golden/containers, and the rules by which they open. Two of one name: the second gets another one.
+# Files of tests/golden/containers with the rules for opening them. If two files have the same name, the second is renamed.
 SETS: dict[str, tuple[tuple[str, ...], dict[str, Any] | None]] = {
     "tar": (tuple(f"webdataset/shards-{i:06}.tar" for i in range(3)), None),
     "tar_fields": (tuple(f"webdataset/shards-{i:06}.tar" for i in range(3)), {"npy": None, "cls": ("label", "int", 1000)}),
@@ -48,7 +48,7 @@ def copied(folder: Path, names: tuple[str, ...]) -> Path:
 
 
 def index_of(folder: Path) -> bytes:
-    """The bytes of the only file that lies beside the data."""
+    """Returns the bytes of the only index file beside the data."""
     [path] = (folder / ".penstock").iterdir()
     assert path.name.endswith(".index")
     return path.read_bytes()
@@ -93,7 +93,7 @@ def test_a_zip_has_checksums_of_its_own(tmp_path):
 
 
 def test_energon_leaves_samples_out(tmp_path):
-    """Which samples a split has is decided by who merges."""
+    """The call that merges the parts decides which samples a split has."""
     folder = tmp_path / "set"
     shutil.copytree(GOLDEN / "energon_splits", folder)
     splits = folder / ".nv-meta" / "split.yaml"
@@ -134,7 +134,7 @@ def test_parts_with_and_without_sums(tmp_path):
     assert ps.index(folder, part=(1, 1), sums=True).n_files_before == 0
     ps.index(folder, merge=True, sums=True)
     assert index_of(folder) == wanted
-    assert ps.index(folder, part=(1, 1)).n_files_before == 3  # an index with sums is one
+    assert ps.index(folder, part=(1, 1)).n_files_before == 3  # an index with checksums also serves a call without `sums`
 
 
 def records(folder: Path) -> list[Path]:
@@ -156,7 +156,7 @@ def test_what_changed_is_told(tmp_path):
 
 @pytest.mark.parametrize("kind", ["tar", "parquet_snappy"])
 def test_damaged_records_are_named(kind, tmp_path):
-    """Each byte matters: a record that says something else is refused, and the part does it again."""
+    """Each changed byte is found: the damaged record is refused, and the part makes it again."""
     names, rules = SETS[kind]
     folder = copied(tmp_path / "set", names)
     wanted = by_one(folder, fields=rules, sums=True)

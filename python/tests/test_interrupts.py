@@ -1,6 +1,7 @@
-"""A batch is delivered once: interrupts at any instant lose and repeat nothing, on every path, and the state says what came.
+"""A batch is delivered exactly once: interrupts at any instant lose and repeat no batch, for every way of loading, and the state
+counts the delivered batches.
 
-PENSTOCK_TEST_INTERRUPTS is their number for each path; `make check-long` sets 1000.
+PENSTOCK_TEST_INTERRUPTS is the number of interrupts for each way; `make check-long` sets 1000.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ from penstock import transforms as T
 from penstock.errors import FunctionError, StateError
 from penstock.functions.loop import Pipeline
 
-# Python loses exceptions of handlers that run within callbacks of its own (of a fork, of a WeakSet): it says so, no batch is lost.
+# Python loses exceptions of signal handlers that run inside its own callbacks (of a fork, of a WeakSet). It reports this; no batch
+# is lost.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 N_INTERRUPTS = int(os.environ.get("PENSTOCK_TEST_INTERRUPTS", "40"))
-WAITING = {"throttle": (1e9, 0.02, 1)}  # storage that takes 20 ms, one request at a time
+WAITING = {"throttle": (1e9, 0.02, 1)}  # storage with 20 ms for each request, one request at a time
 BATCH = 4
 CHAIN = [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]
 
 
 class Interrupt(BaseException):
-    """What a handler raises."""
+    """Raised by a signal handler."""
 
 
 class Preempted(Exception):
-    """What another one raises; code that catches Exception must not keep it."""
+    """Raised by another signal handler. Code that catches Exception must not catch it."""
 
 
 def brighter(sample, rng):
-    """Changes its argument in place: a batch that it has seen must not be used again."""
+    """Changes its argument in place: a batch that it has got must not be used again."""
     sample["image"] += np.uint8(1 + rng.integers(3))
     return sample
 
@@ -80,7 +82,7 @@ def loader_of(path, **options):
 
 @contextmanager
 def handlers():
-    """SIGALRM raises an Interrupt, SIGUSR1 Preempted."""
+    """Installs handlers: SIGALRM raises Interrupt, SIGUSR1 raises Preempted."""
 
     def raising(kind):
         def handler(number, frame):
@@ -103,7 +105,7 @@ fired = []  # signals whose handlers have run
 
 
 class Run:
-    """Iterates over a loader while signals interrupt it, and keeps what it has received, an epoch a list."""
+    """Iterates over a loader while signals interrupt it. It keeps the received batches in a list for each epoch."""
 
     def __init__(self, loader, seconds, by_next):
         self.loader, self._seconds, self._by_next = loader, seconds, by_next
@@ -112,7 +114,7 @@ class Run:
         self.n = 0
 
     def _receive(self):
-        # `self._batch` is what was received: an exception may come before it is noted.
+        # `self._batch` is the received batch: an exception may occur before it is recorded.
         if self._by_next:
             while True:
                 try:
@@ -133,11 +135,11 @@ class Run:
         self._batch = None
 
     def interrupted(self, rnd):
-        """Goes on until the next interrupt."""
+        """Iterates until the next interrupt."""
         fired.clear()
         try:
             signal.setitimer(signal.ITIMER_REAL, max(1e-6, rnd.uniform(0, self._seconds)))
-            while not fired:  # Python loses exceptions of handlers that run within callbacks of its own
+            while not fired:  # Python loses exceptions of signal handlers that run inside its own callbacks
                 if self._iterator is None:
                     self._iterator = iter(self.loader)
                 self._receive()
@@ -148,7 +150,7 @@ class Run:
         self.check_state()
 
     def _end_epoch(self):
-        # One epoch ends: no exception may come in the middle of this, so signals wait.
+        # At the end of an epoch signals are blocked, because an exception must not occur in the middle of this.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
         try:
             self._note()
@@ -199,7 +201,8 @@ def test_interrupts_lose_and_repeat_nothing(packed, name, storage, request):
     waits = storage == "waiting"
     loader = loader_of(packed, **options, **(WAITING if waits else {}))
     rnd = random.Random(hash_of(name))
-    # After next() Python looks for signals before it assigns; only the loader's own dicts know (docs/guide/interrupts.md).
+    # After next() Python runs signal handlers before the assignment; only the loader's own dicts know the batch then
+    # (docs/guide/interrupts.md).
     run = Run(loader, 0.05 if waits else 0.003, by_next=waits and name in ("workers", "here", "torch", "share"))
     with handlers():
         while run.n < N_INTERRUPTS // 2:
@@ -215,7 +218,7 @@ def hash_of(text):
 
 @pytest.mark.parametrize("name", [name for name in PATHS if name != "share"])
 def test_preemption_resumes_at_what_was_received(packed, name):
-    """SIGUSR1 while the loop waits; the state is saved, and another loader goes on."""
+    """SIGUSR1 comes while the loop waits. The state is saved, and another loader resumes from it."""
     options = PATHS[name]
     wanted = epochs_of(packed, 1, **options)[0]
     rnd = random.Random(3)
@@ -243,7 +246,7 @@ def test_preemption_resumes_at_what_was_received(packed, name):
 
 
 class Handlers:
-    """Handlers of every kind. They are uninstalled before they raise, as one for a single shot is."""
+    """Handlers of several kinds. Each is uninstalled before it raises, like a handler for a single use."""
 
     def __init__(self, kind):
         self.before = signal.signal(signal.SIGUSR1, getattr(self, kind) if kind != "partial" else partial(self.named, 5))
@@ -265,7 +268,7 @@ class Handlers:
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
 @pytest.mark.parametrize("kind", ["method", "partial", "star"])
 def test_a_handler_that_interrupts_a_function_is_no_fault_of_the_sample(packed, kind, on_error):
-    """What it raises comes out as it is. No sample is left out or replaced because of it."""
+    """The handler's exception is raised unchanged. No sample is left out or replaced because of it."""
     told = []
 
     def told_once(sample, rng):
@@ -289,7 +292,7 @@ def test_a_handler_that_interrupts_a_function_is_no_fault_of_the_sample(packed, 
 
 
 def test_signals_to_a_whole_group_are_not_for_worker_processes(packed):
-    """A scheduler sends SIGUSR1 to all processes of a job. The loop's handler is no part of the workers."""
+    """A scheduler sends SIGUSR1 to all processes of a job. Worker processes do not run the loop's handler."""
 
     def sent_to_all(sample, rng):
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -302,7 +305,7 @@ def test_signals_to_a_whole_group_are_not_for_worker_processes(packed):
 
 
 def test_a_time_out_around_next(packed):
-    """The same iterator is asked again; a batch takes longer than the time-out, so work under way must not be thrown away."""
+    """The same iterator is used again after a time-out. A batch takes longer than the time-out, so work under way must be kept."""
     loader = loader_of(packed, num_workers=1, **WAITING)
     wanted = epochs_of(packed, 1)[0]
     iterator, seen, n = iter(loader), [], 0
@@ -317,7 +320,7 @@ def test_a_time_out_around_next(packed):
             except Interrupt:
                 n += 1
                 if batch is not None and not any(each is batch for each in seen[-1:]):
-                    seen.append(batch)  # it was assigned, and the alarm came before it was noted
+                    seen.append(batch)  # the batch was assigned, but the alarm came before it was recorded
             except StopIteration:
                 break
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -326,7 +329,7 @@ def test_a_time_out_around_next(packed):
 
 @pytest.mark.parametrize("name", ["workers", "function", "threads", "processes"])
 def test_a_handler_may_save_the_state(packed, name):
-    """Of a handler that does not raise the state is that before the batch which is waited for."""
+    """A handler that does not raise sees the state before the batch that the loop waits for."""
     loader, states = loader_of(packed, **PATHS[name], **WAITING), []
     before = signal.signal(signal.SIGALRM, lambda *_: states.append((len(seen), loader.state_dict()["position"])))
     seen = []
@@ -343,7 +346,7 @@ def test_a_handler_may_save_the_state(packed, name):
 
 @pytest.mark.parametrize("name", ["workers", "threads", "processes"])
 def test_a_collate_fn_that_raises(packed, name):
-    """Its batch comes next, whole, whatever collate_fn did to it; skip_batch() goes past it."""
+    """After the error the whole batch is delivered next, even if collate_fn changed it; skip_batch() skips it."""
     fails = [True]
 
     def once(batch):
@@ -414,7 +417,7 @@ def test_an_interrupt_between_mending_and_going_back(packed, name, monkeypatch):
         loader = loader_of(packed, **PATHS[name])
         batches = iter(loader)
         seen = [next(batches) for _ in range(n)]
-        loader._functions._tears = True  # as after an exception in the middle of something
+        loader._functions._tears = True  # as after an exception in the middle of another operation
         monkeypatch.setattr(Pipeline, "mend", interrupted)
         with pytest.raises(Interrupt):
             next(batches)
@@ -440,7 +443,7 @@ def test_skipping_before_a_pass_and_at_the_end(packed):
 
 
 def test_a_bad_sample_can_be_skipped(tmp_path, packed):
-    """on_error="raise": each next() says so; skip_batch() goes past the batch."""
+    """With on_error="raise", each next() raises the error again; skip_batch() skips the batch."""
     path = tmp_path / "folder"
     for i in range(6):
         (path / "a").mkdir(parents=True, exist_ok=True)
@@ -460,7 +463,7 @@ def test_a_bad_sample_can_be_skipped(tmp_path, packed):
 
 
 def test_a_batch_that_next_returned_and_nobody_has(packed):
-    """As a handler raises between next() and the assignment: the batch is on the interpreter's stack alone."""
+    """A handler raises between next() and the assignment: the batch exists only on the interpreter's stack."""
     wanted = epochs_of(packed, 1)[0]
 
     def raises():
@@ -478,17 +481,17 @@ def test_a_batch_that_next_returned_and_nobody_has(packed):
                 dict(a=next(iterator), b=raises())  # noqa: C408  (a call)
             assert loader.state_dict()["position"] == 0
         assert contents([next(iterator)]) == wanted[:1]
-        with pytest.raises(Interrupt):  # it was received
+        with pytest.raises(Interrupt):  # the signal was received
             keeps(next(iterator))
         assert contents(kept) == wanted[1:2] and loader.state_dict()["position"] == 2 * BATCH
-        next(iterator)  # nobody keeps it, and nothing was raised
+        next(iterator)  # nobody holds the batch, and nothing was raised
         assert contents(iterator) == wanted[3:]
         copied = copy.deepcopy(kept[0])
         assert copied.receipt is None and pickle.loads(pickle.dumps(kept[0])).keys() == copied.keys()
 
 
 def test_an_iterator_inside_itself(packed):
-    """collate_fn asks the iterator that waits for it: an error, no dead-lock."""
+    """collate_fn calls next() of the iterator that waits for it: an error, not a deadlock."""
     batches = []
 
     def again(batch):
@@ -506,7 +509,7 @@ def test_an_iterator_inside_itself(packed):
 
 @pytest.mark.parametrize("name", ["workers", "function", "threads"])
 def test_threads_share_an_iterator(packed, name):
-    """Each batch goes to one of them."""
+    """Each batch is delivered to exactly one of the threads."""
     loader = loader_of(packed, **PATHS[name])
     iterator, lock, seen = iter(loader), threading.Lock(), []
 
@@ -525,7 +528,7 @@ def test_threads_share_an_iterator(packed, name):
 
 
 def test_an_interrupted_fetch_changes_nothing(packed):
-    """A TorchDataset gives the same samples when it is asked again, and counts only what it gave."""
+    """After an interrupt, a TorchDataset returns the same samples again, and counts only samples that it returned."""
     from penstock.torch import TorchDataset
 
     data = TorchDataset(packed, transforms=CHAIN, output="numpy")

@@ -1,4 +1,4 @@
-"""Samples of tars, each with its row of a table."""
+"""Samples of tars that are joined with rows of a table."""
 
 from __future__ import annotations
 

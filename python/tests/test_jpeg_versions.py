@@ -1,5 +1,6 @@
-"""Pixels of JPEGs against Pillow, whose libjpeg-turbo is another version than Penstock's: equal, but for the files that
-docs/format-images.md names."""
+"""Pixels of JPEGs beside Pillow's, whose libjpeg-turbo has another version than Penstock's. They are equal, except for the files
+that docs/format-images.md names.
+"""
 
 import io
 import itertools
@@ -28,7 +29,7 @@ def encoded(pixels: np.ndarray, progressive: bool, sampling: str, gray: bool) ->
 
 
 def without_scans(data: bytes) -> list[bytes]:
-    """The file with its first scan alone, with the first two, and so on, as a download that stopped leaves it."""
+    """Returns the file with only its first scan, with the first two, and so on, like a download that was cut off."""
     starts, at = [], data.find(b"\xff\xda")
     while at >= 0:
         starts.append(at)
@@ -42,8 +43,9 @@ def by_pillow(data: bytes) -> np.ndarray:
 
 
 def is_named(width: int, sampling: str, gray: bool) -> bool:
-    """Whether docs/format-images.md says that versions differ where scans are missing: a component is two blocks wide, or has a
-    vertical sampling factor of 2, which Pillow also writes of gray pictures."""
+    """Returns whether docs/format-images.md says that versions differ if scans are missing: a component is two blocks wide, or has
+    a vertical sampling factor of 2, which Pillow also writes for gray pictures.
+    """
     widths = {-(-width // 8)}
     if not gray and sampling != "4:4:4":
         widths.add(-(-width // 16))
@@ -65,5 +67,5 @@ def test_pixels_are_those_of_another_libjpeg_turbo(sampling: str, gray: bool) ->
                 assert np.array_equal(ps.decode(part), by_pillow(part)), (height, width, len(part))
             else:
                 apart = np.abs(ps.decode(part).astype(int) - by_pillow(part))
-                assert apart.max() < 64  # both smooth the blocks, by other rules
+                assert apart.max() < 64  # both versions smooth the blocks, but by different rules
     assert n_missing > 20

@@ -1,4 +1,4 @@
-"""Loops over every path: neither Python's memory, nor the library's, nor the process's may grow."""
+"""Loops over every way of loading: the memory of Python, of the library and of the process must not grow."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ def resident() -> int:
 
 
 def held() -> tuple[int, int, int]:
-    """Bytes that Python, the library and the process hold."""
+    """Returns the bytes that Python, the library and the process hold."""
     gc.collect()
-    process = 0 if "libasan" in os.environ.get("LD_PRELOAD", "") else resident()  # ASan keeps what was freed
+    process = 0 if "libasan" in os.environ.get("LD_PRELOAD", "") else resident()  # AddressSanitizer keeps freed memory
     return tracemalloc.get_traced_memory()[0], _native.memory_stats()[0], process
 
 
 def assert_steady(action, turns=60, slack=(4096, 0, 1 << 20), rounds=6):
-    """Runs `action` until it is warm, then in rounds of `turns` until one leaves nothing behind. What leaks grows in
-    every round; a thread that comes late to its first page of an arena, or to a row it had not used, does it once."""
+    """Warms up `action`, then runs it in rounds of `turns` until a round leaves nothing behind. A leak grows in every round; a
+    thread that uses its first page of an arena late, or a new row, does so only once.
+    """
     for _ in range(15):
         action()
     tracemalloc.start()
@@ -56,7 +57,7 @@ def assert_steady(action, turns=60, slack=(4096, 0, 1 << 20), rounds=6):
 def test_batches(packed, typed, output):
     loaders = [ps.Loader(packed, batch_size=4, transforms=CHAIN, output=output, num_workers=1),
                ps.Loader(typed, batch_size=4, output=output, num_workers=0)]
-    for loader in loaders:  # how many slots are ever under way at once is a matter of timing: here are more
+    for loader in loaders:  # the number of slots under way at once depends on timing; more are used here
         list(loader)
 
     def action():
@@ -73,8 +74,9 @@ def test_batches(packed, typed, output):
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
 def test_steady_loop_allocates_nothing_in_the_library(packed, typed, workers):
-    """After a warm-up every round is free of allocation, not just the best of them. A worker that seldom gets a turn meets its
-    largest image late."""
+    """After a warm-up all rounds must be free of allocations, not only the best one. A worker that rarely runs may get its largest
+    image late.
+    """
     for path, chain in ((packed, CHAIN), (typed, {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]})):
         loader = ps.Loader(path, batch_size=4, transforms=chain, output="numpy", num_workers=workers)
         counts = []

@@ -1,4 +1,4 @@
-"""What batches hold: kinds, shapes, dtypes, layouts, and memory without copies."""
+"""The contents of batches: kinds, shapes, dtypes, layouts, and memory without copies."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_normalize(packed):
     image = one(packed, output="numpy", transforms={"image": chain})["image"]
     wanted = (exact - mean[:, None, None]) / std[:, None, None]
     assert image.dtype == np.float32
-    assert np.abs(image - wanted).max() < 0.5 / 255 / min(std) + 1e-5  # rounding between the steps
+    assert np.abs(image - wanted).max() < 0.5 / 255 / min(std) + 1e-5  # the result is rounded between the two steps
 
 
 def test_channels(packed):
@@ -149,7 +149,7 @@ def test_arrays_lie_in_the_slot(packed, output):
     inner = np.asarray(memoryview(tensor))
     wrapped = torch.from_dlpack(tensor) if output == "torch" else np.asarray(tensor)
     assert address(wrapped) == inner.ctypes.data and not inner.flags.owndata
-    wrapped[0, 0, 0, 0] = 77  # writable: the slot is the caller's
+    wrapped[0, 0, 0, 0] = 77  # the array is writable, because the slot belongs to the caller
     assert inner[0, 0, 0, 0] == 77
     assert tensor.shape == (4, 3, 16, 20) and tensor.dtype == "uint8"
     assert tensor.nbytes == inner.nbytes
@@ -161,7 +161,7 @@ def test_arrays_outlive_batch_and_loader(packed, output):
     loader = ps.Loader(packed, batch_size=4, transforms=SQUARE, output=output)
     for batch in loader:
         image = batch["image"]
-        kept.append(image[1:3, :, 2:])  # a view alone must hold the memory
+        kept.append(image[1:3, :, 2:])  # a view alone must keep the memory alive
         copies.append(np.asarray(kept[-1]).copy())
         del batch, image
     del loader
@@ -196,7 +196,7 @@ def test_dlpack_protocol(packed):
     for capsule in (tensor.__dlpack__(), tensor.__dlpack__(max_version=(1, 0), copy=False),
                     tensor.__dlpack__(stream=None, dl_device=(1, 0))):
         assert type(capsule).__name__ == "PyCapsule"
-        del capsule  # never taken: must give the batch back
+        del capsule  # a capsule that nobody takes must give the batch back
     with pytest.raises(BufferError):
         tensor.__dlpack__(dl_device=(2, 0))
     with pytest.raises(BufferError):
@@ -239,7 +239,7 @@ def test_list_of_a_loader_up_to_host_memory(folder):
 
 
 def test_auto_output(packed):
-    assert isinstance(one(packed)["image"], torch.Tensor)  # more of it: test_output.py
+    assert isinstance(one(packed)["image"], torch.Tensor)  # test_output.py has more tests of it
 
 
 

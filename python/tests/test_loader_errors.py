@@ -1,4 +1,4 @@
-"""Bad samples, wrong arguments, closed loaders: clear errors, and nothing lost."""
+"""Bad samples, wrong arguments, closed loaders: errors are clear and nothing is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BAD = 6
 
 @pytest.fixture
 def damaged(packed, tmp_path):
-    """The packed set with one altered byte in sample BAD."""
+    """The packed data set with one changed byte in sample BAD."""
     path = tmp_path / "damaged.pst"
     shutil.copytree(packed, path)
     item = ps.Dataset(path).item(BAD, "image")
@@ -84,7 +84,7 @@ def test_max_errors(damaged):
 
 
 def test_altered_bytes_pass_without_verify(damaged):
-    # The JPEG decoder may or may not notice; nothing else may go wrong.
+    # The JPEG decoder may or may not notice the change; no other error may occur.
     loader = loader_of(damaged, verify=False, on_error="skip")
     assert sum(len(batch["index"]) for batch in loader) >= N - 1
 
@@ -178,7 +178,7 @@ def test_mask_follows_its_image(typed):
     ds = ps.Dataset(typed)
     assert batch["mask"].shape == (10, 12, 12)
     for row, sample in enumerate(batch["index"]):
-        # Where the crop took each pixel of the image from, the mask has its value.
+        # At each pixel the mask has the value of the place that the crop took the image's pixel from.
         stored = ds[int(sample)]
         values = {tuple(p): m for p, m in zip(stored["image"].reshape(-1, 3).tolist(),
                                               stored["mask"].reshape(-1).tolist(), strict=True)}
@@ -197,7 +197,7 @@ def test_an_older_iterator_says_why_it_ended(packed):
     assert len(list(second)) == 6
     assert list(second) == []
     third = iter(loader)
-    assert list(second) == [] and len(list(third)) == 6  # an exhausted one stays so
+    assert list(second) == [] and len(list(third)) == 6  # an exhausted iterator stays exhausted
 
 
 def test_closed(packed):
@@ -235,7 +235,7 @@ def test_break_abandon_and_errors_in_the_loop(packed):
     abandoned = iter(loader)
     next(abandoned)
     del abandoned
-    assert loader.epoch == 25 and len(list(loader)) == 6  # of 30, 5 took one batch only
+    assert loader.epoch == 25 and len(list(loader)) == 6  # 5 of 30 took only one batch
 
 
 def test_threads_may_share_an_iterator(packed):
@@ -288,7 +288,7 @@ def test_other_threads_run_while_one_waits(packed):
     next(iter(loader))
     done.set()
     thread.join()
-    assert len(ticks) >= 10  # of about 30 in 0.3 s
+    assert len(ticks) >= 10  # about 30 are possible in 0.3 s
 
 
 def test_workers_from_the_environment(packed, monkeypatch):
@@ -322,7 +322,7 @@ def test_stats_are_json(folder, packed):
 
 @pytest.fixture
 def spoiled(packed, tmp_path):
-    """The packed set, of which the first eight samples are damaged."""
+    """The packed data set with its first eight samples damaged."""
     path = tmp_path / "spoiled.pst"
     shutil.copytree(packed, path)
     for sample in range(8):
@@ -383,7 +383,7 @@ def test_without_padding_each_sample_comes_once(packed):
         got += sum(batches, [])
     assert sorted(got) == list(range(N))
     state = {**loader.state_dict(), "epoch": 0, "position": 22}
-    for rank in range(3):  # two samples are left for three ranks
+    for rank in range(3):  # two samples remain for three ranks
         loader = loader_of(packed, rank=rank, world_size=3, padding=False)
         loader.load_state_dict(state)
         assert loader.remaining == len(list(loader)) == (rank < 2)

@@ -1,4 +1,4 @@
-"""Order, ranks, epochs, resume, replay: the same samples and pixels whatever prepares them."""
+"""Order, ranks, epochs, resume and replay: samples and pixels are the same with any number of workers and any engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def loader_of(path, **options):
 
 
 def contents(batches):
-    """[(index, pixels)] of each sample, as bytes."""
+    """Returns [(index, pixels as bytes)] of each sample."""
     result = []
     for batch in batches:
         for index, image in zip(batch["index"], batch["image"], strict=True):
@@ -77,7 +77,7 @@ def test_epoch_advances_and_can_be_set(packed):
         assert loader.epoch == expected + 1
     loader.set_epoch(1)
     assert loader.epoch == 1 and contents(list(loader)[-1:]) == epochs[1]
-    for _ in zip(range(2), loader, strict=False):  # leaves epoch 2 early
+    for _ in zip(range(2), loader, strict=False):  # the loop leaves epoch 2 early
         assert loader.epoch == 2
     assert loader.epoch == 2 and loader.state_dict()["position"] == 10
     again = iter(loader)
@@ -89,22 +89,22 @@ def test_a_look_at_the_first_batch_burns_no_epoch(packed):
     epochs = [contents(loader), contents(loader)]
     loader.set_epoch(0)
     first = contents([next(iter(loader))])
-    iter(loader)  # nor does an iterator that nobody uses
+    iter(loader)  # an iterator that is never used does not, either
     assert loader.epoch == 0 and contents(loader) == epochs[0] and first == epochs[0][:5]
     assert contents([next(iter(loader))]) == epochs[1][:5] and contents(loader) == epochs[1]
     state = {**loader.state_dict(), "epoch": 0, "position": 10}
-    loader.load_state_dict(state)  # of a resumed epoch neither
+    loader.load_state_dict(state)  # checks the same for a resumed epoch
     assert contents([next(iter(loader))]) == epochs[0][10:15] and contents(loader) == epochs[0][10:]
     assert loader.epoch == 1
     next(iter(loader))
     loader.set_epoch(0)  # which wins
     assert contents(loader) == epochs[0]
     one = loader_of(packed, shuffle=True, batch_size=N)
-    assert contents(one) != contents(one) and one.epoch == 2  # one batch is a whole epoch
+    assert contents(one) != contents(one) and one.epoch == 2  # the epoch has only one batch
 
 
 def test_an_epoch_is_over_when_its_last_batch_was_received(packed):
-    """Whether StopIteration is asked for or not."""
+    """The epoch is over then, whether StopIteration was requested or not."""
     whole = [contents(loader_of_epoch(packed, epoch)) for epoch in range(4)]
 
     def sliced(loader):
@@ -129,7 +129,7 @@ def test_an_epoch_is_over_when_its_last_batch_was_received(packed):
     batches = iter(loader := loader_of(packed, shuffle=True, seed=9, batch_size=N))
     next(batches)
     state = loader.state_dict()
-    assert list(batches) == [] and loader.state_dict() == state  # who asks gets StopIteration
+    assert list(batches) == [] and loader.state_dict() == state  # a caller that asks gets StopIteration
     resumed = loader_of(packed, shuffle=True, seed=9)
     resumed.load_state_dict({**state, "epoch": 0, "position": 20})  # the last batch of a resumed epoch
     next(iter(resumed))
@@ -146,7 +146,7 @@ def test_set_epoch_keeps_a_loaded_place_once(packed):
     assert contents(loader) == whole[1][10:] and contents(loader) == whole[2]
     loader.load_state_dict(state)
     loader.set_epoch(1)
-    loader.set_epoch(1)  # the second one begins it anew
+    loader.set_epoch(1)  # the second pass begins the epoch from its start
     assert contents(loader) == whole[1]
     loader.load_state_dict(state)
     loader.set_epoch(2)  # another epoch
@@ -165,24 +165,24 @@ def test_a_rank_without_batches_counts_its_epochs(packed):
 
 
 def test_frameworks_say_the_epoch(packed):
-    """As Lightning does: iter(), then sampler.set_epoch(), then batches of that iterator."""
+    """Calls in Lightning's order: iter(), then sampler.set_epoch(), then batches of that iterator."""
     epochs = [contents(loader_of_epoch(packed, epoch)) for epoch in range(4)]
     loader = loader_of(packed, shuffle=True, seed=9)
     batches = iter(loader)
     loader.sampler.set_epoch(0)
     assert contents(batches) == epochs[0]
     batches = iter(loader)
-    loader.sampler.set_epoch(3)  # a pass that has not begun is moved
+    loader.sampler.set_epoch(3)  # a pass that has not begun moves to that epoch
     assert loader.epoch == 3 and contents(batches) == epochs[3]
     loader.sampler.set_epoch(1)
     assert contents(loader) == epochs[1]
     state = {**loader.state_dict(), "epoch": 2, "position": 10}
     loader.load_state_dict(state)
-    loader.sampler.set_epoch(2)  # a place within the epoch stays
+    loader.sampler.set_epoch(2)  # the position in the epoch stays
     batches = iter(loader)
     loader.sampler.set_epoch(2)
     assert contents(batches) == epochs[2][10:]
-    for epoch in (1, 2):  # an epoch of one batch, by the framework's limit
+    for epoch in (1, 2):  # the framework limits an epoch to one batch
         loader.sampler.set_epoch(epoch)
         assert contents([next(iter(loader))]) == epochs[epoch][:5]
 
@@ -215,7 +215,7 @@ def test_remaining(packed):
     for rank in range(2):
         part = loader_of(packed, shuffle=True, rank=rank, world_size=2, batch_size=2)
         part.load_state_dict(state)
-        assert part.remaining == len(list(part)) == 3 and len(part) == 6  # 9 samples are left
+        assert part.remaining == len(list(part)) == 3 and len(part) == 6  # 9 samples remain
 
 
 def test_resume_in_the_middle(packed):
@@ -258,7 +258,7 @@ def test_states_from_beyond_the_end_are_refused(packed):
     for position in (N + 1, 2**31, 2**64 - 1):
         with pytest.raises(ps.errors.ArgumentError, match="beyond the epoch's end"):
             loader.load_state_dict({**state, "position": position})
-    loader.load_state_dict({**state, "epoch": 4, "position": N})  # the end is the beginning of the next epoch
+    loader.load_state_dict({**state, "epoch": 4, "position": N})  # the end of an epoch is the beginning of the next one
     assert loader.state_dict() == {**state, "epoch": 5} and loader.epoch == 5
     loader.set_epoch(0)
     loader.load_state_dict({**state, "position": N - 1})
@@ -333,7 +333,7 @@ def test_pages_order_mixes_within_the_window(packed):
     order = sum(indices_of(loader), [])
     assert sorted(order) == list(range(N)) and order != list(range(N))
 
-    def two_pages_at_a_time(offset):  # pages begin at a place that changes by epoch
+    def two_pages_at_a_time(offset):  # pages begin at an offset that changes by epoch
         pages = [(sample - offset) % N // 4 for sample in order]
         return all(len(set(pages[start : start + 8])) == 2 for start in range(0, N, 8))
 
@@ -384,7 +384,7 @@ def double(batch):
 
 
 class Counted(ps.Loader):
-    """A subclass that keeps something of its own."""
+    """A subclass with a member of its own."""
 
     def __init__(self, *args, **kwargs):
         self.seen = 0
@@ -404,7 +404,7 @@ def test_subclass(packed):
 
 
 def test_a_daemon_thread_that_iterates_ends_quietly(run):
-    """The fixture wants exit status 0 and nothing on stderr."""
+    """The fixture requires exit status 0 and an empty stderr."""
     for _ in range(3):
         run("""
             import threading, time, penstock as ps

@@ -1,4 +1,4 @@
-"""Ranks: where they are read from, and when."""
+"""Ranks: where the loader reads them from, and when."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def loader_of(path, **options):
 
 
 def indices_of_rank(rank, world_size, batch_size=5):
-    """What a rank of an unshuffled epoch gets: its block of each step."""
+    """Returns the samples of a rank in an unshuffled epoch: its block of each step."""
     got, first = [], 0
     while first < N:
         block = min(batch_size, -(-(N - first) // world_size))
@@ -136,7 +136,7 @@ def test_ranks_are_those_of_the_epochs_begin(packed, monkeypatch):
     assert len(loader) == 3 and "rank 1 of 2 (torchrun)" in repr(loader)
     batches = iter(loader)
     first = next(batches)
-    set_ranks(monkeypatch, 3, 4)  # the pass under way keeps its ranks
+    set_ranks(monkeypatch, 3, 4)  # the current pass keeps its ranks
     assert (loader.rank, loader.world_size, len(loader)) == (1, 2, 3)
     assert indices_of([first, *batches]) == indices_of_rank(1, 2)
     assert loader.replay(0)["index"].tolist() == [5, 6, 7, 8, 9]
@@ -155,7 +155,7 @@ def test_a_state_goes_on_with_the_ranks_of_now(packed, monkeypatch):
         set_ranks(monkeypatch, rank, 2)
         loader.load_state_dict(state)
         got += indices_of(loader)
-    assert sorted(got) == [0, *range(5, N)]  # 19 samples over two ranks: one is padding
+    assert sorted(got) == [0, *range(5, N)]  # 19 samples for two ranks: one is padding
 
 
 def test_arguments_win_over_what_launchers_say(packed, monkeypatch):

@@ -1,4 +1,4 @@
-"""Loader.set: other sizes from the next batch on, the same batches whatever was prepared ahead, in states and in plans."""
+"""Loader.set: the next batch has the new size, the batches do not depend on work ahead, and states and plans know the sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def seen(batch):
 
 
 def train(loader, calls, taken, epochs):
-    """Takes batches to the end of `epochs`; `calls` by the number of batches taken so far say what is set behind them."""
+    """Takes batches up to the end of `epochs`. `calls` maps a number of batches taken to the settings that are set after them."""
     found = []
     while loader.epoch < epochs:
         for batch in loader:
@@ -96,7 +96,7 @@ def test_lengths_and_settings(packed):
     next(passes)
     assert len(passes) == 5
     loader.set(batch_size=6)
-    assert (len(loader), len(passes), loader.remaining, loader.batch_size) == (4, 4, 4, 6)  # 20 samples are left
+    assert (len(loader), len(passes), loader.remaining, loader.batch_size) == (4, 4, 4, 6)  # 20 samples remain
     loader.set(size=(16, 20))
     assert loader.size == (16, 20) and next(passes)["image"].shape == (6, 3, 16, 20)
     assert len(list(passes)) == 3 and len(passes) == 0
@@ -110,7 +110,7 @@ def test_the_end_with_drop_last(packed):
     passes = iter(loader)
     for _ in range(4):
         next(passes)
-    loader.set(batch_size=9)  # 8 samples are left
+    loader.set(batch_size=9)  # 8 samples remain
     assert loader.remaining == 0 and list(passes) == [] and loader.state_dict()["epoch"] == 1
     assert len(list(loader)) == 2
 
@@ -172,7 +172,7 @@ def test_old_states_and_other_settings(packed):
     loader.set(size=16, batch_size=8)
     assert loader.state_dict() == {**old, "batch_size": 8, "height": 16, "width": 16}
     state = loader.state_dict()
-    loader.load_state_dict(old)  # the arguments count where a state says nothing
+    loader.load_state_dict(old)  # if the state has no settings, the arguments count
     assert loader.size == (24, 24) and loader.batch_size == 4
     with pytest.raises(ps.errors.ArgumentError, match="width"):
         loader.load_state_dict({key: value for key, value in state.items() if key != "width"})
@@ -217,7 +217,7 @@ def test_stats_of_other_threads_meanwhile(packed):
 
 
 def test_refused_while_a_batch_is_made(packed):
-    """The batch would be delivered, and its samples would come again behind it."""
+    """Refused, because the batch that is being made would be delivered, and its samples would come again after it."""
     refused = []
 
     def collate(batch):

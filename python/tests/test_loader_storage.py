@@ -1,4 +1,4 @@
-"""Every engine and page cache mode gives the same batches, and what was asked for is what is done."""
+"""Every engine and page cache mode delivers the same batches and does what was requested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE_CACHES = ("keep", "drop", "direct")
 
 
 def open_loader(data: Path, **options: object) -> ps.Loader:
-    """A loader; skips the test where the kernel forbids io_uring."""
+    """Makes a loader. Skips the test if the kernel forbids io_uring."""
     options = {"batch_size": 5, "num_workers": 2, "transforms": {"image": [T.Resize((24, 24))]}, **options}
     try:
         return ps.Loader(data, **keywords(**options))
@@ -46,7 +46,7 @@ def test_batches_are_the_same(folder, packed, storage, page_cache):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixteen raw images of 192 KiB: so many pages that those which neighbours share do not count."""
+    """Sixteen raw images of 192 KiB. They have so many pages that pages shared with neighbours do not matter."""
     path = tmp_path_factory.mktemp("large") / "large.pst"
     with ps.Writer(path, {"image": "raw"}) as writer:
         for i in range(16):
@@ -55,19 +55,19 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cached(path: Path) -> float:
-    """The share of a file's pages that are in the page cache, from 0 to 1. Looking does not read them."""
+    """Returns the share of a file's pages in the page cache, from 0 to 1. Looking does not read them."""
     libc = ctypes.CDLL(None, use_errno=True)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as view:
         pages = (ctypes.c_ubyte * -(-len(view) // mmap.PAGESIZE))()
         first = ctypes.c_char.from_buffer(view)
         status = libc.mincore(ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(len(view)), pages)
-        del first  # a mapping with a user cannot be closed
+        del first  # a mapping that is still in use cannot be closed
         assert status == 0, os.strerror(ctypes.get_errno())
     return sum(page & 1 for page in pages) / len(pages)
 
 
 def drop(path: Path) -> bool:
-    """Takes a file out of the page cache; False where it stays, as in tmpfs."""
+    """Drops a file from the page cache. Returns False if it stays, as in tmpfs."""
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -85,7 +85,7 @@ def test_page_cache_is_left_as_asked(large, page_cache, storage):
     epoch(loader)
     if loader.stats()["storage"]["fallback_direct"]:
         pytest.skip("this file system has no O_DIRECT")
-    # Dropping leaves what the kernel read ahead of the last reads, and pages that neighbours share.
+    # Pages that the kernel read ahead after the last reads, and pages shared with neighbours, stay in the page cache.
     least, most = {"keep": (0.9, 1), "drop": (0, 0.6), "direct": (0, 0.05)}[page_cache]
     assert least <= cached(shard) <= most
 
@@ -102,7 +102,7 @@ def test_regions_of_progressive_files_are_counted(tmp_path):
 
 
 def test_shards_are_closed_where_descriptors_are_few(folder, tmp_path, run):
-    """24 shards, and 12 descriptors beside those that the process has."""
+    """24 shards, and only 12 descriptors more than the process has open."""
     report = ps.pack(folder, tmp_path / "many.pst", shard_size=1)
     assert report.n_samples == len(list((tmp_path / "many.pst").glob("shard-*"))) == 24
     out = run(f"""
@@ -116,7 +116,7 @@ def test_shards_are_closed_where_descriptors_are_few(folder, tmp_path, run):
 
 
 def test_auto_does_without_the_host_cache_where_address_space_is_short(packed, tmp_path, run):
-    """A limit as schedulers set it, beside a host service whose memory is larger."""
+    """An address space limit as schedulers set it, with a host service whose memory is larger."""
     limits_address_space()
     out = run(f"""
         import logging, os, resource, subprocess, sys

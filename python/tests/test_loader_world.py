@@ -1,4 +1,4 @@
-"""Loader.set_world: ranks that come and go. All ranks together deliver each sample of an epoch once, with the pixels that a single
+"""Loader.set_world: ranks join and leave. All ranks together deliver each sample of an epoch once, with the pixels that a single
 rank would deliver."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def alone(path, epoch, **options):
 
 
 class Training:
-    """Loaders that stand for ranks, each in a thread of its own. One controller acts between their steps."""
+    """Loaders that play the ranks, each in its own thread. One controller acts between their steps."""
 
     def __init__(self, path, draws, options):
         self.path, self.draws, self.options = path, draws, options
@@ -56,7 +56,9 @@ class Training:
         return loader
 
     def change(self):
-        """Returns False if less is left of the epoch than the new ranks deliver (drop_last)."""
+        """Changes the world size. Returns False if fewer samples remain in the epoch than the new ranks need for a step
+        (drop_last).
+        """
         world = self.draws.randint(1, MOST)
         state, epoch = self.loaders[0].state_dict(), self.loaders[0].epoch
         for loader in self.loaders[world:]:
@@ -237,8 +239,8 @@ def test_a_batch_that_was_not_received_comes_to_the_new_ranks(packed):
     kept = rows_of(held)
     loader.set_world(0, 1)
     got = kept + [row for batch in batches for row in rows_of(batch)]
-    assert rows_of(held) == kept  # a batch that the caller holds stays as it is
-    assert len(dict(got)) == len(got) == N - 2  # the other rank has two
+    assert rows_of(held) == kept  # a batch that the caller holds does not change
+    assert len(dict(got)) == len(got) == N - 2  # the other rank has two batches
     assert dict(got).items() <= alone(packed, 0).items()
 
 

@@ -1,4 +1,4 @@
-"""Memory of a loader as Python sees it: who keeps which part of a batch."""
+"""Memory of a loader from Python's side: which arrays keep which part of a batch alive."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_small_arrays_are_one_memory_for_all_their_views(packed: Path):
     del loader
     gc.collect()
     first, second = torch.from_dlpack(label), np.from_dlpack(label)
-    first[0] = 77  # writable, and seen by whoever else reads the same array
+    first[0] = 77  # writable, and changes are visible in all views of the array
     assert second[0] == 77 and np.asarray(label)[0] == 77
     assert first.data_ptr() % 64 == 0
     del label, second

@@ -1,4 +1,4 @@
-"""Metadatasets of Megatron-Energon as mixtures: weights, repetitions, subsets, files within files, and what is refused."""
+"""Metadatasets of Megatron-Energon as mixtures: weights, repetitions, subsets, nested files, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEAD = "__module__: megatron.energon\n__class__: MetadatasetV2\nsplits:\n"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Data sets a, b and c of 10, 20 and 30 numbers, from 0, 100 and 200 on."""
+    """Makes data sets a, b and c of 10, 20 and 30 numbers, which start at 0, 100 and 200."""
     for k, name in enumerate("abc"):
         with ps.Writer(tmp_path / name, {"label": ps.Int()}) as writer:
             for i in range(10 * (k + 1)):
@@ -52,7 +52,7 @@ def test_weights(place: Path) -> None:
 
 
 def test_repetitions_and_subsets(place: Path) -> None:
-    """The example of Energon's own page: an inner subset is taken first, then the part that the outer one says."""
+    """The example of Energon's documentation: an inner subset is taken first, then the part that the outer subset names."""
     parts = "      - {path: a, subset: {range: [0, 10]}}\n      - {repetitions: 2, path: b, subset: {range: [5, 15]}}\n"
     path = written(place, HEAD + "  train:\n    subset: {range: [20%, 80%]}\n    blend_epochized:\n" + parts)
     assert sorted(sum(batches(ps.Mixture.from_energon(path), 5), [])) == sorted([*range(2, 8), *[*range(107, 113)] * 2])
@@ -62,14 +62,14 @@ def test_repetitions_and_subsets(place: Path) -> None:
 
 
 def test_subsets_are_those_of_energon_to_the_sample() -> None:
-    """Energon makes one range of nested parts and rounds once: int(n * (percent / 100))."""
+    """Energon combines nested subsets into one range and rounds once: int(n * (percent / 100))."""
     assert chosen([Range(0.0, 0.9, True)], 70) == range(63)
     for n in range(200):
         for percent in range(101):
             assert chosen([Range(percent / 100, 1.0, True)], n) == range(int(n * (percent / 100)), n)
     half = Range(0.5, 1.0, True)
     late = Range(0.1, 1.0, True)
-    assert chosen([late, late], 6) == range(1, 6)  # int(6 * 0.19); if each part were rounded, it would be 0
+    assert chosen([late, late], 6) == range(1, 6)  # int(6 * 0.19); if each part were rounded, the result would be 0
     assert chosen([Range(3, 9, False), half], 100) == range(6, 9) and chosen([Range(3, 9, False), half], 5) == range(4, 5)
 
 
@@ -84,7 +84,9 @@ def test_files_within_files(place: Path) -> None:
 
 
 def test_prepared_folders(tmp_path: Path) -> None:
-    """A folder that Energon prepared has splits of its own: that of the metadataset, or the one that it names."""
+    """A folder that Energon prepared has its own splits. The metadataset's split is used, or the split that it names for the
+    folder.
+    """
     folder = shutil.copytree(GOLDEN / "energon_splits", tmp_path / "prepared")
     for shard in (GOLDEN / "webdataset").glob("shards-*.tar"):
         shutil.copy(shard, folder)

@@ -1,4 +1,4 @@
-"""The meter: what steps wait for, in stats(), as a line, and as other tools read it."""
+"""The meter: what steps wait for, in stats(), as a line of text, and in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_numbers_agree(folder, workers):
             parts = sum(clock[part] for part in ("fetch", "decode", "augment", "batch", "keep"))
             assert parts == pytest.approx(clock["busy"])
         assert stats["queues"]["now"] == dict.fromkeys(stats["queues"]["now"], 0)
-        drain(loader)  # an epoch's steps are its own
+        drain(loader)  # steps are counted by epoch
         assert loader.stats()["step"]["epoch"]["steps"] == n
         assert loader.stats()["stages"]["caller"]["count"] == 2 * n
     assert loader.stats()["stages"]["caller"]["count"] == 2 * n  # after close()
@@ -101,7 +101,7 @@ def test_live_line(folder):
             loader._live = live.Live(stream, seconds=0)
             n = drain(loader)
         lines = [line.strip() for line in stream.getvalue().replace("\r", "\n").splitlines() if line.strip()]
-        assert len(lines) == n + 1  # each batch, and the end
+        assert len(lines) == n + 1  # a line for each batch, and one at the end
         assert lines[-1].startswith(f"penstock: epoch 1, {n} of {n} batches, ")
         assert "samples/s, step " in lines[-1] and ", stall " in lines[-1]
         assert stream.getvalue().endswith("\n")
@@ -150,7 +150,7 @@ def test_prometheus_text_is_what_the_collector_gives(folder):
         registry.register(ps.metrics.PrometheusCollector(loader, labels))
         theirs = values_of(prometheus.generate_latest(registry).decode())
         assert mine.keys() == theirs.keys()
-        clocks = {key for key in mine if "seconds" in key[0]}  # of workers that go to sleep meanwhile
+        clocks = {key for key in mine if "seconds" in key[0]}  # times of workers, which may fall asleep between the two readings
         assert all(theirs[key] >= mine[key] for key in clocks)
         assert all(theirs[key] == mine[key] for key in mine.keys() - clocks)
         own = tuple(labels.items())
@@ -171,7 +171,7 @@ class Scalars(dict):
 
 def test_scalars_for_tensorboard(folder):
     with make(folder) as loader:
-        ps.metrics.log_scalars(Scalars(), loader, 0)  # before the first step, too
+        ps.metrics.log_scalars(Scalars(), loader, 0)  # also before the first step
         drain(loader)
         seen = Scalars()
         ps.metrics.log_scalars(seen, loader, 17, prefix="data")
@@ -192,7 +192,7 @@ def spans_by_thread(events: list[dict]) -> dict[int, list[dict]]:
 
 
 def check_nesting(spans: list[dict]) -> None:
-    """Spans of one thread lie within one another or apart."""
+    """Checks that the spans of one thread are nested or disjoint."""
     open_ends: list[float] = []
     for span in sorted(spans, key=lambda span: (span["ts"], -span["dur"])):
         end = span["ts"] + span["dur"]
@@ -254,7 +254,7 @@ def test_a_killed_process_leaves_a_trace(folder, tmp_path):
     assert done.returncode == -signal.SIGKILL
     text = path.read_text()
     assert text.endswith("},\n")
-    events = json.loads(text.rstrip().rstrip(",") + "]")  # as viewers read it
+    events = json.loads(text.rstrip().rstrip(",") + "]")  # viewers accept the incomplete file
     for spans in spans_by_thread(events).values():
         check_nesting(spans)
     assert sum(event["name"] == "row" for event in events) > 24
@@ -298,7 +298,7 @@ def test_waiting_for_peers_is_told_apart(folder):
         report = ps.metrics.rank_report(loader)
         assert report["straggler"] is None
         assert report["ranks"][0]["peers"] == pytest.approx(steps["peers_seconds"] / steps["steps"])
-    with loader.waiting_for_peers():  # nothing to count after close()
+    with loader.waiting_for_peers():  # nothing is counted after close()
         pass
 
 

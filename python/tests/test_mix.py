@@ -1,4 +1,4 @@
-"""MixUp and CutMix of batches: the arithmetic of torchvision with what was drawn, labels, ranks, resume, errors."""
+"""MixUp and CutMix of batches: torchvision's arithmetic with the drawn parameters, labels, ranks, resume, errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load(path, mix, **options):
 
 
 def drawn(loader):
-    """Batches of one epoch with (kind, lambda, y, x, height, width, is_applied) of each."""
+    """Returns the batches of one epoch, with (kind, lambda, y, x, height, width, is_applied) of each."""
     native = loader._deliver
     found = []
 
@@ -108,7 +108,7 @@ def test_shares_have_the_beta_distribution(pictures):
     shares = [how[1] for _ in range(40) for _, how in drawn(loader)]
     assert len(shares) == 40 * N
     assert np.mean(shares) == pytest.approx(0.5, abs=0.05)
-    assert np.var(shares) == pytest.approx(1 / (4 * (2 * 0.4 + 1)), rel=0.12)  # of beta(a, a)
+    assert np.var(shares) == pytest.approx(1 / (4 * (2 * 0.4 + 1)), rel=0.12)  # the variance of beta(a, a)
 
 
 def test_torch_labels_train(pictures):
@@ -154,7 +154,7 @@ def test_ranks_mix_their_own_batches(pictures):
 
 
 def test_bad_samples_leave_before_mixing(pictures, tmp_path):
-    """A batch whose bad rows were left out is mixed among those that are there."""
+    """If bad rows of a batch were left out, the remaining rows are mixed with each other."""
     path = tmp_path / "bad.pst"
     shutil.copytree(pictures, path)
     shard = max((file for file in path.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)

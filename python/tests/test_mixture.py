@@ -1,4 +1,6 @@
-"""Several data sets as one: batches, names, states with other ranks, pickles, counts, and errors that name the source."""
+"""Mixtures (several data sets opened as one): batches, names, states with other ranks, pickles, counts, and errors that name the
+source.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ CHAIN = {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]}
 
 
 def write(folder: Path, numbers: range, classes: str = "ab") -> Path:
-    """Writes pictures of these numbers in folders of classes."""
+    """Writes pictures of these numbers in class folders."""
     for i in numbers:
         path = folder / classes[i % len(classes)] / f"{i:03d}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +44,7 @@ def write_tar(path: Path, numbers: range) -> Path:
 
 @pytest.fixture
 def parts(tmp_path: Path) -> list[Path]:
-    """A packed data set, a folder, and a tar without labels: 10, 7 and 6 pictures, numbered from 0 to 22."""
+    """A packed data set, a folder, and a tar without labels, with 10, 7 and 6 pictures, numbered from 0 to 22."""
     ps.pack(write(tmp_path / "files", range(10)), tmp_path / "packed.pst", forms=["original"])
     return [tmp_path / "packed.pst", write(tmp_path / "folder", range(10, 17)), write_tar(tmp_path / "x.tar", range(17, 23))]
 
@@ -100,7 +102,7 @@ def test_views_and_fields_of_sources(parts: list[Path], tmp_path: Path) -> None:
     folder = ps.Dataset(parts[1])
     mixture = ps.Mixture([ps.Dataset(parts[0]).subset([4, 2]), folder, folder.subset([6])], fields=["image"])
     assert len(mixture) == 10 and [mixture.source_of(i) for i in (0, 1, 2, 9)] == [("0", 4), ("0", 2), ("1", 0), ("2", 6)]
-    folder.close()  # the mixture has a handle of its own
+    folder.close()  # the mixture has its own handle
     with loader_of(mixture, shuffle=False) as loader:
         assert order_of(loader) == [4, 2, *range(10, 17), 23]
     assert [mixture.subset([9, 0]).source_of(i) for i in (0, 1)] == [("2", 6), ("0", 4)]
@@ -176,10 +178,10 @@ def test_configurations(parts: list[Path]) -> None:
 
 
 def test_states_resume_with_other_ranks(parts: list[Path], tmp_path: Path) -> None:
-    """As if nothing had happened: the rest of the epoch, from all ranks together, in its order."""
+    """The rest of the epoch comes from all new ranks together, in its order, as if nothing had happened."""
     chance = random.Random(52)
     mixture = ps.Mixture(parts, fields=["image"])
-    moved = tmp_path / "moved"  # data that moved, with other names of sources, resumes
+    moved = tmp_path / "moved"  # resume works after the data moved and the sources were renamed
     ps.pack(parts[1], moved)
     other = ps.Mixture({"p": parts[0], "q": moved, "r": parts[2]}, fields=["image"])
     with loader_of(mixture, fields=[], batch_size=1) as loader:
@@ -213,8 +215,8 @@ def test_counts_and_cache(parts: list[Path]) -> None:
         first, second = ([batch["image"].copy() for batch in loader] for _ in range(2))
         stats = loader.stats()
         assert stats["sources"] == {"a": {"delivered": 20}, "b": {"delivered": 14}, "again": {"delivered": 20}}
-        assert 27 <= stats["cache"]["hits"] <= 37 and len(first) == len(second)  # the second "again" may be there already
-        assert stats["cache"]["items"] == 17  # one copy of what is given twice
+        assert 27 <= stats["cache"]["hits"] <= 37 and len(first) == len(second)  # the second "again" may already be there
+        assert stats["cache"]["items"] == 17  # a data set given twice is stored once
     with loader_of(parts[0], transforms=CHAIN) as loader:
         assert loader.stats()["sources"] == {}
     with loader_of(mixture, transforms=CHAIN, cache="auto") as loader:

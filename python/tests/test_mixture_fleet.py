@@ -1,4 +1,4 @@
-"""Mixtures with a fleet of memcached servers: items of each source under its own identity."""
+"""Mixtures with a fleet of memcached servers: items of each source are stored under the source's own identity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The data sets, the tar with checksums in its index, and a copy of it without."""
+    """The data sets, a tar with checksums in its index, and a copy of it without checksums."""
     place = tmp_path_factory.mktemp("sources")
     found = make_sources(place)
     shutil.copy(place / "x.tar", place / "unsummed.tar")
@@ -36,7 +36,7 @@ def servers(tmp_path: Path) -> Iterator[list[str]]:
 
 
 def reads_of(loader: ps.Loader) -> tuple[list[tuple[list[int], bytes]], int]:
-    """Returns the batches of an epoch, and the reads of storage that they took."""
+    """Returns the batches of an epoch, and the number of storage reads for them."""
     before = loader.stats()["storage"]["reads"]
     return batches(loader), loader.stats()["storage"]["reads"] - before
 
@@ -46,7 +46,7 @@ def mixture_of(paths: dict[str, Path], *names: str, **options: object) -> ps.Mix
 
 
 def test_items_belong_to_the_sources(paths: dict[str, Path], servers: list[str]) -> None:
-    """What one mixture has put there, other mixtures and loaders of the sources alone find."""
+    """Items that one mixture has stored are found by other mixtures and by loaders of single sources."""
     first, second = mixture_of(paths, "packed", "folder"), mixture_of(paths, "tar", "folder", "packed")
     with loader_of(first) as one, loader_of(second) as other, loader_of(paths["folder"], fields=["image"]) as alone:
         wanted = [batches(one), batches(one), batches(other), batches(alone)]
@@ -62,7 +62,7 @@ def test_items_belong_to_the_sources(paths: dict[str, Path], servers: list[str])
 
 
 def test_a_thread_may_fill_the_fleet_source_by_source(paths: dict[str, Path], servers: list[str]) -> None:
-    """As docs/fleet.md has it, while a job starts: the mixture then reads nothing."""
+    """As in docs/fleet.md, a thread fills the fleet while a job starts. The mixture then reads nothing from storage."""
     fleet = ps.Fleet(servers, timeout=30)
     for name in N:
         with loader_of(paths[name], fields=["image"], encoded=["image"], transforms=None, fleet=fleet) as filling:
@@ -75,7 +75,7 @@ def test_a_thread_may_fill_the_fleet_source_by_source(paths: dict[str, Path], se
 
 @pytest.mark.parametrize("form", ["stored", "pli"])
 def test_forms_are_those_of_the_sources(paths: dict[str, Path], servers: list[str], tmp_path: Path, form: str) -> None:
-    """Keys name fields by their numbers in the source: a rename and a dropped field must not lead to other items."""
+    """Keys contain the fields' numbers in the source: a renamed or dropped field must not lead to another item."""
     with ps.Writer(tmp_path / "other.pst", {"note": ps.Text(), "photo": ps.Image()}) as writer:
         for i in range(8):
             writer.write({"note": f"n{i}", "photo": encoded(picture(i + 50, 40, 40), "png")})
@@ -89,7 +89,7 @@ def test_forms_are_those_of_the_sources(paths: dict[str, Path], servers: list[st
         for _ in source:
             pass
         assert source.stats()["storage"]["reads"] == 0
-    if form != "stored":  # a loader of the stored bytes never meets the others
+    if form != "stored":  # a loader of stored bytes never gets items in other forms
         with loader_of(tmp_path / "other.pst", fleet=fleet, **alone) as source:
             for _ in source:
                 pass
@@ -112,7 +112,9 @@ def test_sums_are_wanted_of_each_source(paths: dict[str, Path], servers: list[st
 
 
 def test_more_data_sets_than_a_cache_has_sets(paths: dict[str, Path], servers: list[str], tmp_path: Path) -> None:
-    """Without a cache beside it a fleet has as many as there are; with one, a mixture of more than 64 is one set of both."""
+    """Without a cache a fleet can have any number of data sets. With a cache, a mixture of more than 64 counts as one set for
+    both.
+    """
     for i in range(66):
         with ps.Writer(tmp_path / f"{i}.pst", {"image": ps.Image()}) as writer:
             writer.write({"image": encoded(picture(i, 8, 8), "png")})
@@ -128,7 +130,9 @@ def test_more_data_sets_than_a_cache_has_sets(paths: dict[str, Path], servers: l
 
 
 def test_a_server_is_killed(paths: dict[str, Path], tmp_path: Path) -> None:
-    """In the middle of an epoch. What it had is read again, or kept by a cache; the state goes on with other ranks."""
+    """A server is killed in the middle of an epoch. Its items are read again or are in a cache; the state resumes with other
+    ranks.
+    """
     mixture = mixture_of(paths, *N)
     with loader_of(mixture) as plain:
         wanted = [batches(plain) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Mixtures with the host service: items of each source under its own identity, and preparation that jobs share."""
+"""Mixtures with the host service: items of each source are kept under the source's own identity, and jobs share preparation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def mixture_of(paths: dict[str, Path], *names: str, **options: object) -> ps.Mix
 
 
 def test_items_belong_to_the_sources(paths: dict[str, Path], socket: Path) -> None:
-    """What one mixture has read, other mixtures and loaders of the sources alone find."""
+    """Items that one mixture has read are found by other mixtures and by loaders of single sources."""
     first, second = mixture_of(paths, "packed", "folder"), mixture_of(paths, "tar", "folder", "packed")
     with loader_of(first) as one, loader_of(second) as other, loader_of(paths["folder"], fields=["image"]) as alone:
         wanted = batches(one) + batches(one), batches(other), batches(alone)
@@ -64,7 +64,7 @@ def test_auto_takes_the_service(paths: dict[str, Path], socket: Path) -> None:
 
 @pytest.mark.parametrize("form", ["stored", "pli", "raw", "training"])
 def test_forms_are_those_of_the_sources(paths: dict[str, Path], socket: Path, form: str) -> None:
-    """Keys name fields by their numbers in the source: a rename and a dropped field must not lead to other items."""
+    """Keys contain the fields' numbers in the source: a renamed or dropped field must not lead to another item."""
     with ps.Writer(paths["packed"].with_name("other.pst"), {"note": ps.Text(), "photo": ps.Image()}) as writer:
         for i in range(8):
             writer.write({"note": f"n{i}", "photo": encoded(picture(i + 50, 40, 40), "png")})
@@ -83,7 +83,7 @@ def test_forms_are_those_of_the_sources(paths: dict[str, Path], socket: Path, fo
             for _ in source:
                 pass
             assert (source.stats()["cache"]["fetched"], source.stats()["cache"]["hits"]) == (0, 8)
-    cache = ps.Cache("8MiB")  # of this process
+    cache = ps.Cache("8MiB")  # a cache of this process
     with loader_of(mixture, cache=cache, **options, **kept) as own, loader_of(paths["other"], cache=cache, **alone) as source:
         assert batches(own) + batches(own) == wanted and own.stats()["cache"]["hits"] == 17
         assert own.stats()["cache"]["items"] == 17
@@ -93,7 +93,7 @@ def test_forms_are_those_of_the_sources(paths: dict[str, Path], socket: Path, fo
 
 
 def test_items_are_recoded_later(paths: dict[str, Path], socket: Path) -> None:
-    """The service re-codes the items of each source; a cache of this process does that at once."""
+    """The service re-codes the items of each source later; a cache of this process re-codes them at once."""
     mixture = mixture_of(paths, *N)
     later = {"cache_form": "pli", "cache_recode": "idle", "num_workers": 2}
     with loader_of(mixture) as plain:
@@ -122,7 +122,7 @@ def test_one_data_set_twice(paths: dict[str, Path], socket: Path) -> None:
 
 
 def test_cached_images(paths: dict[str, Path], socket: Path) -> None:
-    """They keep the mixture as a whole. Files of a folder are read by path, those of tars and shards by place."""
+    """CachedImages keep the mixture as a whole. Files of a folder are read by path, those of tars and shards by offset."""
     mixture = mixture_of(paths, *N)
     wanted = [sample["image"].tobytes() for sample in mixture]
     with host_service(socket):
@@ -133,7 +133,7 @@ def test_cached_images(paths: dict[str, Path], socket: Path) -> None:
 
 
 def test_the_service_is_killed(paths: dict[str, Path], socket: Path) -> None:
-    """In the middle of an epoch, with weights; the state resumes on other ranks, with another service."""
+    """The service is killed in the middle of an epoch with weights. The state resumes on other ranks with another service."""
     mixture = mixture_of(paths, *N, weights={"packed": 2, "folder": 1, "tar": 1}, quota=4)
     with loader_of(mixture) as plain:
         wanted = [batches(plain) for _ in range(2)]
@@ -180,7 +180,7 @@ with ps.Loader(mixture, batch_size=4, cache="host", output="numpy") as loader:
 
 
 def test_a_client_is_killed(paths: dict[str, Path], socket: Path) -> None:
-    """It gives back all of its sets; another client goes on."""
+    """A killed client's sets are all given back, and another client goes on."""
     with host_service(socket), loader_of(mixture_of(paths, "packed", "tar"), cache="host") as loader:
         child = subprocess.Popen([sys.executable, "-c", CHILD, *(str(paths[name]) for name in N)], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, text=True)  # fmt: skip

@@ -1,4 +1,4 @@
-"""analyze, plan, whatif and tune of mixtures: what an epoch draws counts, and what is stored once is counted once."""
+"""analyze, plan, whatif and tune of mixtures: work is counted for each draw of an epoch, storage for each stored sample."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def make(data: Any, plan: Any) -> ps.Loader:
 
 
 def sums_of(paths: dict[str, Path]) -> dict[str, str]:
-    """A digest of every file of the sources."""
+    """Returns a digest of every file of the sources."""
     files = [file for path in paths.values() for file in ([path] if path.is_file() else sorted(path.rglob("*"))) if file.is_file()]
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
@@ -77,7 +77,9 @@ def weighted(paths: dict[str, Path]) -> Iterator[ps.report.Report]:
 
 
 def test_draws_of_an_epoch(paths: dict[str, Path]) -> None:
-    """All of the folder's 20 samples come once: an epoch has 80 draws, 40 of the tar's 12 samples and 20 of the 8 others."""
+    """The folder's 20 samples all come once. The epoch has 80 draws: these 20, 40 of the tar's 12 samples, and 20 of the other
+    8.
+    """
     with make(mixture_of(paths, weights=WEIGHTS), None) as loader, make(mixture_of(paths), None) as plain:
         assert draws.of(plain) is None
         found = draws.of(loader)
@@ -111,7 +113,7 @@ def test_a_report_of_a_mixture(paths: dict[str, Path], weighted: ps.report.Repor
     for report in (weighted, again):
         answer = ps.whatif(report, cores=8, cache="1MiB")
         assert answer.samples_per_second > 0
-    assert ps.whatif(weighted, cache=int(1.5 * stored)).hits > 0.99  # an epoch delivers 1.9 times as much
+    assert ps.whatif(weighted, cache=int(1.5 * stored)).hits > 0.99  # an epoch delivers 1.9 times as many samples
     assert weighted.report() and "changed" not in weighted.data
 
 
@@ -121,7 +123,7 @@ def _saved(report: ps.report.Report, place: Path) -> Path:
 
 
 def test_a_mixture_without_weights(paths: dict[str, Path]) -> None:
-    """Analysed as it is given, by the usual loader."""
+    """It is analysed as it is given, with the usual loader."""
     report = ps.analyze(mixture_of(paths), budget=1, forms=())
     subject = report.data["subject"]
     assert subject["samples"] == 40 and "stored_samples" not in subject and subject["opening"] is None
@@ -137,7 +139,8 @@ def cost(cpu: float, nbytes: float) -> dict[str, float]:
 
 @planned
 def test_the_programme_counts_draws_and_stores_samples() -> None:
-    """100 samples that come nine times each, and 900 of which one in nine comes. A cache for 100 takes the first ones."""
+    """100 samples that come nine times each, and 900 of which one in nine comes. A cache for 100 samples admits the 100 that come
+    nine times."""
     report = {
         "subject": {"batch_size": 1, "samples": 1000, "form": "jpeg"}, "machine": {"cores": 8, "storage_nbytes_per_second": 1e8},
         "accelerator": {}, "bands": {},
@@ -149,7 +152,7 @@ def test_the_programme_counts_draws_and_stores_samples() -> None:
     mixtures.to_draws(parts)
     solution = ways.solve(parts, report, ways.Limits(cache_nbytes=1.0001e7))
     cached = [sum(share for way, share in solution.used() if way.i_class == i and way.cache_form) for i in (0, 1)]
-    assert cached == pytest.approx([1, 0], abs=0.02)  # a plan may be a hundredth slower than the fastest
+    assert cached == pytest.approx([1, 0], abs=0.02)  # a plan may be 1 % slower than the fastest
     assert solution.answer["samples_per_second"] == pytest.approx(1e4, rel=0.02)  # a tenth of the draws come from storage
     assert solution.answer["stored_nbytes"] == pytest.approx(1e8)
     saves = {"sample": 1.0, "nbyte": 2.0, "pixel": 3.0}
@@ -181,7 +184,7 @@ def test_a_plan_of_a_mixture(paths: dict[str, Path], plan: ps.Plan, tmp_path: Pa
     text = plan.report()
     assert "layouts were not measured: the samples lie in several data sets" in text
     assert "plan.to_json('tar.json', source='tar')" in text
-    for line in text.splitlines():  # the commands are those that pack a source
+    for line in text.splitlines():  # the commands pack single sources
         if line.strip().startswith("penstock pack") and "x.tar" in line:
             words = shlex.split(line)
             assert words[:3] == ["penstock", "pack", str(paths["tar"])] and words[-2:] == ["--plan", "tar.json"]
@@ -196,7 +199,7 @@ def test_a_plan_of_a_mixture(paths: dict[str, Path], plan: ps.Plan, tmp_path: Pa
 
 @planned
 def test_the_cache_of_a_plan_tells_sources_apart(paths: dict[str, Path], plan: ps.Plan) -> None:
-    """Ways of the tar's class cache its samples, and none of the folder's, which have the same form and size."""
+    """The plan caches the tar's samples and none of the folder's, although they have the same form and size."""
     data = copy.deepcopy(plan.data)
     for part in data["classes"]:
         for way in part["ways"]:
@@ -227,7 +230,7 @@ def test_what_plans_of_mixtures_refuse(paths: dict[str, Path], weighted: ps.repo
 
 @pytest.fixture
 def analysed(weighted: ps.report.Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets tune take that report for its own measurements."""
+    """Makes tune use that report instead of measuring."""
     monkeypatch.setattr(tune, "analyze", lambda *unused, **options: copy.deepcopy(weighted))
 
 
@@ -253,7 +256,7 @@ def test_tune_writes_new_data_sets(paths: dict[str, Path], analysed: None, tmp_p
 
 
 def test_views_and_mixtures_within_are_kept(paths: dict[str, Path], tmp_path: Path) -> None:
-    """And a data set that comes twice is written once."""
+    """Views and inner mixtures are kept. A data set that occurs twice is written once."""
     inner = ps.Mixture({"a": ps.Dataset(paths["tar"]).subset(range(3, 9)), "b": paths["folder"]}, fields=["image"])
     outer = ps.Mixture({"in": inner, "tar": paths["tar"]}, fields=["image"]).subset(range(1, 30))
     draws_of = {"in/a": (paths["tar"], 5), "in/b": (paths["folder"], 20), "tar": (paths["tar"], 4)}
@@ -292,7 +295,7 @@ def test_nothing_is_left_of_what_was_interrupted(
     assert "begin anew, with the same call" in caught.value.__notes__[0]
     assert [path.name for path in tmp_path.iterdir()] == ["tuned.plan.json"] and sums_of(paths) == before
     anew = tune.MixturePlaces(mixture, mixture.path, out, None, None)
-    anew.write()  # by the plan that is there
+    anew.write()  # tune follows the existing plan
     assert anew.training_data("").sources["tar"].path == str(out / "tar.pst")
 
 
@@ -332,7 +335,7 @@ def test_commands_take_metadatasets(metadataset: Path, tmp_path: Path, capsys: p
     assert main.main(["whatif", str(out), "--cores", "4"]) == 0
     with usual.Usual(split="val", output="numpy")(metadataset) as loader:
         assert len(loader.dataset) == 20
-    assert report_or_data(metadataset) == metadataset  # for penstock plan: no report
+    assert report_or_data(metadataset) == metadataset  # metadatasets for penstock plan, without a report
     capsys.readouterr()
     assert main.main(["tune", str(metadataset), "--yes", "--fields", "image"]) != 0
     assert "--out DIR" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Mixtures that jobs share: batches are those of a loader alone, with weights, changes of them, other ranks, and lost jobs."""
+"""Mixtures that jobs share: batches equal those of a lone loader, with weights, changes of weights, other ranks, and lost jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Batch = tuple[list[int], list[int], bytes]
 
 @pytest.fixture
 def paths(tmp_path: Path) -> dict[str, Path]:
-    """Pictures with labels: a packed data set of classes a and b, a folder of b and c, and files with a list of labels."""
+    """Pictures with labels: a packed data set with classes a and b, a folder with b and c, and files with a list of labels."""
     numbers = iter(range(99))
     for name, n, classes in (("packed", 20, "ab"), ("folder", 13, "bc"), ("listed", 7, "ca")):
         lines = ["file,label"]
@@ -91,7 +91,7 @@ def of_rule(paths: dict[str, Path], rule: str) -> ps.Mixture:
 @pytest.mark.parametrize("rule", RULES)
 def test_two_jobs_take_from_one_preparation(paths: dict[str, Path], socket: Path, rule: str) -> None:
     mixture = of_rule(paths, rule)
-    assert mixture.classes == ["a", "b", "c"]  # so labels of two sources have other numbers there
+    assert mixture.classes == ["a", "b", "c"]  # the labels of two sources get other numbers by this merged list
     with host_service(socket), loader_of(mixture) as alone:
         jobs = [loader_of(of_rule(paths, rule), share="search") for _ in range(2)]
         for number in range(2):
@@ -107,7 +107,9 @@ def test_two_jobs_take_from_one_preparation(paths: dict[str, Path], socket: Path
 
 
 def test_other_mixtures_are_other_groups(paths: dict[str, Path], socket: Path) -> None:
-    """The same name of a group: what differs in weights, rule, quota, order of sources, fields or labels is never mixed up."""
+    """With the same group name, mixtures that differ in weights, rule, quota, order of sources, fields or labels are never mixed
+    up.
+    """
     weights = {"packed": 2, "folder": 1}
     mixtures = [
         mixture_of(paths, "packed", "folder"),
@@ -131,7 +133,7 @@ def test_other_mixtures_are_other_groups(paths: dict[str, Path], socket: Path) -
 
 
 def test_a_label_file_that_was_changed(paths: dict[str, Path], socket: Path) -> None:
-    """The same identity of bytes, other labels: a job that opens it later is in a group of its own."""
+    """The bytes' identity is the same, but the labels are others: a job that opens it later gets a group of its own."""
     with host_service(socket), loader_of(mixture_of(paths, *ALL), share="search") as first:
         wanted = epoch(first)
         file = paths["listed"].with_suffix(".csv")
@@ -144,7 +146,7 @@ def test_a_label_file_that_was_changed(paths: dict[str, Path], socket: Path) -> 
 
 
 def test_weights_change(paths: dict[str, Path], socket: Path) -> None:
-    """Jobs that make the same change after the same batch share again; others are in another group."""
+    """Jobs that make the same change after the same batch share again; other jobs get another group."""
     mixture = of_rule(paths, "all")
     even = {"packed": 1, "folder": 1, "listed": 1}
 
@@ -193,7 +195,7 @@ def test_resume_with_other_ranks(paths: dict[str, Path], socket: Path, rule: str
                 rest += [list(chain(*(part[0] for part in both))), b"".join(part[2] for part in both)]
         flat = list(chain(*((part[0], part[2]) for part in wanted[3:])))
         assert begun == wanted[:3] and rest == flat[: len(rest)] and len(rest) >= len(flat) - 4
-        assert all(counts(loader)[1] <= 2 for loader in ranks)  # the last, short step of an epoch
+        assert all(counts(loader)[1] <= 2 for loader in ranks)  # the last, incomplete step of an epoch
         for loader in ranks:
             loader.close()
 

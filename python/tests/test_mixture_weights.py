@@ -1,7 +1,7 @@
 """Mixtures with weights: quotas, ends of epochs, states with other ranks, weights that change, and what is refused.
 
-PENSTOCK_TEST_MIXTURES is the number of states that go on with other ranks, 40 if it is not set; `make check-long` takes 2,000.
-Half as many epochs have weights and ranks that change.
+PENSTOCK_TEST_MIXTURES is the number of states that are resumed with other ranks, 40 if it is not set; `make check-long` takes
+2,000. Half as many epochs are tested with changing weights and ranks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRSTS = {"a": 0, "b": 19, "c": 24}
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Three data sets of numbers."""
+    """Makes three data sets of numbers."""
     folder = tmp_path_factory.mktemp("weights")
     for name, n in SIZES.items():
         with ps.Writer(folder / f"{name}.pst", {"label": ps.Int()}) as writer:
@@ -70,10 +70,10 @@ def test_batches_have_their_quotas(paths: dict[str, Path]) -> None:
 
 
 def test_each_sample_once_a_pass(paths: dict[str, Path]) -> None:
-    """A source gives all of its samples before one comes again; each pass has a new order."""
+    """A source delivers all of its samples before any comes again. Each pass over it has a new order."""
     with loader_of(ps.Mixture(paths, weights=dict.fromkeys(paths, 1), quota=3)) as loader:
         labels = [label for batch in labels_of(loader) for label in batch]
-    assert len(labels) == 120  # c's 40 set the end
+    assert len(labels) == 120  # the 40 samples of c set the end of the epoch
     for name, n in SIZES.items():
         own = [label for label in labels if source_of(label) == name]
         assert len(own) == 40
@@ -88,7 +88,7 @@ def test_ends_of_epochs(paths: dict[str, Path]) -> None:
         with loader_of(ps.Mixture(list(paths.values()), weights=[1, 1, 2], stop=stop, quota=4), batch_size=4) as loader:
             assert len(loader) == wanted // 4 == len(labels_of(loader)) and f"{wanted // 4} batches" in repr(loader)
     with loader_of(ps.Mixture(paths, weights={"a": 1, "b": 0, "c": 1}, stop="first_exhausted", quota=2)) as loader:
-        assert sum(map(len, labels_of(loader))) == 38  # nobody waits for b
+        assert sum(map(len, labels_of(loader))) == 38  # the epoch does not wait for b
     with loader_of(ps.Mixture(paths, weights={"a": 1, "b": 1, "c": 1}, stop="endless")) as loader:
         with pytest.raises(TypeError, match="endless"):
             len(loader)
@@ -120,7 +120,7 @@ def test_without_shuffle(paths: dict[str, Path]) -> None:
 
 
 def test_nested(paths: dict[str, Path]) -> None:
-    """Weights of an inner mixture divide its share; one without weights is one source."""
+    """Weights of an inner mixture divide its share; an inner mixture without weights counts as one source."""
     inner = ps.Mixture({"a": paths["a"], "b": paths["b"]}, weights={"a": 4, "b": 1})
     with loader_of(ps.Mixture({"in": inner, "c": paths["c"]}, weights={"in": 1, "c": 1})) as loader:
         for batch in labels_of(loader):
@@ -160,7 +160,7 @@ def test_augmentation_differs_each_time(paths: dict[str, Path]) -> None:
 
 
 def rest_of(dataset: ps.Dataset, state: dict[str, object], world_size: int, **options: object) -> list[int]:
-    """What all ranks together deliver from a state to the end of its epoch, by position, without padding."""
+    """Returns what all ranks together deliver from a state to the end of its epoch, by position and without padding."""
     steps: list[list[list[int]]] = []
     for rank in range(world_size):
         with loader_of(dataset, rank=rank, world_size=world_size, **options) as loader:
@@ -203,8 +203,8 @@ def test_weights_change_at_a_step(paths: dict[str, Path]) -> None:
         later = [batch["label"].tolist() for batch in batches]
         assert all(counts(batch) == {"a": 2, "b": 6, "c": 2} for batch in later[:4]) and len(seen) + len(later) == n
         of_a = [label for batch in seen + later for label in batch if label < 19]
-        assert len(set(of_a[:19])) == 19  # source a goes on in its pass
-        again = labels_of(loader)  # the weights hold in the next epoch, from its first batch
+        assert len(set(of_a[:19])) == 19  # source a continues its pass
+        again = labels_of(loader)  # the new weights hold from the first batch of the next epoch
         assert counts(again[0]) == {"a": 2, "b": 6, "c": 2} and len(again) == n
         state = loader.state_dict()
         assert [entry[:2] for entry in state["mixture"]["changes"]] == [[0, 30]]
@@ -253,7 +253,7 @@ def test_set_weights_before_a_pass_that_does_not_count(paths: dict[str, Path]) -
     with loader_of(ps.Mixture(paths, weights=dict.fromkeys(paths, 1))) as loader:
         first = next(iter(loader))["label"].tolist()
         loader.set_weights({"a": 0, "b": 0, "c": 1})
-        batches = labels_of(loader)  # begins at the same place
+        batches = labels_of(loader)  # begins at the same position
         assert batches[0] == first and counts(batches[1]) == {"c": 10} and loader.epoch == 1
 
 
@@ -265,13 +265,15 @@ UNEVEN = {
 
 @pytest.mark.parametrize("options", list(UNEVEN.values()), ids=list(UNEVEN))
 def test_ranks_that_have_had_their_last_batch_change_alike(paths: dict[str, Path], options: dict[str, object]) -> None:
-    """Without padding one rank of three has a batch more. All call behind the same batch, so all have the same order."""
-    mixture = ps.Mixture(paths, weights={"a": 1, "b": 0, "c": 0}, quota=1)  # 19 positions, 9 a step
+    """Without padding one of three ranks has one batch more. All ranks change the weights after the same batch, so all have the
+    same order.
+    """
+    mixture = ps.Mixture(paths, weights={"a": 1, "b": 0, "c": 0}, quota=1)  # an epoch of 19 positions, in steps of 9
     given = {"batch_size": 3, "pad_epoch": False, "world_size": 3, **options}
     loaders = [loader_of(mixture, rank=rank, **given) for rank in range(3)]
     passes = [iter(loader) for loader in loaders]
     steps = [[next(one)["label"].tolist() for one in passes] for _ in range(1)]
-    loaders[2].skip_batch()  # its last one
+    loaders[2].skip_batch()  # rank 2 skips its last batch
     steps.append([next(one)["label"].tolist() for one in passes[:2]])
     assert [loader.remaining for loader in loaders] == [1, 0, 0]
     for loader in loaders:
@@ -285,7 +287,7 @@ def test_ranks_that_have_had_their_last_batch_change_alike(paths: dict[str, Path
     got = [label for step in steps for batch in step for label in batch]
     assert got == wanted[:15] + wanted[18:] and counts(wanted[18:]) == {"c": 1}
     for rank, loader in enumerate(loaders):
-        loader.set_weights({"a": 0, "b": 1, "c": 0})  # between epochs: again at one place
+        loader.set_weights({"a": 0, "b": 1, "c": 0})  # between epochs all ranks are at one position again
         loader.set_world(rank, 3, state=loaders[0].state_dict())
     for loader in loaders:
         assert counts([label for batch in labels_of(loader) for label in batch]).keys() == {"b"}
@@ -307,7 +309,7 @@ def test_a_pass_that_ends_for_all_ranks_changes_the_next_epoch(paths: dict[str, 
 
 
 class Ranks:
-    """Loaders of one mixture that stand for ranks, which come and go while weights change."""
+    """Loaders of one mixture that play ranks. Ranks join and leave while weights change."""
 
     def __init__(self, mixture: ps.Mixture, draw: random.Random) -> None:
         self.mixture, self.draw = mixture, draw
@@ -326,7 +328,7 @@ class Ranks:
             loader.set_weights(weights)
 
     def change_world(self) -> None:
-        """Some leave, some stay, and some join with a state or as a pickle."""
+        """Some ranks leave, some stay, and some join with a state or as a pickle."""
         state, world = self.state(), self.draw.randrange(1, 5)
         for loader in self.loaders[world:]:
             loader.close()
@@ -349,7 +351,7 @@ class Ranks:
 
 
 def test_weights_and_ranks_change_in_one_epoch(paths: dict[str, Path]) -> None:
-    """Whatever the order of calls, all ranks together deliver the order that a rank alone makes of the last state."""
+    """Whatever the order of calls, all ranks together deliver the order that a lone rank makes from the last state."""
     draw = random.Random(54)
     for _ in range(max(1, N_STATES // 2)):
         weights = {name: draw.randrange(1, 9) for name in paths}
@@ -383,7 +385,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", list(CALLS))
 def test_refused_while_a_batch_is_made(paths: dict[str, Path], call: str) -> None:
-    """The batch would be delivered, and its samples would come again behind it."""
+    """Refused, because the batch that is being made would be delivered, and its samples would come again after it."""
     refused = []
 
     def collate(batch: dict[str, object]) -> dict[str, object]:
@@ -515,7 +517,7 @@ def test_pickles_and_configurations(paths: dict[str, Path]) -> None:
 
 
 def test_bad_samples_are_replaced_from_their_source(tmp_path: Path) -> None:
-    """A damaged sample of one source does not change the shares."""
+    """A damaged sample is replaced from its own source, so the shares do not change."""
     for name in "ab":
         with ps.Writer(tmp_path / f"{name}.pst", {"data": ps.Bytes(), "label": ps.Int()}) as writer:
             for i in range(12):

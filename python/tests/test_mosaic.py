@@ -1,4 +1,4 @@
-"""Mosaics of batches: pixels, boxes, masks and keypoints against numpy with draws computed here, and what is refused."""
+"""Mosaics of batches: pixels, boxes, masks and keypoints compared with numpy, with draws computed here; and what is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEED = 5
 
 
 def drawn(epoch, position, row, n, p=1.0, centre=(0.25, 0.75)):
-    """None, or (y, x, the four rows), as docs/transforms.md says."""
+    """Returns the drawn parameters by the rule of docs/transforms.md: None, or (y, x, the four rows)."""
     key = philox((epoch, 0, 4, 0x70737430), (SEED, 0))
     r, others = (philox((position, 0, row + 1, draw), key[:2]) for draw in (0, 1))
     uniform = [float(value >> 8) * 2.0**-24 for value in r]
@@ -56,10 +56,10 @@ def load(path, mix, **options):
 
 
 def expected(rows, how, min_area=1.0, min_visibility=0.0, keep=False):
-    """The mosaic of four stored samples by pasting them onto a canvas of twice the size, and cutting out its middle."""
+    """Makes the mosaic of four stored samples: pastes them onto a canvas of twice the size, and cuts out its middle."""
     y, x, partners = how
     height, width = SIZE
-    top, left = y + height // 2, x + width // 2  # the point on the canvas
+    top, left = y + height // 2, x + width // 2  # the point where the tiles meet on the canvas
     size = (2 * height + 2, 2 * width + 2)
     canvas = {"image": np.zeros((*size, 3), np.uint8), "mask": np.zeros(size, np.uint8)}
     found = {name: [] for name in ("boxes", "labels", "centres", "marks")}
@@ -181,7 +181,7 @@ def test_what_is_refused(detection):
 
 
 def test_several_keypoints_for_each_box(tmp_path):
-    """Two keypoints of each box, its corners, go where it goes, and with it."""
+    """Each box has two keypoints, its corners. They move with the box, and are dropped with it."""
     path = tmp_path / "corners.pst"
     with ps.Writer(path, {"image": ps.Image("raw"), "boxes": ps.Boxes(), "corners": ps.Keypoints(pairs=[])}) as writer:
         for i in range(N):

@@ -1,4 +1,4 @@
-"""The way back from a mosaic: each box, mask and keypoint to the picture of its tile, by what the batch says of the tiles."""
+"""From a mosaic back to the originals: each box, mask and keypoint is mapped to the picture of its tile by the batch's geometry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAID = ("image_geometry", "image_original_size", "image_tiles", "image_tile_inde
 
 
 def sample(i):
-    """A picture of a size of its own with i % 4 rectangles, whose numbers the mask has, and two points for each."""
+    """Returns a picture of its own size with i % 4 rectangles, whose numbers are in the mask, and two points for each."""
     rng = np.random.default_rng(i)
     height, width = 60 + 7 * i, 130 - 6 * i
     pixels = rng.integers(0, 40, (height, width, 3), np.uint8)
@@ -75,14 +75,14 @@ def loader(data, chain="flips", mix=None, **more):
 
 
 def shown_part(matrix, rectangle):
-    """The corners of the tile on its original picture, clockwise, (4, 2)."""
+    """Returns the corners of a tile on its original picture, clockwise, as (4, 2)."""
     x0, y0, x1, y1 = rectangle
     moved = np.linalg.inv(matrix) @ np.array([[x0, x1, x1, x0], [y0, y0, y1, y1], [1, 1, 1, 1]])
     return (moved[:2] / moved[2]).T
 
 
 def check_row(batch, r, boxes, points, marks, masks, turns):
-    """Compares what came back with the annotations of the tiles' samples. Returns numbers of whole boxes and of points."""
+    """Compares the mapped results with the annotations of the tiles' samples. Returns the numbers of whole boxes and of points."""
     n_whole = n_points = 0
     of_boxes, of_points, of_marks = (batch[f"{name}_tile"][r] for name in ("boxes", "points", "marks"))
     assert of_boxes.dtype == np.int64 and len(of_boxes) == len(batch["boxes"][r]) == len(boxes)
@@ -109,7 +109,7 @@ def check_row(batch, r, boxes, points, marks, masks, turns):
         mask = masks[tile]
         assert list(mask.shape) == batch["image_original_size"][r, tile].tolist() == list(want["mask"].shape)
         wrong = (mask != 255) & (mask != want["mask"])
-        rims = np.zeros(mask.shape, bool)  # nearest pixels: only at the rims of the rectangles, or fill of the chain
+        rims = np.zeros(mask.shape, bool)  # nearest-neighbour sampling may be wrong only near the borders of rectangles
         for x0, y0, x1, y1 in want["boxes"].astype(int) if i >= 0 else ():
             rims[max(y0 - 4, 0) : y1 + 4, max(x0 - 4, 0) : x1 + 4] = True
             rims[y0 + 4 : y1 - 4, x0 + 4 : x1 - 4] = False
@@ -135,7 +135,7 @@ def test_boxes_points_and_masks_come_back_to_their_pictures(data, chain):
 
 
 def test_the_picture_itself_comes_back(data):
-    """Nearest-exact enlarges, so what is shown of an original comes back to the bit."""
+    """Nearest-exact enlarges, so the visible part of an original comes back bit for bit."""
     chain = [T.Resize((256, 260), interpolation="nearest-exact"), T.RandomHorizontalFlip()]
     n = 0
     for batch in ps.Loader(data, **keywords(transforms=chain, mix=T.Mosaic(), fields=["image"], geometry=True, batch_size=4,
@@ -165,7 +165,7 @@ def test_predictions_have_the_tile_under_their_centre(data):
     import torch
 
     for batch in loader(data, output="torch"):
-        predicted = [row.clone() for row in batch["boxes"]]  # no entry of the batch any more
+        predicted = [row.clone() for row in batch["boxes"]]  # these boxes are no longer an entry of the batch
         tiles = ps.tiles_of(predicted, batch)
         assert all(a.dtype == torch.int64 and a.equal(b) for a, b in zip(tiles, batch["boxes_tile"], strict=True))
         assert all(a.equal(b) for a, b in zip(ps.tiles_of(batch["boxes"], batch), batch["boxes_tile"], strict=True))
@@ -187,7 +187,7 @@ def test_predictions_have_the_tile_under_their_centre(data):
 
 
 def test_rules_of_the_tile():
-    """Two rows: four tiles around (30, 20) of a picture of 80 x 64, and no mosaic."""
+    """The batch has two rows: four tiles around (30, 20) of a picture of 80 x 64, and a row without mosaic."""
     tiles = np.array([[[0, 0, 30, 20], [30, 0, 80, 20], [0, 20, 30, 64], [30, 20, 80, 64]],
                       [[0, 0, 80, 64], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]])  # fmt: skip
     shifts = ((-50, -44), (30, -44), (-50, 20), (30, 20))
@@ -279,7 +279,9 @@ def test_own_geometry_beside_a_mosaic(data):
 
 @pytest.mark.parametrize("way", ["skip", "replace"])
 def test_bad_samples_are_on_no_tile(tmp_path, way):
-    """A batch without a sample makes mosaics of the others; tiles name the samples that took a bad one's place."""
+    """If a batch leaves out a sample, mosaics use the others. If another sample replaces a bad one, the tile names the
+    replacement.
+    """
     for i in range(9):
         data = encoded(picture(i, 40, 60), "JPEG")
         (tmp_path / f"{i}.jpg").write_bytes(data[:90] if i in (3, 4) else data)
@@ -312,8 +314,9 @@ def test_names_that_are_taken_are_refused(tmp_path):
 
 
 def check_shown(batch, r):
-    """The delivered mask has, at each pixel, what the matrices say of one of the tiles' samples, or fill. Returns the numbers
-    of pixels that show a rectangle, and of those that are wrong away from the rectangles' rims."""
+    """Checks that each pixel of the delivered mask has the value that the matrices give for one of the tiles' samples, or fill.
+    Returns the numbers of pixels that show a rectangle, and of wrong pixels away from the rectangles' borders.
+    """
     delivered = batch["mask"][r]
     n_shown = n_wrong = 0
     behind = np.linalg.inv(batch["image_mosaic_geometry"][r])
@@ -349,7 +352,7 @@ def test_operations_behind_a_mosaic_come_back_to_the_pictures(data, behind, p):
             for k, (box, tile, number) in enumerate(zip(boxes[r], batch["boxes_tile"][r], batch["ids"][r], strict=True)):
                 assert batch["image_tile_index"][r, tile] == number // 100
                 want = sample(number // 100)["boxes"][number % 100]
-                if behind not in TURN:  # what is shown of a box lies within it, and an edge that nothing cuts is in its place
+                if behind not in TURN:  # the visible part of a box lies within it, and an edge that is not cut is in its place
                     assert (box[:2] >= want[:2] - 0.5).all() and (box[2:] <= want[2:] + 0.5).all()
                     n_whole += int(np.abs(box - want).max() <= 0.5)
                 want_points = sample(number // 100)["points"].reshape(-1, 2, 3)[number % 100]
@@ -368,7 +371,7 @@ def test_operations_behind_a_mosaic_come_back_to_the_pictures(data, behind, p):
 
 
 def test_masks_of_operations_behind_a_mosaic_show_their_own_tile(data):
-    """A mask (H, W) comes back in parts: what one tile shows is not on the original of another."""
+    """A mask (H, W) comes back in parts: a tile's pixels do not appear on the original of another tile."""
     for batch in loader(data, "resize", T.Mosaic(transforms=BEHIND["affine"])):
         for r, found in enumerate(ps.to_original(batch["mask"], batch, fill=255)):
             tiles = batch["image_tile_index"][r].tolist()
@@ -378,7 +381,7 @@ def test_masks_of_operations_behind_a_mosaic_show_their_own_tile(data):
                 for x0, y0, x1, y1 in sample(i)["boxes"].astype(int):
                     rims[max(y0 - 5, 0) : y1 + 5, max(x0 - 5, 0) : x1 + 5] = True
                     rims[y0 + 5 : y1 - 5, x0 + 5 : x1 - 5] = False
-                # At the seams of tiles the nearest pixel may be the neighbour's: a pixel along them is left out.
+                # At the seams of tiles the nearest pixel may belong to the neighbour, so pixels along the seams are not compared.
                 height, width = want.shape
                 x0, y0, x1, y1 = batch["image_tiles"][r, tile].tolist()
                 ys, xs = np.mgrid[0:height, 0:width] + 0.5
@@ -451,7 +454,7 @@ def test_operations_behind_a_mosaic_resume_share_and_replay(data, service, monke
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_depths_and_dtypes_behind_a_mosaic(data, layout):
-    """Pixels of 16 bits are moved as those of 8 are, masks in any of their dtypes."""
+    """16-bit pixels are moved like 8-bit ones, and masks in each of their dtypes."""
     mix = T.Mosaic(transforms=BEHIND["flips"])
     plain = list(loader(data, "resize", mix))
     for dtype, mask in (("uint8", "int64"), ("uint16", "float32"), ("uint16", "uint16"), ("uint8", "int32")):

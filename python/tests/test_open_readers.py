@@ -1,4 +1,4 @@
-"""Readers that are open while a data set is appended to and changed in place, in any order and number."""
+"""Readers that stay open while a data set is appended to and changed in place, in any order and number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMS = ("raw", "pli", "raw,pli", "pli,raw")
 
 
 def change(path: Path, how: str) -> None:
-    """Appends two samples, or changes the form of all in place."""
+    """Appends two samples, or changes the form of all samples in place."""
     if how == "append":
         n = len(ps.Dataset(path))
         more = path.parent / f"more-{n}"
@@ -35,7 +35,7 @@ def change(path: Path, how: str) -> None:
 
 
 class Reader:
-    """A data set, or a loader under way, of the state that it was opened in."""
+    """A data set, or a loader in use, that keeps the state in which it was opened."""
 
     def __init__(self, path: Path, loads: bool) -> None:
         self.n = len(ps.Dataset(path))
@@ -86,7 +86,7 @@ def test_readers_go_on(tmp_path: Path, seed: int) -> None:
         reader.check()
     for reader in readers:
         reader.close()
-    # Nobody reads old states any more: the next changes remove them.
+    # When nobody reads old states any more, the next changes remove them.
     change(path, "append")
     change(path, "raw")
     named = {name for name in os.listdir(path) if name.startswith("shard-")}

@@ -1,9 +1,9 @@
 """Options of a loader together: random sets of options deliver the batches of a plain loader, whatever happens on the way.
 
 A set has two parts. Its *contents* say which batches there are: data set, order, operations, functions. Its *ways* say how they
-are made: workers, storage, caches, sharing. A plain loader with the same contents, which makes everything in the calling thread and
-has no cache, says what is right. The loader under test is then walked through random steps: it delivers, is resumed from its state
-with other ways, pickled, copied, forked, interrupted and left, it replays and fetches.
+are made: workers, storage, caches, sharing. The reference is a plain loader with the same contents, which makes everything in the
+calling thread and has no cache. The loader under test then runs random steps (a "walk"): it delivers batches, is resumed from its
+state with other ways, pickled, copied, forked, interrupted and left; it replays and fetches.
 
 PENSTOCK_TEST_OPTIONS is the number of sets, 12 if it is not set; `make check-long` takes 500. A set depends on its number alone,
 and a failure names the number, both parts and the steps.
@@ -33,7 +33,7 @@ from flat import keywords
 from penstock import transforms as T
 
 N_SETS = int(os.environ.get("PENSTOCK_TEST_OPTIONS") or 12)
-N_STEPS = 14  # of a walk
+N_STEPS = 14  # number of steps of a random walk
 # Python loses exceptions of handlers that run within callbacks of its own: it says so, no batch is lost.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -44,10 +44,10 @@ Options = dict[str, Any]
 
 
 class Interrupt(BaseException):
-    """What the handler of SIGALRM raises."""
+    """Raised by the handler of SIGALRM."""
 
 
-# Functions of users. They change their argument in place: a batch that they have seen must not be made of that again.
+# User functions. They change their argument in place: a batch must not be made again from an argument that they have got.
 
 
 def brighter(sample: dict, rng: np.random.Generator) -> dict:
@@ -131,7 +131,7 @@ def function_options(dice: random.Random, given: Options) -> Options:
 
 
 def image_contents(dice: random.Random, name: str, n: int) -> Options:
-    """Of the data sets that have an image and a label."""
+    """Returns contents for data sets that have an image and a label."""
     given = order_options(dice, n)
     sized = dice.random() < 0.75
     kind = dice.choice(sorted(SIZED if sized else FREE))
@@ -161,7 +161,7 @@ def image_contents(dice: random.Random, name: str, n: int) -> Options:
 
 
 def typed_contents(dice: random.Random, n: int) -> Options:
-    """Of the data set with a field of every type."""
+    """Returns contents for the data set with a field of every type."""
     given = order_options(dice, n)
     fields = ["image", "mask", "boxes", "points", "label", "weight", "ragged", "title", "facts", "fixed", "blob"]
     given["fields"] = fields + ["sound"] * dice.randint(0, 1)
@@ -182,7 +182,7 @@ def typed_contents(dice: random.Random, n: int) -> Options:
 
 @dataclass
 class Place:
-    """What the ways of one walk share."""
+    """Objects and paths that the ways of one walk share."""
 
     root: Path  # for its files
     n_samples: int
@@ -195,7 +195,7 @@ class Place:
 
 def cache_options(dice: random.Random, contents: Options, storage: str, caches: dict[str, ps.Cache]) -> Options:
     kind = dice.choice(("none", "own", "small", "shared", "host", "auto"))
-    if kind == "none" or storage == "memory":  # which holds everything itself
+    if kind == "none" or storage == "memory":  # the cache holds all items itself
         return {"cache": None}
     found: Options = {"cache": {"own": "16MiB", "small": "1MiB", "host": "host", "auto": "auto", "shared": None}[kind]}
     if kind == "shared":
@@ -210,7 +210,7 @@ def cache_options(dice: random.Random, contents: Options, storage: str, caches: 
 
 
 def ways_of(dice: random.Random, name: str, contents: Options, place: Place) -> Options:
-    """Options that change no batch."""
+    """Returns options that change no batch."""
     storage = dice.choice(("auto", "threads", "uring", "memory"))
     ways: Options = {
         "num_workers": dice.randint(0, 3),
@@ -248,7 +248,7 @@ def ways_of(dice: random.Random, name: str, contents: Options, place: Place) -> 
 
 
 def plain(value: Any) -> Any:
-    """Returns what a batch holds, as numpy arrays and Python's types."""
+    """Returns the values of a batch as numpy arrays and Python's types."""
     if isinstance(value, dict):
         return {name: plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -257,7 +257,7 @@ def plain(value: Any) -> Any:
 
 
 def difference(a: Any, b: Any, where: str = "") -> str:
-    """Returns where two batches differ; "": nowhere."""
+    """Returns where two batches differ, or ""."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         if a.dtype != b.dtype or a.shape != b.shape:
             return f"{where}: {a.dtype}{a.shape} and {b.dtype}{b.shape}"
@@ -276,7 +276,7 @@ def difference(a: Any, b: Any, where: str = "") -> str:
 
 
 class Truth:
-    """What a plain loader delivers."""
+    """The batches that a plain loader delivers."""
 
     def __init__(self, data: ps.Dataset, contents: Options) -> None:
         self._given = {**contents, "num_workers": 0, "cache": None, "fleet": None, "storage": "threads", "prefetch": 1}
@@ -292,7 +292,7 @@ class Truth:
         return self._epochs[number]
 
     def from_state(self, state: dict, **other: Any) -> list:
-        """Returns the rest of the state's epoch, with another size of batches or other ranks."""
+        """Returns the rest of the state's epoch, with another batch size or other ranks."""
         with ps.Loader(self._data, **keywords(**{**self._given, **other})) as loader:
             loader.load_state_dict(state)
             return [plain(batch) for batch in loader]
@@ -302,7 +302,7 @@ class Truth:
 
 
 class Walk:
-    """A loader under test, and where it must be."""
+    """A loader under test, and the position at which it must be."""
 
     def __init__(self, number: int, name: str, path: Path, root: Path, fleet: str | None) -> None:
         self.dice = random.Random(number)
@@ -318,7 +318,7 @@ class Walk:
             del self.contents["dtype"]
         self.said = [f"set {number}: {dataset!r}", f"contents {self.contents}"]
         self.truth = Truth(dataset, self.contents)
-        if len(self.truth.loader) == 0:  # drop_last, and fewer samples than a batch
+        if len(self.truth.loader) == 0:  # with drop_last there are fewer samples than a batch
             self.truth.loader.close()
             self.contents["drop_last"] = False
             self.truth = Truth(dataset, self.contents)
@@ -327,8 +327,8 @@ class Walk:
         self.epoch = self.step = self.began = self.taken = 0  # step: of the next batch; began: where the pass began
         self.loader = self.make()
         self.iterator: Iterator | None = None
-        self.loaded = False  # from a state or a copy, and neither a pass nor set_epoch followed
-        self.unasked = False  # the newest pass is over, and nobody asked for a batch after its last one
+        self.loaded = False  # True after a start from a state or a copy, until a pass or set_epoch
+        self.unasked = False  # the newest pass is over, and no batch was requested after its last one
         self.batch: Any = None
 
     def make(self, **other: Any) -> ps.Loader:
@@ -342,7 +342,7 @@ class Walk:
         return self.step == self.n
 
     def iterate(self) -> Iterator:
-        """Returns the iterator of the pass under way, or begins one."""
+        """Returns the iterator of the current pass, or begins a pass."""
         if self.iterator is None:
             self.iterator, self.began, self.taken = iter(self.loader), self.step, 0
             self.unasked = self.loaded = False
@@ -397,7 +397,7 @@ class Walk:
         before.close()
 
     def leave(self) -> None:
-        """Ends the pass early. If no more than its first batch was asked for, it does not count."""
+        """Ends the pass early. A pass of which at most the first batch was requested does not count."""
         if self.iterator is None:
             return
         if self.taken > 1:
@@ -421,7 +421,7 @@ class Walk:
 
     def fetch(self) -> None:
         if "mix" in self.contents:
-            return  # it mixes within batches
+            return  # the operation mixes samples within batches
         samples = [self.dice.randrange(self.place.n_samples) for _ in range(3)]
         epoch = self.dice.randrange(3)
         results = []
@@ -440,7 +440,7 @@ class Walk:
             self.iterate()
         self.loader.skip_batch()
         if self.iterator is not None:
-            self.taken += 2  # a pass that skips counts
+            self.taken += 2  # a pass that skips a batch counts
         self.step += 1
         if self.over():
             self.unasked = self.iterator is not None
@@ -468,7 +468,7 @@ class Walk:
                 except Interrupt:
                     pass
         batch, self.batch = self.batch, None
-        if batch is None and self.taken < 2:  # whether the pass counts already depends on when the signal came
+        if batch is None and self.taken < 2:  # it depends on the signal's time whether the pass counts already
             batch = next(iterator)
         if batch is not None:
             self.received(batch)
@@ -491,7 +491,7 @@ class Walk:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "in a forked child"
 
     def other_shape(self) -> None:
-        """Resumes with another size of batches or other ranks: the rest is what a plain loader delivers."""
+        """Resumes with another batch size or other ranks. The rest must equal that of a plain loader."""
         if "mix" in self.contents:
             return
         state = self.check_state()
@@ -549,7 +549,7 @@ def sets(folder: Path, packed: Path, typed: Path, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
-    """A memcached server; None: none is installed."""
+    """A memcached server, or None if none is installed."""
     if not shutil.which("memcached"):
         yield None
         return

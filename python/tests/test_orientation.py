@@ -1,4 +1,4 @@
-"""Where the orientation of a picture is read, and that all that read it agree: against Pillow, and OpenCV where it is
+"""The places from which the orientation of a picture is read. All decoders must agree, also with Pillow, and with OpenCV if it is
 installed. docs/format-images.md has the table."""
 
 import io
@@ -16,9 +16,9 @@ import orientation_carriers as made
 import penstock as ps
 from flat import keywords
 
-# Both refuse the file.
+# Files that both Penstock and Pillow refuse.
 REFUSED = {"PNG: eXIf with a wrong checksum"}
-# Both leave the picture as it is stored.
+# Files in which neither Penstock nor Pillow finds an orientation, so both deliver the pixels as they are stored.
 NEITHER = {
     "JPEG: EXIF without its first two bytes", "JPEG: XMP in single quotes", "JPEG: XMP with blanks", "JPEG: XMP behind EXIF of 0",
     "JPEG: XMP behind broken EXIF", "JPEG: EXIF of type BYTE", "JPEG: EXIF of type ASCII",
@@ -63,7 +63,7 @@ def test_the_pixels_are_those_of_pillow(orientation):
             want = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
         found = ps.decode(data, channels=3)
         assert found.shape == want.shape, name
-        if not name.startswith("JPEG"):  # Pillow's libjpeg-turbo may be another version
+        if not name.startswith("JPEG"):  # Pillow's libjpeg-turbo may have another version
             assert np.array_equal(found, want), name
 
 
@@ -83,7 +83,7 @@ def test_where_opencv_turns_and_pillow_does_not_is_known():
 
 
 def test_compressed_text_is_bounded():
-    """A text of zeros that would take gigabytes is not read, and many of them cost no more than one."""
+    """A compressed text that expands to gigabytes of zeros is not read; many such texts take no more time than one."""
     bomb = zlib.compress(b" " * (64 << 20), 9)
     text = made.chunk(b"zTXt", b"XML:com.adobe.xmp\0\0" + bomb)
     assert ps.probe(made.png(*[text] * 200)).orientation == 1
@@ -113,7 +113,7 @@ def test_damaged_text_is_not_read():
 
 @pytest.fixture
 def folder(tmp_path):
-    """One picture of each carrier and orientation that is read, upright equal to the others of its form."""
+    """A folder with one picture for each carrier and orientation. When they are upright, all pictures of a form are equal."""
     place = tmp_path / "pictures"
     place.mkdir()
     for orientation in (6, 3):
@@ -154,8 +154,9 @@ def test_all_readers_agree(folder, tmp_path):
 
 
 def test_a_packed_set_keeps_the_orientation_of_its_index(tmp_path):
-    """The index of a set that was packed by an older release says 1 where newer ones read another orientation: the
-    picture stays what it was, in all forms, and repacking keeps it so."""
+    """If an older release wrote orientation 1 into the index where newer releases read another one, the picture stays the same in
+    all forms, also after repacking.
+    """
     data = made.cases(6)["JPEG: XMP"]
     assert ps.decode(data, orientation=1).shape[:2] == (made.HEIGHT, made.WIDTH)
     assert ps.decode(made.jpeg(), orientation=6).shape[:2] == (made.WIDTH, made.HEIGHT)

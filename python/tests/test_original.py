@@ -1,4 +1,4 @@
-"""The way back to the original picture: boxes, keypoints and masks of a batch, by the batch's own geometry."""
+"""From a batch back to the original pictures: boxes, keypoints and masks, by the batch's own geometry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ POINTS = ps.Keypoints(points=["nose", "left", "right"])
 
 
 def sample(i):
-    """A picture of a size of its own with two rectangles, whose classes and colours the mask has, and points at their corners."""
+    """Returns a picture of its own size with two rectangles, whose classes and colours are in the mask, and points at their
+    corners.
+    """
     rng = np.random.default_rng(i)
     height, width = 60 + 7 * i, 90 - 5 * i
     pixels = rng.integers(0, 40, (height, width, 3), np.uint8)
@@ -46,7 +48,7 @@ def loader(data, transforms, **more):
     return ps.Loader(data, **keywords(transforms=transforms, batch_size=3, **more))
 
 
-WHOLE = {  # chains that cut nothing off
+WHOLE = {  # chains of operations that cut nothing off
     "nothing": [],
     "resize": [T.Resize((64, 80))],
     "flips": [T.RandomHorizontalFlip(), T.RandomVerticalFlip()],
@@ -77,7 +79,7 @@ def rows(batches):
 
 
 def unpaired(points, mirrors):
-    """Undoes the swap of left and right, which is right on the original picture, too, but not its order."""
+    """Undoes the swap of left and right points: the positions are right on the original picture, but the order is not."""
     return points.reshape(-1, 3, 3)[:, [0, 2, 1] if mirrors else [0, 1, 2]].reshape(-1, 3)
 
 
@@ -95,10 +97,10 @@ def test_what_is_not_cut_comes_back(data, name):
         assert masks.shape == want["mask"].shape
         if name in WHOLE:
             np.testing.assert_allclose(boxes, want["boxes"], atol=0.01)
-        else:  # the smallest upright box around a box that was turned
+        else:  # the smallest upright box around a rotated box
             assert (boxes[:, :2] <= want["boxes"][:, :2] + 0.01).all() and (boxes[:, 2:] >= want["boxes"][:, 2:] - 0.01).all()
         wrong = masks != want["mask"]
-        y, x = np.nonzero(wrong)  # nearest pixels: only at the rims of the rectangles
+        y, x = np.nonzero(wrong)  # nearest pixels differ only at the borders of rectangles
         near = [np.abs(want["boxes"][:, [0, 2]].ravel() - c).min() <= 2.5 for c in x] if len(x) else []
         near_y = [np.abs(want["boxes"][:, [1, 3]].ravel() - c).min() <= 2.5 for c in y] if len(y) else []
         assert all(a or b for a, b in zip(near, near_y, strict=True)), (name, i)
@@ -107,7 +109,7 @@ def test_what_is_not_cut_comes_back(data, name):
 
 @pytest.mark.parametrize("name", list(CUTS))
 def test_what_is_cut_comes_back_where_it_was(data, name):
-    """Boxes that an edge cut are the part of the annotation that is shown; the mask says the same."""
+    """A box that an edge cut comes back as the visible part of the annotation. The mask agrees."""
     for i, batch, r, boxes, points, masks in rows(loader(data, CUTS[name])):
         want, matrix = sample(i), batch["image_geometry"][r]
         mirrors = np.linalg.det(matrix[:2, :2]) < 0
@@ -123,7 +125,7 @@ def test_what_is_cut_comes_back_where_it_was(data, name):
 
 
 def test_matrices_are_those_of_the_pixels(data):
-    """The picture itself goes back by its matrix: what is shown is what was there."""
+    """The picture itself is mapped back by its matrix: the visible part equals the original."""
     for batch in loader(data, [T.Resize((150, 200), interpolation="nearest-exact"), T.RandomHorizontalFlip()]):
         for r, picture in enumerate(ps.to_original(list(batch["image"]), batch, kind="masks")):
             i = int(batch["index"][r])
@@ -148,7 +150,7 @@ def test_views_have_a_matrix_each(data):
                                        num_workers=1, geometry=True))  # fmt: skip
     for batch, plain in zip(one, alone, strict=True):
         assert batch["big_geometry"].shape == (4, 2, 3, 3) and batch["small_geometry"].shape == (4, 3, 3)
-        assert (batch["big_geometry"][:, 0] == plain["image_geometry"]).all()  # view 0 is what transforms give
+        assert (batch["big_geometry"][:, 0] == plain["image_geometry"]).all()  # view 0 is the one that `transforms` makes
         assert (batch["big_geometry"][:, 1] != batch["big_geometry"][:, 0]).any()
         assert (batch["big_original_size"] == plain["image_original_size"]).all()
         whole = [np.array([[0, 0, 40, 40]], np.float32)] * 4

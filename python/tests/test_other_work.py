@@ -1,4 +1,4 @@
-"""What other processes take from this one's cores: made texts of /proc/stat, affinity, quotas."""
+"""CPU time that other processes take from this one's cores: made-up texts of /proc/stat, affinity, quotas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.stalls.measure.machine import Moment, cores_of_others
 
 
 def stat(*busy: int) -> str:
-    """/proc/stat of CPUs that were busy for so many ticks: half of them by users, the rest in the kernel and stolen."""
+    """Returns a /proc/stat with CPUs that were busy for so many ticks: half in user mode, the rest in the kernel and stolen."""
     lines = [f"cpu{i} {b // 2} 0 {b // 4} 1000000 5000 0 0 {b - b // 2 - b // 4} 7 7" for i, b in enumerate(busy)]
     return "\n".join(["cpu  1 2 3 4 5 6 7 8 9 10", *lines, "intr 1 2 3", "ctxt 99", "cpus 3"]) + "\n"
 
@@ -31,14 +31,14 @@ def test_only_the_own_cpus_count() -> None:
 @pytest.mark.parametrize(
     ("n_cpus", "cores", "busy", "own", "group", "taken"),
     [
-        (2, 2, 15, 10, None, 0.5),  # the whole machine: 5 of 10 s are others'
+        (2, 2, 15, 10, None, 0.5),  # the whole machine: others use 5 of 10 s
         (1, 1, 10, 10, None, 0.0),  # bound to one CPU, which nobody else used
         (1, 1, 10, 4, None, 0.6),  # somebody else did
-        (64, 4, 340, 40, None, 0.0),  # a quota of 4 of 64 CPUs: others' 30 cores are beside it
-        (64, 4, 635, 15, None, 2.0),  # others' 62 cores leave 2 of its 4
-        (64, 4, 340, 20, 40.0, 2.0),  # half of the quota went to others of the group
+        (64, 4, 340, 40, None, 0.0),  # a quota of 4 of 64 CPUs: the 30 cores of others lie outside the quota
+        (64, 4, 635, 15, None, 2.0),  # others use 62 cores, which leaves 2 of the quota's 4
+        (64, 4, 340, 20, 40.0, 2.0),  # other processes of the group used half of the quota
         (64, 4, 340, 40, 40.0, 0.0),
-        (2, 2, 9, 10, None, 0.0),  # clocks that are read one after the other may disagree
+        (2, 2, 9, 10, None, 0.0),  # clocks that are read one after another may disagree
         (2, 2, 50, 0, None, 2.0),
     ],
 )
@@ -64,7 +64,7 @@ def test_control_groups(tmp_path: Path) -> None:
 
 
 def test_a_bound_process_sees_its_own_cpu_alone() -> None:
-    """It is bound to one CPU and works; so it has that CPU but for what others take of this very one."""
+    """The process is bound to one CPU and works there, so it loses only the time that others take on that CPU."""
     program = """
 import os, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

@@ -1,4 +1,4 @@
-"""What output="auto" gives: it depends on what is installed, and not on what was imported before."""
+"""output="auto" depends on the installed packages, and not on the packages that were imported before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from conftest import only_numpy
 
 def first_batch(data: Path, source: str, paths: list[Path]) -> subprocess.CompletedProcess[str]:
     """Runs `source` with only these folders of packages. KIND in it is replaced by code that prints the type of a batch's
-    arrays."""
+    arrays.
+    """
     head = f"import sys; sys.path[:0] = {[str(path) for path in paths]!r}\n"
     kind = f"print(type(next(iter(ps.Loader({str(data)!r}, num_workers=1)))['label']).__module__)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -28,7 +29,7 @@ def first_batch(data: Path, source: str, paths: list[Path]) -> subprocess.Comple
 
 @pytest.fixture(scope="module")
 def without_torch(tmp_path_factory) -> Path:
-    """A folder of packages with Penstock and numpy, and nothing else."""
+    """A folder of packages with only Penstock and numpy."""
     return only_numpy(tmp_path_factory.mktemp("packages"))
 
 
@@ -93,4 +94,4 @@ def test_torch_is_broken(plain, without_torch, tmp_path, error):
     assert (done.returncode, done.stdout) == (0, "numpy\nnumpy\n")
     assert done.stderr.count("UserWarning") == 1 and error.split("'")[1] in done.stderr
     wanted = first_batch(plain, "import penstock as ps\nps.Loader('a.pst', output='torch')", [tmp_path, without_torch])
-    assert wanted.returncode == 1 and error.split("'")[1] in wanted.stderr  # a user who asks for tensors gets the error
+    assert wanted.returncode == 1 and error.split("'")[1] in wanted.stderr  # a user who asks for tensors gets the import error

@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face datasets as objects: fields by features, files as they are."""
+"""Objects of Hugging Face's `datasets` packed as data sets: fields follow their features, and files keep their bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets of the user's own: any object with __len__ and __getitem__, by ps.pack and penstock pack --from."""
+"""Packing a user's own data set: any object with __len__ and __getitem__, by ps.pack and penstock pack --from."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from pictures import Breaks, N, Photos, Shrinks
 
 
 def same(a, b) -> bool:
-    """True if two data sets have the same files with the same bytes."""
+    """Returns whether two data sets have the same files with the same bytes."""
     names = sorted(os.listdir(a))
     assert filecmp.cmpfiles(a, b, names, shallow=False)[0] == names
     return names == sorted(os.listdir(b))
 
 
 def running(word: str) -> list[int]:
-    """The processes whose environment contains this word."""
+    """Returns the processes whose environment contains this word."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -48,8 +48,9 @@ def running(word: str) -> list[int]:
 
 @pytest.fixture(scope="module", autouse=True)
 def tracker() -> None:
-    """Starts the process in which multiprocessing tracks what it shares. It lives as long as the tests, so it must not be started
-    while a test has put its word into the environment."""
+    """Starts multiprocessing's resource tracker. It lives as long as the tests, so it must not be started while a test has put its
+    word into the environment.
+    """
     resource_tracker.ensure_running()
 
 
@@ -61,7 +62,7 @@ def gone(word: str) -> bool:
 
 
 class Listed:
-    """A data set of the values in a list."""
+    """A data set of the values of a list."""
 
     def __init__(self, *values, **more) -> None:
         self.values = values
@@ -110,7 +111,7 @@ BAD = {
     "text": "sample 9: field 'score': Float: a number is wanted, not str",
     "class": "sample 9: ",
 }
-IN_WORKERS = ("raise", "image", "missing")  # the others are refused by the same code there; worker processes take a second
+IN_WORKERS = ("raise", "image", "missing")  # the other cases are refused by the same code; starting worker processes takes a second
 
 
 @pytest.mark.parametrize(("how", "n_workers"), [
@@ -143,7 +144,7 @@ def test_a_worker_that_dies(tmp_path, how, words, monkeypatch):
     for n_workers in (1, 3):
         with pytest.raises(ps.errors.StateError, match=f"worker process .*{words}.* while it read sample 9"):
             ps.pack(Breaks(how, flag), tmp_path / "out", num_workers=n_workers, on_error="skip", resume=n_workers == 3)
-    assert gone(word)  # this process does not count: its own environment is older than the word
+    assert gone(word)  # this process does not count, because its environment was read before the word was set
     flag.unlink()
     ps.pack(Breaks(how, flag), tmp_path / "out", num_workers=2, resume=True)
     ps.pack(Photos(), tmp_path / "whole")
@@ -281,7 +282,7 @@ def test_what_cannot_be_stored_is_refused_and_leaves_nothing(tmp_path, i):
 
 
 def test_nulls_in_lists_of_datasets():
-    """numpy makes NaN of None where a dtype of floats is asked for; datasets itself need not be here."""
+    """For a dtype of floats, numpy makes NaN of None. The package datasets need not be installed for this test."""
     numbers = huggingface._Numbers("float32")
     assert numbers(None) is None and numbers([[1, 2.5], [3, 4]]).tolist() == [[1, 2.5], [3, 4]]
     for value in ([1.5, None], [None], [[1.0], [None]]):
@@ -411,11 +412,11 @@ def test_signals_leave_no_process_and_the_run_goes_on(work, number, n_workers):
     word = f"signals-{os.getpid()}-{number}-{n_workers}"
     process = begun("pack", "out", "--from", "mine:train", "--workers", n_workers, "--commit-size", 1, PENSTOCK_TEST_OF=word)
     end = time.monotonic() + 120
-    while not list(work.glob("at-*")):  # threads take workers in any order, so it may be sample 13 or 14
+    while not list(work.glob("at-*")):  # threads take work in any order, so it may be sample 13 or 14
         assert process.poll() is None and time.monotonic() < end
         time.sleep(0.02)
     if number == signal.SIGINT:
-        os.killpg(process.pid, number)  # as a terminal does
+        os.killpg(process.pid, number)  # as a terminal does: to the whole group
     else:
         process.send_signal(number)
     _, err = process.communicate(timeout=600)

@@ -1,4 +1,4 @@
-"""Packing in parts from Python: the bytes of one call of pack."""
+"""Packing in parts from Python gives the same bytes as one call of pack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pack(resize=): a loader whose transforms begin with that Resize delivers the bits that it makes of the whole images."""
+"""pack(resize=): a loader whose transforms begin with that Resize delivers the same bits as from the whole images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N = 12
 
 
 def sample(i: int, made_for: str | None) -> dict[str, object]:
-    """JPEG, PNG, 16 bits, gray, RGBA; some turned by EXIF, the last two no larger than SIDE."""
+    """Returns an image: JPEG, PNG, 16 bits, gray or RGBA. Some have an EXIF orientation; the last two are not larger than SIDE."""
     height, width = (40 + i, 56 - i) if i < N - 2 else (SIDE, 31)
     orientation = (1, 6, 3, 1, 8, 5)[i % 6] if made_for and i < N - 2 else 1
     exif = PilImage.Exif()
@@ -84,7 +84,7 @@ def test_the_same_bits(source, tmp_path, forms):
     for chain in CHAINS:
         for way in ({}, {"dtype": "float32"}, {"channels": "stored", "dtype": "float32"}, {"dtype": "uint8", "layout": "NHWC"}):
             assert rows(tmp_path / "small.pst", chain, **way) == rows(source, chain, **way), way
-    whole = [T.Resize(SIDE + 8), T.CenterCrop(20)]  # another chain sees smaller images
+    whole = [T.Resize(SIDE + 8), T.CenterCrop(20)]  # another chain gets the smaller images
     assert rows(tmp_path / "small.pst", whole) != rows(source, whole)
 
 

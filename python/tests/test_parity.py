@@ -1,8 +1,8 @@
 """The largest and the mean difference of each operation from torchvision v2 on photographs:
 the table of docs/internals/torchvision.md.
 
-Operations with random parameters are done by torchvision with what Penstock drew. The table's numbers are upper bounds: what is
-measured, rounded up to one digit.
+For operations with random parameters, torchvision gets the parameters that Penstock drew. The table's numbers are upper bounds:
+measured values, rounded up to one digit.
 
     python python/tests/test_parity.py      prints the table
 """
@@ -108,7 +108,8 @@ TONES = ((T.RandomInvert(1), F.invert), (T.RandomPosterize(3, 1), lambda x: F.po
 BLURS = ((T.GaussianBlur(3, 1.0), lambda x: F.gaussian_blur(x, [3, 3], [1.0, 1.0])),
          (T.GaussianBlur(23, 2.0), lambda x: F.gaussian_blur(x, [23, 23], [2.0, 2.0])))  # fmt: skip
 
-# The rows of the table. `make check` tries those in FAST; test_torchvision.py and test_policies.py compare all operations there.
+# The rows of the table. `make check` runs the rows in FAST; test_torchvision.py and test_policies.py compare all operations in
+# `make check`.
 FAST = ("flips, `CenterCrop`, `Pad`", "`Grayscale`, of tensors", "`GaussianBlur`", "`RandomPerspective`, bilinear")
 ROWS: dict[str, list[tuple[Any, Reference]]] = {
     "flips, `CenterCrop`, `Pad`": [(op, fixed(function)) for op, function in EXACT],
@@ -137,7 +138,7 @@ ROWS: dict[str, list[tuple[Any, Reference]]] = {
 
 
 def gaps(path: Path, name: str) -> Iterator[np.ndarray]:
-    """The differences of each photograph from torchvision's. An operation that is listed n times is done in n epochs."""
+    """Returns the differences of each photograph from torchvision's. An operation that is listed n times runs in n epochs."""
     seen: dict[Any, int] = {}
     for op, reference in ROWS[name]:
         epoch = seen[op] = seen.get(op, -1) + 1
@@ -147,7 +148,7 @@ def gaps(path: Path, name: str) -> Iterator[np.ndarray]:
 
 
 def found(path: Path, name: str) -> tuple[int, float]:
-    """The largest difference, and the mean over all samples."""
+    """Returns the largest difference, and the mean over all samples."""
     parts = [gap.reshape(-1) for gap in gaps(path, name)]
     return max(int(part.max()) for part in parts), float(np.mean([part.mean() for part in parts]))
 
@@ -182,8 +183,8 @@ def test_differences_are_within_the_document_s(photographs: Path, name: str) -> 
     most, most_mean = documented()[name]
     assert largest <= most
     assert mean <= most_mean
-    # A bound that is much too wide says nothing, and float32 of another machine moves few pixels. Torch's AVX-512 decides some
-    # ties of nearest warps otherwise than its AVX2, and the bound is that of both.
+    # The documented bound must not be much too wide. Another machine's float32 moves few pixels. Torch's AVX-512 breaks some ties
+    # of nearest warps otherwise than its AVX2; the bound covers both.
     assert most_mean <= 20 * mean or most_mean <= (2e-4 if name.endswith("nearest") else 1e-4)
 
 

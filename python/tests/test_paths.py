@@ -1,4 +1,4 @@
-"""Paths by which names of the package are imported, pickled and shown: they stay while modules move."""
+"""The paths by which names of the package are imported, pickled and shown. They stay the same when modules move."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OLD = {
 
 
 def public_things():
-    """Gives (path, name, thing) of all public names."""
+    """Yields (path, name, object) of all public names."""
     modules = {"penstock": ps} | {f"penstock.{name}": importlib.import_module(f"penstock.{name}") for name in PUBLIC}
     for path, module in modules.items():
         for name in module.__all__:
@@ -67,7 +67,7 @@ def test_public_names_say_a_public_path():
 
 
 def test_each_public_module_can_come_first():
-    """Also where another module has imported before what it offers."""
+    """The module also works if another module has already imported its names."""
     code = f"""
         import os, sys
 

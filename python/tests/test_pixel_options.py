@@ -1,4 +1,4 @@
-"""Bits, channels, dtypes of masks, and forms: what Loader delivers of an image that is stored in some way."""
+"""Bits, channels, dtypes of masks, and forms: the pixels that Loader delivers for each way of storing an image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEIGHT, WIDTH = 40, 56
 
 
 def deep(number: int, channels: int = 3) -> np.ndarray:
-    """uint16 (H, W, channels) of which the low bytes matter: all values lie within 512 of each other."""
+    """Returns an image uint16 (H, W, channels) in which the low bytes matter: all values lie within 512 of each other."""
     rng = np.random.default_rng(number)
     return rng.integers(30000, 30512, (HEIGHT, WIDTH, channels)).astype(np.uint16)
 
@@ -33,7 +33,7 @@ def write(path, images, schema="raw"):
 
 
 def rows(path, field="image", output="numpy", **options):
-    """The rows of a field; (N, H, W, C) or a list, or of a mask (N, H, W)."""
+    """Returns the rows of a field: (N, H, W, C) or a list, or for a mask (N, H, W)."""
     return next(iter(ps.Loader(path, **keywords(batch_size=100, output=output, layout="NHWC", **options))))[field]
 
 
@@ -85,7 +85,7 @@ def test_bits_can_be_chosen(images16):
     np.testing.assert_array_equal(reduced, rows(images16)[0].astype(np.float32) * np.float32(1 / 255))
     assert rows(images16, bits=16).dtype == np.uint16
     np.testing.assert_array_equal(rows(images16, bits={"image": 16})[0], deep(0))
-    # To 8 bits at the end instead of the beginning: the nearest level.
+    # conversion to 8 bits at the end instead of the beginning gives the nearest level
     np.testing.assert_array_equal(rows(images16, bits=16, dtype="uint8")[0], np.rint(deep(0) / 257))
 
 
@@ -228,14 +228,14 @@ def test_dtype_of_masks_is_their_own(masks):
 
 @pytest.fixture(scope="module")
 def variants(tmp_path_factory):
-    """PNG and raw, raw twice, JPEG and raw; all of one colour."""
+    """Samples as PNG and raw, raw twice, JPEG and raw, each of a single colour."""
     colours = [np.full((8, 8, 3), value, np.uint8) for value in (10, 20, 30)]
     images = [encoded(colours[0], "PNG"), colours[1], encoded(colours[2], "JPEG")]
     return write(tmp_path_factory.mktemp("variants") / "set.pst", images, ps.Image(["original", "raw"]))
 
 
 def test_forms_are_chosen_for_each_sample(variants):
-    """The first sample has "png" in its first variant; others have something else there."""
+    """The first sample has "png" as its first variant; other samples have another form there."""
     for forms, values in ((["png"], [10]), (["jpeg", "png"], [10, 30]), (["webp", "jpeg"], [30])):
         loader = ps.Loader(variants, batch_size=3, output="numpy", forms=ps.Forms(allowed={"image": forms}), on_error="skip")
         batch = next(iter(loader))

@@ -1,4 +1,4 @@
-"""Plans: made of reports with known costs, so that their answers are known, and once of real images."""
+"""Plans made from reports with known costs, whose answers are known, and once from real images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def costs(cpu: float, nbytes: float, hit: float | None = None, pack: float = 0.0
 
 
 def report(**changes: object) -> Report:
-    """Frames: PNG is bound by the cores, raw by storage."""
+    """Returns a report of frames: with PNG the cores are the bottleneck, with raw pixels storage."""
     data = {
         "kind": "penstock-report", "version": 1, "made": "2026-01-01T00:00:00+00:00", "penstock": ps.__version__,
         "subject": {"loader": "penstock", "path": "frames", "samples": 1000, "nbytes": 2_000_000_000, "form": "png",
@@ -53,7 +53,7 @@ def shares(plan: ps.Plan) -> dict[str, float]:
 
 
 def test_a_mix_that_is_known() -> None:
-    # x of PNG, y of raw a second: 0.05 x + 0.002 y = 16 cores, 2 x + 6 y = 1000 MB/s.
+    # x of PNG and y of raw per second: 0.05 x + 0.002 y = 16 cores, 2 x + 6 y = 1000 MB/s.
     y = (1000 - 2 * 320) / (6 - 2 * 0.04)
     x = (16 - 0.002 * y) / 0.05
     plan = ps.plan(report(), cache=0)
@@ -85,7 +85,7 @@ def test_what_is_fast_enough_stays() -> None:
     assert plan.data["predicted"]["binding"] == ["accelerator"]
     assert shares(plan) == {"png": 1.0}
     assert not plan.changes_forms and plan.data["convert"]["nbytes"] == 0
-    need = plan.data["need"]  # the plan is one form: what it takes itself
+    need = plan.data["need"]  # the plan has one form, and states its own demand
     assert need["is_plan"] and need["form"] == "png" and need["rate"] == pytest.approx(100)
     assert need["together"]["cores"] == pytest.approx(5) and need["together"]["storage"] == pytest.approx(2e8)
     assert "The plan is one form, png: 100 samples/s take 5 CPU cores and 200 MB/s of storage." in plan.report()
@@ -135,7 +135,7 @@ def test_chains_that_a_cache_may_begin_behind(chain, keeps) -> None:
 
 
 def test_the_probe_of_the_training_size(tmp_path) -> None:
-    """What the cache takes is what a Loader with the plan's arguments takes."""
+    """The planned cache size equals what a Loader with the plan's arguments takes."""
     pil = pytest.importorskip("PIL.Image")
     np = pytest.importorskip("numpy")
     random = np.random.default_rng(9)
@@ -229,7 +229,7 @@ def test_break_even() -> None:
     assert layout.break_even(100, 100, 200, 1000) == pytest.approx(20)
     assert math.isinf(layout.break_even(100, 100, 90, 1000))
     data = ps.plan(report(), cache=0).data
-    converted = data["convert"]["nbytes"] / 6e6  # samples that become raw
+    converted = data["convert"]["nbytes"] / 6e6  # samples that become raw pixels
     seconds = max(0.01 * converted / 16, converted * 8e6 / 1e9)
     assert data["convert"]["seconds"] == pytest.approx(seconds, rel=1e-6)
     saved = 1000 / data["now"]["samples_per_second"] - 1000 / data["predicted"]["samples_per_second"]
@@ -261,7 +261,7 @@ def test_machines() -> None:
     extra = 0.03 * (family["chosen"]["cores"] - 4) + 0.0002 * (family["chosen"]["storage_nbytes_per_second"] - 1e8) / 1e6
     assert family["price_per_hour"] == pytest.approx(1.0 + extra, rel=1e-6)
     assert family["epoch_cost"] == pytest.approx(family["price_per_hour"] / 3600 * family["epoch_seconds"], rel=1e-6)
-    # No point of a grid is cheaper.
+    # no point of a grid of machines is cheaper
     classes = _plan_classes.of_report(report().data)
     for cores in range(4, 33, 4):
         for storage in (1e8, 3e8, 6e8, 1e9, 1.5e9, 2e9):
@@ -289,7 +289,9 @@ def test_the_example_of_machines() -> None:
 
 
 def test_rates_of_accelerators() -> None:
-    """A machine has its own accelerator's rate, or a line says that the report's is assumed and no claim is made without it."""
+    """Each machine has the rate of its own accelerator. If not, a line says that the report's rate is assumed, and no claim depends
+    on it.
+    """
     own = {"cores": 64, "price_per_hour": 1.0}
     step = {"name": "mlperf:resnet50:h100", "title": "H100", "step_seconds": 0.08, "step_sd_seconds": 0.0, "count": 1}
     fast = report(accelerator=step, forms={"raw": {"cpu": costs(0.0002, 6e5)}}, subject={"form": "raw"})
@@ -311,11 +313,11 @@ def test_rates_of_accelerators() -> None:
     assert "cheapest and fastest, if the assumption below holds" in text and "fastest\n" not in text
     assert "Assumed: these take 100 samples/s of your network, as this accelerator does: T4 (a); " in text
     assert "; an accelerator without a name (d). Say what each really takes" in text
-    assert "Assumed" not in ps.plan(report(), cache=0, machines=TABLE).report()  # nothing trains, so no rate is assumed
+    assert "Assumed" not in ps.plan(report(), cache=0, machines=TABLE).report()  # nothing is trained, so no rate is assumed
 
 
 def test_sentences() -> None:
-    """No number has an exponent, every line is in words, and the last one says what to do."""
+    """No number is printed with an exponent, every line is a sentence, and the last one says what to do."""
     step = {"name": "1e+06/s", "title": "3000/s", "step_seconds": 8 / 3000, "step_sd_seconds": 0.0, "count": 1}
     forms = {"png": {"cpu": costs(0.0005, 2e4)}, "raw": {"cpu": costs(0.00002, 6e4)}}
     for made in (report(), report(accelerator=step), report(accelerator=step, forms=forms)):
@@ -393,7 +395,7 @@ def test_the_probe_takes_images_of_all_sizes() -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_pixels_of_the_whole_set(tmp_path, packed) -> None:
-    """32 images are probed; bytes of raw pixels and the pixels are those of all 150."""
+    """32 images are probed; the number of pixels and the bytes of raw pixels are those of all 150 images."""
     pil = pytest.importorskip("PIL.Image")
     np = pytest.importorskip("numpy")
     folder = tmp_path / "images"
@@ -419,7 +421,9 @@ def test_pixels_of_the_whole_set(tmp_path, packed) -> None:
 
 
 def test_seconds_follow_the_pixels() -> None:
-    """Decoding and reading pixels grow with them; what a cached raw image costs belongs to the output."""
+    """Seconds of decoding and of reading pixels grow with the number of pixels; the cost of a cached raw image depends on the
+    output.
+    """
     forms = {"raw": {"cpu": {**costs(0.003, 300.0, hit=0.001), "pixels": 100.0}},
              "jpeg": {"cpu": {**costs(0.012, 50.0, hit=0.011), "pixels": 100.0}}}  # fmt: skip
     part = _plan_classes.Class("jpeg", 0, None, 10, 150.0, [], forms)
@@ -471,7 +475,7 @@ def test_wrong_commands(tmp_path, words, text) -> None:
 
 
 def test_packing_by_a_plan(tmp_path) -> None:
-    """What a plan asks for is permission: PLI of JPEGs, and near-lossless PLI."""
+    """The plan permits PLI of JPEGs, and near-lossless PLI."""
     pil = pytest.importorskip("PIL.Image")
     np = pytest.importorskip("numpy")
     folder = tmp_path / "images"
@@ -519,7 +523,7 @@ def stats_of(spent: float, n: int = 4500, workers: int = 16, cause: str = "decod
 def test_costs_are_learnt() -> None:
     before = report()
     after = before.learned(stats_of(0.1))
-    assert after.data["forms"]["png"]["cpu"]["cpu_seconds"] == pytest.approx(0.05 * 1.9)  # 4500 of 5000 samples say twice
+    assert after.data["forms"]["png"]["cpu"]["cpu_seconds"] == pytest.approx(0.05 * 1.9)  # 4500 of 5000 samples take twice the cost
     assert after.data["forms"]["raw"]["cpu"]["cpu_seconds"] == pytest.approx(0.002 * 1.9)
     assert after.data["learned"][0]["cpu_factor"] == pytest.approx(2)
     assert before.data["forms"]["png"]["cpu"]["cpu_seconds"] == 0.05

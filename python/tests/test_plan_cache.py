@@ -1,4 +1,4 @@
-"""Which samples the cache of a plan admits: plans of known classes, over images of two forms."""
+"""Which samples a plan's cache admits: plans with known classes, over images of two forms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N = 48
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    """A folder of 24 PNGs (odd numbers) and 24 JPEGs of random pixels, of 30 x 30 to 77 x 77."""
+    """A folder of 24 PNGs (odd numbers) and 24 JPEGs of random pixels, from 30 x 30 to 77 x 77."""
     folder = tmp_path_factory.mktemp("plan_cache") / "images"
     folder.mkdir()
     random = np.random.default_rng(4)
@@ -49,7 +49,7 @@ def plan_of(png: list[dict], jpeg: list[dict], cache_form: str = "stored", nbyte
     return {"kind": "penstock plan", "version": 1, "field": "image", "classes": classes, "loader": loader}
 
 
-BY_READS = {"cached_nbytes": 5000.0, "saves": {"sample": 1e-3, "nbyte": 0.0, "pixel": 0.0}}  # small ones save more for a byte
+BY_READS = {"cached_nbytes": 5000.0, "saves": {"sample": 1e-3, "nbyte": 0.0, "pixel": 0.0}}  # small images save more per byte
 TWO_SHARES = plan_of([way(0.25, "png", "encoded", **BY_READS), way(0.75, "png")], [way(1.0, "jpeg", "encoded", **BY_READS)])
 
 
@@ -62,7 +62,7 @@ def epoch(loader: ps.Loader) -> list[np.ndarray]:
 
 
 def misses_of(source, cache: ps.Cache, numbers, **options) -> int:
-    """How many of these samples a cache does not have."""
+    """Returns the number of these samples that a cache does not have."""
     with make(source, cache=cache, indices=numbers, cache_plan=np.zeros(N, bool), **options) as loader:
         epoch(loader)
         return loader.stats()["cache"]["misses"]
@@ -76,7 +76,7 @@ def test_classes_of_two_shares(kind, request) -> None:
     nbytes = np.array([dataset.item(i, "image")["nbytes"] for i in range(N)])
     png = np.arange(N) % 2 == 1
     assert admit[~png].all()
-    # A quarter of the bytes, but for less than one image; the smallest ones.
+    # a quarter of the bytes, to within one image; the smallest images are taken
     assert 0 <= nbytes[png].sum() / 4 - nbytes[png & admit].sum() < nbytes[png & ~admit].min()
     assert nbytes[png & admit].max() <= nbytes[png & ~admit].min()
     cache = ps.Cache("4MiB")
@@ -102,7 +102,7 @@ def test_the_cache_of_the_plan(packed) -> None:
     with make(packed, plan=TWO_SHARES, cache=None) as loader:
         epoch(loader)
         assert loader.stats()["cache"]["hits"] == 0
-    with make(packed, plan=TWO_SHARES, cache_plan=~admit) as loader:  # what the user gives comes first
+    with make(packed, plan=TWO_SHARES, cache_plan=~admit) as loader:  # the user's own arguments take precedence
         epoch(loader), epoch(loader)
         assert loader.stats()["cache"]["hits"] == (~admit).sum()
 
@@ -128,7 +128,7 @@ def test_the_host_cache(packed, tmp_path, monkeypatch) -> None:
 
 
 def test_forms_that_were_written(images, tmp_path) -> None:
-    """After packing by a plan, samples are found by the form that they have now; raw pixels are cached, PLI is not."""
+    """After packing by a plan, samples are found by their new form; raw pixels are cached, PLI is not."""
     plan = plan_of([way(0.5, "raw", "encoded"), way(0.5, "pli")], [way(1.0, "jpeg")])
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan))
@@ -141,7 +141,9 @@ def test_forms_that_were_written(images, tmp_path) -> None:
 
 
 def test_pixels_that_are_cached(packed) -> None:
-    """Decoded pixels: bytes are those of the pixels, and what saves most for a byte has the most stored bytes for a pixel."""
+    """Decoded pixels are cached: bytes are those of the pixels. The samples that save most per byte have the most stored bytes per
+    pixel.
+    """
     saves = {"sample": 0.0, "nbyte": 1e-9, "pixel": 0.0}
     cached = way(0.5, "jpeg", "raw", cached_nbytes=9000.0, saves=saves)
     plan = plan_of([way(1.0, "png")], [cached, way(0.5, "jpeg")], "raw")
@@ -167,7 +169,7 @@ def test_room_and_other_data(packed, images, tmp_path) -> None:
     part.mkdir()
     for file in sorted(images.iterdir())[:10]:
         (part / file.name).symlink_to(file)
-    few = ps.Plan(TWO_SHARES).cache_plan(ps.Dataset(part))  # of other samples: chosen anew
+    few = ps.Plan(TWO_SHARES).cache_plan(ps.Dataset(part))  # other samples: chosen anew
     assert len(few.admit) == 10 and few.admit[::2].all() and 1 <= few.admit[1::2].sum() <= 2
     everything = plan_of([way(1.0, "png", "encoded")], [way(1.0, "jpeg", "encoded")])
     assert ps.Plan(everything).cache_plan(dataset) is None

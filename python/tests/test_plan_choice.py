@@ -1,4 +1,4 @@
-"""The plan that is chosen where storage and cores wait for each other. All costs are made."""
+"""The choice of a plan if storage and cores wait for each other. All costs are made up."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def report(forms: dict[str, Any], batch_size: int = 32, cores: float = 1.0, **ma
     return Report(data)
 
 
-# As measured of 280 ImageNet files: sizes of raw pixels vary by 1.3 of their mean.
+# Variation measured on 280 ImageNet files: sizes of raw pixels vary by 1.3 of their mean.
 UNEVEN = {"jpeg": {"cpu": costs(1.17e-3, 1.15e5, 0.6e-3, 0.9e5)}, "raw": {"cpu": costs(0.25e-3, 6.4e5, 0.0, 8.6e5)}}
 
 
@@ -60,7 +60,9 @@ def test_shares_that_are_exact_in_each_batch_vary_less() -> None:
 
 
 def test_one_form_may_be_faster_than_the_mix_that_is_solved() -> None:
-    """The programme's mix is 8 % faster than raw pixels by its means. JPEGs differ so much that storage and cores wait."""
+    """By mean costs the solved mix is 8 % faster than raw pixels. But JPEGs vary so much that storage and cores wait for each
+    other.
+    """
     forms = {"jpeg": {"cpu": costs(1e-3, 1e5, 6e-3, 6e5)}, "raw": {"cpu": costs(0.8e-3, 3.6e5)}}
     data = report(forms, batch_size=2).data
     parts, limits = classes.of_report(data), ways.Limits()
@@ -88,7 +90,7 @@ def test_no_candidate_is_predicted_to_be_better(seed: int) -> None:
     solved = ways.solve(parts, data, limits)
     others = [solved, choice.even(solved, data, parts, limits)] + [ways.solve(parts, data, limits, only=(form,)) for form in forms]
     best = max(choice.rate_of(one, data, parts, False) for one in others if one is not None)
-    assert plan["predicted"]["samples_per_second"] > 0.93 * best  # a form alone is taken if it loses 5 % at most, costs at most 1 %
+    assert plan["predicted"]["samples_per_second"] > 0.93 * best  # a plan of one form may lose 5 %, a plan of lower cost 1 %
     singles = {row["form"]: row["samples_per_second"] for row in plan["singles"]}
     if len(plan["classes"][0]["ways"]) > 1:
         assert plan["predicted"]["samples_per_second"] >= max(singles.values())

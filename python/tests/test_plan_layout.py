@@ -1,4 +1,4 @@
-"""How samples are best laid out: files or packed, at random or page by page."""
+"""The best layout of samples: files or packed, random or page-aware order."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def test_a_folder_is_compared_with_packed(folder: Path) -> None:
     assert found["nbytes"] == sum(dataset.item(i, "image")["nbytes"] for i in range(len(dataset)))
     for row in found["layouts"]:
         assert row["samples_per_second"] > 0 and row["cpu_seconds"] > 0
-        # Each sample is read once, in whole blocks.
+        # Each sample is read once, in whole disk blocks.
         assert row["reads_per_second"] >= 0.5 * row["samples_per_second"]
         assert row["nbytes_per_second"] >= 0.5 * row["samples_per_second"] * found["nbytes"] / found["samples"]
-    assert sorted(os.listdir(folder.parent)) == before  # nothing is left behind
+    assert sorted(os.listdir(folder.parent)) == before  # nothing stays in memory
     assert len(layout.text(found)) == 5
 
 
@@ -44,7 +44,7 @@ def test_wrong_fields(packed: Path) -> None:
 
 
 def test_break_even() -> None:
-    # An epoch of 1000 samples takes 10 s before and 5 s after: 50 s of converting are ten epochs.
+    # An epoch of 1000 samples takes 10 s before and 5 s after converting, so 50 s of converting pay after ten epochs.
     assert layout.break_even(50, 100, 200, 1000) == pytest.approx(10)
     assert layout.break_even(50, 200, 200, 1000) == math.inf
     assert layout.break_even(50, 200, 100, 1000) == math.inf

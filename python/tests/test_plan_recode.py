@@ -1,4 +1,6 @@
-"""Plans that know the number of epochs: whether the cache re-codes images, what the text says of it, and Loaders that do it."""
+"""Plans that know the number of epochs: whether the cache re-codes images, what the text says about it, and Loaders that follow
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from penstock.planning import ways
 from penstock.report import Report
 
 N, CORES, NBYTES = 1000, 2.0, 100_000
-# CPU seconds of a sample: read and decoded, of a cache, and packed. Re-coding as pli-jpeg pays from 1 + 4 / (1 - 0.3) epochs on.
+# CPU seconds of a sample: read and decoded, from a cache, and packed. Re-coding as pli-jpeg pays after 1 + 4 / (1 - 0.3) epochs.
 JPEG = {"cpu_seconds": 1.2e-3, "hit_cpu_seconds": 1e-3, "nbytes": NBYTES, "item_nbytes": NBYTES, "reads": 1.0, "pack_seconds": 1e-4}
 PLI_JPEG = {"cpu_seconds": 4e-4, "hit_cpu_seconds": 3e-4, "nbytes": 0.87 * NBYTES, "item_nbytes": 0.87 * NBYTES, "reads": 1.0,
             "pack_seconds": 4e-3}  # fmt: skip
@@ -57,7 +59,7 @@ def test_the_number_of_epochs_decides() -> None:
         assert "cache_recode" not in found[epochs]
     for many in (FROM + 2, 90, None):
         assert found[many]["cache_form"] == "pli-jpeg" and found[many]["cache_recode"] == "idle"
-        assert found[many]["cache"] > 33 / 32 * N * NBYTES  # images lie there as they are stored at first
+        assert found[many]["cache"] > 33 / 32 * N * NBYTES  # in the first epoch the cache has the images as they are stored
 
 
 @needs_highs()
@@ -90,7 +92,7 @@ def test_what_it_costs_and_saves() -> None:
 
 @needs_highs()
 def test_cores_that_are_not_short_are_not_spared() -> None:
-    """An accelerator of 100 samples/s: nothing is faster for re-coding."""
+    """The accelerator takes 100 samples/s, so re-coding makes nothing faster."""
     plan = planned(90, accelerator={"name": "a", "step_seconds": 0.08, "step_sd_seconds": 0.0})
     assert plan.data["predicted"]["binding"] == ["accelerator"] and plan.data["loader"]["cache_form"] == "stored"
     assert "where the cores are the limit" in plan.report()
@@ -107,7 +109,7 @@ def test_forms_are_written_only_if_the_epochs_pay_for_it() -> None:
     stored = {epochs: planned(epochs, None).changes_forms for epochs in (1, 2, 12, None)}
     assert stored == {1: False, 2: False, 12: True, None: True}
     assert any("the present ones stay" in note for note in planned(2, None).data["notes"])
-    many = planned(1000, None)  # re-coding idle is as good in the end
+    many = planned(1000, None)  # re-coding by idle workers is as good in the end
     assert not many.changes_forms and many.data["loader"]["cache_recode"] == "idle"
 
 
@@ -170,7 +172,7 @@ def test_idle_workers_of_a_planned_loader(folder: Path) -> None:
      {"cache_resolution": "training"}],
 )  # fmt: skip
 def test_what_the_user_gives_rules_a_planned_wish_out(folder: Path, given: dict[str, Any]) -> None:
-    """A plan is no error where idle workers cannot re-code. What the user asks for is."""
+    """If idle workers cannot re-code, a plan that asks for it is no error. If the user asks for it, it is."""
     flat = table.converted(table.completed({"dataset": ps.Dataset(folder), **given}))
     if given.get("cache_form") == "stored":
         plan = plan_file.read(made_plan(cache_form="stored"))
@@ -208,6 +210,8 @@ def test_wrong_files(tmp_path: Path, change: dict[str, Any], words: str) -> None
     ("per_draw", "epochs", "misses"), [(1, 10, 0.1), (20, 10, 1.0), (0.1, 2, 0.05), (1, 1, 1.0), (0.5, 1, 0.5)]
 )
 def test_first_draws_of_samples(per_draw: float, epochs: int, misses: float) -> None:
-    """Of samples that an epoch draws 1 / per_draw times, so many draws are the first ones of a training."""
+    """An epoch draws a sample 1 / per_draw times in the mean. Misses are the share of a training's draws that are the first of
+    their sample.
+    """
     assert ways.Limits(epochs=epochs).misses(per_draw) == pytest.approx(misses)
     assert ways.Limits().misses(per_draw) == 0

@@ -1,5 +1,6 @@
-"""The solver of plans as the C library has it: dicts in, a dict out; by highspy and by the library of HiGHS, which must agree, and
-by modules that fail or lie."""
+"""The C library's solver of plans: dicts in, a dict out. It uses highspy or the library of HiGHS, which must agree; and modules
+that fail or return wrong results.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ SAMPLES = [1000.0]
 
 
 def module() -> Any:
-    """The function that calls highspy."""
+    """Returns the function that calls highspy."""
     pytest.importorskip("highspy", reason="highspy is not installed (scripts/setup_venv.sh build)")
     return _solver.solve_lp
 
@@ -47,7 +48,7 @@ def by_resource(**values: float) -> list[float]:
     return [values.get(name, 0.0) for name in RESOURCES]
 
 
-# Frames of 2048 x 1024: PNG is bound by 16 cores, the other form by a disk of 1 GB/s.
+# Frames of 2048 x 1024: with PNG 16 cores are the bottleneck, with the other form a disk of 1 GB/s.
 WAYS: list[dict[str, Any]] = [
     {"form": 0, "demands": by_resource(cores=1 / 22, storage=2.32e6), "stored_nbytes": 2.32e6},
     {"form": 1, "demands": by_resource(storage=3.72e6), "stored_nbytes": 3.72e6},
@@ -73,7 +74,7 @@ def test_a_mix(solver: Any) -> None:
     assert not answer["quota_binds"] and answer["quota_price"] == 0 and answer["cost"] == 0
     single = {"form": 0, "samples_per_second": 352, "stored_nbytes": 2.32e9, "cost": 0}
     assert answer["single"] == pytest.approx(single)
-    # Within its range, a price says exactly what more of a resource gives.
+    # Within its range, a price says exactly how much one more unit of a resource improves the goal.
     more = 18.0
     assert answer["price_low"][CORES] < more < answer["price_high"][CORES]
     gain = answer["prices"][CORES] * answer["samples_per_second"] * (more - 16)
@@ -95,7 +96,7 @@ def test_each_member_counts(solver: Any) -> None:
     gpu = [{"demands": by_resource(gpu=1e-3)}]
     setup = {"capacities": by_resource(gpu=1, accelerator=500), "gpu_interference": 0.5}
     assert solve(solver, setup, gpu)["samples_per_second"] == pytest.approx(400)
-    # Two classes, of which the second has one way.
+    # Two classes; the second has only one way.
     ways = [*copy.deepcopy(WAYS), {"i_class": 1, "form": 0, "demands": by_resource(cores=1 / 22)}]
     assert solve(solver, SETUP, ways, [500.0, 500.0])["shares"][2] == 1
 
@@ -137,7 +138,7 @@ def test_errors(solver: Any) -> None:
 
 
 def drawn(random: random.Random) -> tuple[dict[str, Any], list[dict[str, Any]], list[float]]:
-    """A setup with some classes, forms, budgets and a goal."""
+    """Returns a random setup with some classes, forms, budgets and a goal."""
     n_classes, n_forms = random.randint(1, 4), random.randint(1, 4)
     ways = [
         {
@@ -160,7 +161,7 @@ def drawn(random: random.Random) -> tuple[dict[str, Any], list[dict[str, Any]], 
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call returns, or its error: the class and the text."""
+    """Returns the result of a call, or the class and text of its error."""
     try:
         return call()
     except ps.PenstockError as error:
@@ -184,7 +185,7 @@ def assert_same(a: Any, b: Any, name: str = "") -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_both_ways_agree(seed: int) -> None:
-    """Solutions, prices, ranges and errors are the same."""
+    """Both ways give the same solutions, prices, ranges and errors."""
     setup, ways, samples = drawn(random.Random(seed))
     by_module, by_library = module(), library()
     assert_same(outcome(lambda: solve(by_module, setup, ways, samples)), outcome(lambda: solve(by_library, setup, ways, samples)))
@@ -210,7 +211,7 @@ def test_the_drawn_setups_are_of_all_kinds() -> None:
 
 
 def changed(change: Callable[[Any, int, int], None]) -> Callable[..., bytes]:
-    """highspy, whose solution is changed by a function of (numbers, columns, rows)."""
+    """Returns a highspy whose solution is changed by a function of (numbers, columns, rows)."""
 
     def lies(cost: bytes, *rest: Any) -> bytes:
         numbers = np.frombuffer(_solver.solve_lp(cost, *rest)).copy()
@@ -269,7 +270,7 @@ def test_a_solver_that_breaks_the_rules() -> None:
 
 
 def highs_like(monkeypatch: pytest.MonkeyPatch, **members: Any) -> types.ModuleType:
-    """A module highspy whose class that solves has other members."""
+    """Returns a module like highspy whose solver class has other members."""
     real = pytest.importorskip("highspy", reason="highspy is not installed (scripts/setup_venv.sh build)")
     fake = types.ModuleType("highspy")
     vars(fake).update({name: value for name, value in vars(real).items() if not name.startswith("__")})
@@ -413,7 +414,7 @@ def test_without_highs_nothing_is_measured(folder: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["plan", "tune"])
 def test_the_verbs_say_it_first(verb: str, folder: Path, tmp_path: Path) -> None:
-    """Before a training is imported, too."""
+    """The error comes before anything else, also before a training script is imported."""
     (tmp_path / "highspy.py").write_text("raise OSError('broken')\n")
     (tmp_path / "own.py").write_text("raise SystemExit('imported')\n")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
@@ -450,7 +451,7 @@ def test_from_several_threads(solver: Any) -> None:
 
 @pytest.mark.parametrize("way", ["module", "library"])
 def test_beside_a_program_that_uses_highs(way: str) -> None:
-    """HiGHS keeps one number of threads for each thread of a program that calls it, and refuses another number."""
+    """HiGHS keeps one thread count for each thread of a program that calls it, and refuses another count."""
     module()
     script = """
 import sys

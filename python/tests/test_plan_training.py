@@ -1,4 +1,4 @@
-"""Images that a plan stores at the training size: planned, written, and loaded with the pixels of the whole images."""
+"""Images that a plan stores at the training size: planned, written, and loaded with the same pixels as whole images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chain(side: int = SIDE) -> list[Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "photos"
     (path / "a").mkdir(parents=True)
-    for i in range(N):  # the last two are no larger than SIDE
+    for i in range(N):  # the last two images are not larger than SIDE
         height, width = (300 + 3 * i, 420 - i) if i < N - 2 else (SIDE, 50 + i)
         (path / "a" / f"{i:02d}.jpg").write_bytes(encoded(picture(i, height, width), "JPEG"))
     return path
@@ -63,7 +63,7 @@ def test_a_mix_of_sizes_has_the_same_batches(folder: Path, tmp_path: Path) -> No
     assert all(min(item["height"], item["width"]) == SIDE for item in items if item["form"] != "jpeg")
     for wanted, found in zip(batches(folder), batches(tmp_path / "mixed.pst", plan=plan), strict=True):
         np.testing.assert_array_equal(wanted, found)
-    ps.pack(tmp_path / "mixed.pst", tmp_path / "again.pst")  # what is small stays small, and the others whole
+    ps.pack(tmp_path / "mixed.pst", tmp_path / "again.pst")  # small images stay as they are, the others are stored whole
     np.testing.assert_array_equal(batches(folder)[0], batches(tmp_path / "again.pst")[0])
 
 
@@ -98,7 +98,7 @@ def test_what_is_not_possible(folder: Path, tmp_path: Path) -> None:
 
 def test_small_samples_are_cached_by_their_form(folder: Path, tmp_path: Path) -> None:
     plan = made_plan((0.5, [{"form": "jpeg"}]), (0.5, [RAW]), cache=1 << 20, cache_nbytes=1 << 20)
-    plan["classes"][0]["pixels"] = [5000, None]  # small ones have fewer
+    plan["classes"][0]["pixels"] = [5000, None]  # small samples have fewer bytes
     plan["classes"][0]["ways"][1].update(cache="encoded", cached_nbytes=5e3, stored_nbytes=5e3, saves={"sample": 1.0})
     ps.pack(folder, tmp_path / "mixed.pst", plan=written(plan, tmp_path / "plan.json"))
     with ps.Dataset(tmp_path / "mixed.pst") as dataset:
@@ -128,7 +128,7 @@ def test_costs_at_the_training_size() -> None:
 
 @needs_highs()
 def test_planned_written_and_loaded(folder: Path, tmp_path: Path) -> None:
-    """Storage of 1 MB/s: small pictures are the best plan, where they are allowed."""
+    """With storage of 1 MB/s, small pictures are the best plan if they are allowed."""
     slow: Any = {"transforms": chain(), "shuffle": True, "output": "numpy", "cache": None, "num_workers": 1,
                  "reading": ps.Reading(throttle=(1e6, 0.0))}  # fmt: skip
     with ps.Loader(folder, 8, **slow) as loader:

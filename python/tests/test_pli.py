@@ -19,7 +19,7 @@ PHOTOGRAPHS = Path(__file__).parents[2] / "examples" / "photographs"
 
 
 def pictures() -> list[np.ndarray[Any, Any]]:
-    """Noise, a gradient, labels; every number of channels and both depths; odd sizes."""
+    """Pictures of noise, a gradient and labels, with every number of channels, both depths and odd sizes."""
     rng = np.random.default_rng(5)
     y, x = np.mgrid[0:150, 0:131]
     ramp = (x * 2 + y).astype(np.uint8)
@@ -239,12 +239,12 @@ def test_pack_takes_options(pngs: Path, tmp_path: Path) -> None:
         for i in range(2):
             apart = np.abs(ds[i]["image"].astype(int) - files[i]["image"])
             assert 0 < apart.max() <= 2 if wanted[2] else apart.max() == 0
-    # What is PLI stays as it is, unless one of them is given.
+    # A PLI file is stored unchanged, unless one of the options is given.
     ps.pack(tmp_path / "1.pst", tmp_path / "same.pst", forms=["pli"])
     assert made_as(tmp_path / "same.pst") == [("fast", 3, 0)] * 2
     ps.pack(tmp_path / "1.pst", tmp_path / "other.pst", forms=["pli"], tier="small")
     assert made_as(tmp_path / "other.pst") == [("small", 3, 0)] * 2
-    # To append is to go on as it was begun, unless something else is asked for.
+    # An append continues with the options of the first call, unless others are given.
     (tmp_path / "more").mkdir()
     (pngs / "1.png").rename(tmp_path / "more/2.png")
     ps.pack(tmp_path / "more", tmp_path / "other.pst", append=True)
@@ -313,7 +313,7 @@ def test_max_pixels_is_checked_before_memory_is_asked_for() -> None:
     assert pli.decode(big, max_pixels=60000).shape == (300, 200)
     assert pli.decode(big, region=(0, 0, 10, 10), max_pixels=100).shape == (10, 10)
     assert pli.decode(big, out=np.empty((300, 200), np.uint8), max_pixels=1).shape == (300, 200)
-    data[8:12] = b"\xff\xff\xff\xff"  # 65535 x 65535; a header alone is not checked against its checksum
+    data[8:12] = b"\xff\xff\xff\xff"  # 65535 x 65535; the header is checked before any checksum
     with pytest.raises(ps.errors.LimitError, match="65535x65535 pixels"):
         pli.decode(bytes(data[:40]))
 

@@ -1,4 +1,4 @@
-"""JPEGs kept as PLI: bytes and back, pixels, Pillow, the writer, and batches equal to those of the files."""
+"""JPEGs kept as PLI: bytes there and back, pixels, Pillow, the writer, and batches equal to those of the files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every kind small, and as large as makes reading parts worth while; a PNG among them."""
+    """Every kind of JPEG small, and large enough for reading in parts; and a PNG."""
     root = tmp_path_factory.mktemp("jpegs") / "in"
     root.mkdir()
     for number, (name, options) in enumerate(KINDS.items()):
@@ -137,7 +137,7 @@ def test_pillow_opens_it(tmp_path: Path) -> None:
 
 
 def test_pillow_finds_what_the_jpeg_says(tmp_path: Path) -> None:
-    """Profile, EXIF, comment and resolution, before pixels are decoded; what is damaged says so."""
+    """Pillow gets profile, EXIF, comment and resolution before pixels are decoded; damaged ones raise an error."""
     exif = PilImage.Exif()
     exif[0x10F], exif[0x112] = "a maker", 8
     profile = bytes(range(256)) * 400  # two segments
@@ -160,7 +160,7 @@ def test_pillow_finds_what_the_jpeg_says(tmp_path: Path) -> None:
     smaller[-1] ^= 1
     with pytest.raises(ps.errors.ChecksumError):
         PilImage.open(io.BytesIO(smaller))
-    with PilImage.open(GOLDEN / "crafted-largest.pli") as image:  # kept without what gives the file back
+    with PilImage.open(GOLDEN / "crafted-largest.pli") as image:  # kept without the data that restore the file
         assert image.info == {"subsampling": "4:4:4", "jpeg_nbytes": 0}
         image.load()
 
@@ -261,7 +261,7 @@ def test_a_data_set_becomes_another(folder: Path, tmp_path: Path) -> None:
     ds = ps.Dataset(back)
     assert [ds.name(i) for i in range(len(ds))] == [as_files.name(i) for i in range(len(ds))]
     assert [ds.read(i, "image") for i in range(len(ds))] == [as_files.read(i, "image") for i in range(len(ds))]
-    # Several forms stay several; where no file is left, "original" says so.
+    # Several forms stay several. If no sample has its file, "original" is an error.
     ps.pack(files, tmp_path / "two.pst", forms=["original", "raw"])
     ps.pack(tmp_path / "two.pst", tmp_path / "both.pst")
     both = ps.Dataset(tmp_path / "both.pst")
@@ -287,7 +287,7 @@ def test_writer(tmp_path: Path) -> None:
         assert (writer.n_kept_jpeg, writer.kept_jpeg[1]["name"]) == (2, "again")
         with pytest.raises(ps.errors.ExistsError):
             writer.write({"image": cmyk, "kept": data}, "again")
-        assert writer.n_kept_jpeg == 2  # of what was written
+        assert writer.n_kept_jpeg == 2  # counts only samples that were written
     ds = ps.Dataset(tmp_path / "a.pst")
     assert [ds.item(i, "image")["form"] for i in range(5)] == ["pli-jpeg", "jpeg", "png", "pli-jpeg", "raw"]
     assert [ds.item(i, "kept")["form"] for i in range(5)] == ["jpeg", "jpeg", "png", "pli-jpeg", "raw"]
@@ -298,6 +298,6 @@ def test_writer(tmp_path: Path) -> None:
     assert ds.read(0, "image", original=True) == data
     assert [ds.item(i, "image")["jpeg_nbytes"] for i in range(5)] == [len(data), 0, 0, len(data), 0]
     assert [ds.item(i, "image")["was_pli"] for i in range(5)] == [False, False, False, True, False]
-    assert ds.read(3, "image", original=True) == pli.from_jpeg(data)  # that was the file
+    assert ds.read(3, "image", original=True) == pli.from_jpeg(data)  # these bytes were the file
     with pytest.raises(ps.errors.ArgumentError), ps.Writer(tmp_path / "b.pst", {"image": "pli"}) as writer:
         writer.write({"image": pli.from_jpeg(data)})

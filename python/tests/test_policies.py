@@ -1,7 +1,7 @@
 """Operations of policies against torchvision v2, with the same draws.
 
-The numbers of every draw are made here by Philox and the rule that src/augment/augment_draw.c and augment_policy.c state; then
-torchvision's functionals do what was drawn. Skipped where torchvision is not installed.
+The tests compute the random numbers of every draw by Philox and the rules of src/augment/augment_draw.c and augment_policy.c. Then
+torchvision's functionals apply the drawn operations. Skipped where torchvision is not installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOT_GEOMETRIC = 0x80000000
 
 
 class Stream:
-    """The numbers of one operation on one sample."""
+    """The random numbers of one operation for one sample."""
 
     def __init__(self, epoch, sample, number, seed=SEED):
         folded = philox((epoch, 0, 0, 0x70737430), (seed, 0))
@@ -58,7 +58,7 @@ def photographs(tmp_path_factory):
 
 
 def run(path, ops, n_epochs=1, **options):
-    """Tensors (C, H, W) by (epoch, sample)."""
+    """Returns tensors (C, H, W) by (epoch, sample)."""
     loader = ps.Loader(path, **keywords(transforms=ops, output="torch", seed=SEED, order="sequential", **options))
     return {(epoch, sample): batch["image"][0].clone()
             for epoch in range(n_epochs) for sample, batch in enumerate(loader)}
@@ -69,7 +69,7 @@ def images():
 
 
 def far(mine, theirs, most):
-    """The share of samples that differ by more than `most` levels."""
+    """Returns the share of values that differ by more than `most` levels."""
     assert mine.shape == theirs.shape
     return float(((mine.int() - theirs.int()).abs() > most).float().mean())
 
@@ -113,7 +113,7 @@ def test_rotation(photographs, angle, mode):
     rotation = T.RandomRotation((angle, angle), mode, fill=(10, 200, 30))
     for (_, sample), mine in run(photographs, [rotation]).items():
         theirs = F.rotate(images()[sample], angle, mode, fill=[10.0, 200.0, 30.0])
-        # float32 decides which of two pixels is nearest, where both are as near but for its last bits
+        # two pixels can be equally near, and the last bits of float32 choose one
         assert far(mine, theirs, 1) <= (0 if mode == Mode.BILINEAR else 1e-4)
 
 
@@ -136,7 +136,7 @@ def test_affine_with_what_was_drawn(photographs, mode, fill):
 
 
 def corners_drawn(stream, height, width, scale):
-    """The corners of a picture, and where RandomPerspective moves them."""
+    """Returns the corners of a picture, and the places to which RandomPerspective moves them."""
     n_x, n_y = int(float(np.float32(scale)) * (width // 2)) + 1, int(float(np.float32(scale)) * (height // 2)) + 1
     x, y = ([below(word, n) for word in stream.words(turn)] for n, turn in ((n_x, 1), (n_y, 2)))
     ends = [[x[0], y[0]], [width - n_x + x[1], y[1]], [width - n_x + x[2], height - n_y + y[2]], [x[3], height - n_y + y[3]]]
@@ -158,7 +158,7 @@ def test_perspective_with_what_was_drawn(photographs, mode):
 
 
 def shifts_drawn(stream, height, width, alpha, sigma):
-    """The displacement of ElasticTransform, as torchvision has it."""
+    """Returns the displacement of ElasticTransform in torchvision's form."""
     shifts = []
     for axis in range(2):
         words = [stream.words((1 + i) | axis << 31) for i in range((height * width + 3) // 4)]
@@ -183,7 +183,7 @@ NAMES = ["Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "
 
 
 def done_by_torchvision(policy, image, name, magnitude, negative):
-    """The image after the operation of a policy of torchvision, at one of its magnitudes."""
+    """Returns the image after one operation of torchvision's policy at one of its magnitudes."""
     space = getattr(policy, "_AUGMENTATION_SPACE", None) or policy._PARTIAL_AUGMENTATION_SPACE
     make, signed = space[name]
     bins = getattr(policy, "num_magnitude_bins", 10)
@@ -195,8 +195,9 @@ def done_by_torchvision(policy, image, name, magnitude, negative):
 
 
 def near_enough(sheared, mode):
-    """The share of samples that may differ. A shear by 1/5 has two nearest pixels in every fifth row, of which float32's last
-    bits choose one there; a level more or less before Equalize or Posterize may be many after it."""
+    """Returns the share of values that may differ. A shear by 1/5 has two nearest pixels in every fifth row, and the last bits of
+    float32 choose between them. A difference of one level before Equalize or Posterize may become many levels.
+    """
     return 0.08 if sheared and mode == Mode.NEAREST else 6e-3
 
 
@@ -231,7 +232,9 @@ def test_trivial_augment_with_what_was_drawn(photographs):
 
 
 def test_magnitudes_are_not_rounded_to_float32(photographs):
-    """At magnitude 18 of 31 the threshold of Solarize is 102. torchvision's is a little higher, and leaves samples of 102."""
+    """At magnitude 18 of 31 the threshold of Solarize is 102. torchvision's is a little higher, so it does not change values of
+    102.
+    """
     policy = v2.RandAugment(1, 18)
     n, differs = 0, False
     for (epoch, sample), mine in run(photographs, [T.RandAugment(1, 18)], n_epochs=12).items():
@@ -258,7 +261,9 @@ def test_auto_augment_with_what_was_drawn(photographs, table):
 
 
 def test_augmix_mixes(photographs):
-    """Shares sum to 1 and depend on the sample: the mean stays near, the picture changes, and alpha moves the shares."""
+    """The mixing shares sum to 1 and depend on the sample: the mean stays near, the picture changes, and alpha changes the
+    shares.
+    """
     for op in (T.AugMix(), T.AugMix(5, 2, 2, 0.4), T.AugMix(all_ops=False, chain_depth=1, alpha=4.0)):
         found = run(photographs, [op], n_epochs=6)
         changed = [far(mine, images()[sample], 2) for (_, sample), mine in found.items()]
@@ -320,7 +325,7 @@ def test_random_apply_and_choice(photographs):
 
 
 def test_a_group_that_moves_keeps_what_follows_it(photographs, tmp_path):
-    """Masks, boxes and keypoints take part in a group; colours within it leave them alone."""
+    """Masks, boxes and keypoints take part in a group's moves; the group's colour operations leave them unchanged."""
     path = tmp_path / "set.pst"
     schema = {"image": ps.Image("raw"), "mask": ps.Mask(), "boxes": ps.Boxes(), "points": ps.Keypoints(pairs=[])}
     with ps.Writer(path, schema) as writer:
@@ -333,7 +338,7 @@ def test_a_group_that_moves_keeps_what_follows_it(photographs, tmp_path):
     loader = ps.Loader(path, transforms=ops, output="torch", seed=SEED, order="sequential")
     turned = 0
     for epoch in range(6):
-        for sample, batch in enumerate(loader):  # rows of several sizes come as lists
+        for sample, batch in enumerate(loader):  # rows of several sizes are delivered as lists
             assert torch.equal(batch["image"][0][0] // 128, batch["mask"][0])
             angle = 30 if unit(Stream(epoch, sample, 0).words(0)[0]) < 0.5 else 0
             flips = unit(Stream(epoch, sample, 2).words(0)[0]) < 0.5
@@ -349,7 +354,7 @@ def test_a_group_that_moves_keeps_what_follows_it(photographs, tmp_path):
             xs, ys = [p[0] for p in moved], [p[1] for p in moved]
             clamp = lambda v, most: min(max(v, 0), most)  # noqa: E731
             box = [clamp(min(xs), width), clamp(min(ys), height), clamp(max(xs), width), clamp(max(ys), height)]
-            if (box[2] - box[0]) * (box[3] - box[1]) >= 1:  # smaller ones are dropped
+            if (box[2] - box[0]) * (box[3] - box[1]) >= 1:  # smaller boxes are dropped
                 np.testing.assert_allclose(batch["boxes"][0][0].numpy(), box, atol=1e-3)
             np.testing.assert_allclose(batch["points"][0][:, :2].numpy(), [moved[0], moved[3]], atol=1e-3)
     assert 4 <= turned <= 20
@@ -382,7 +387,9 @@ def test_what_cannot_follow_is_refused(photographs, tmp_path):
     T.RandAugment(3), T.AugMix(), T.ElasticTransform(20.0, 3.0), T.RandomPerspective(p=1),
 ])  # fmt: skip
 def test_16_bits_and_alpha(tmp_path, op):
-    """Of 16 bits an operation gives what it gives of 8, where 16-bit samples are 257 times those; alpha stays under colours."""
+    """On 16-bit values that are 257 times 8-bit ones, an operation gives the corresponding result; colour operations leave alpha
+    unchanged.
+    """
     rng = np.random.default_rng(3)
     pixels = rng.integers(0, 256, (48, 61, 4), dtype=np.uint8)
     sets = {}
@@ -395,6 +402,6 @@ def test_16_bits_and_alpha(tmp_path, op):
     assert torch.equal(eight[:3], three)
     moves = isinstance(op, (T.GaussianBlur, T.RandomAffine, T.RandAugment, T.AugMix, T.ElasticTransform, T.RandomPerspective))
     assert moves or torch.equal(eight[3], torch.from_numpy(pixels[..., 3]))
-    if not isinstance(op, (T.RandomPosterize, T.RandAugment, T.AugMix)):  # bits are counted from 16 there
+    if not isinstance(op, (T.RandomPosterize, T.RandAugment, T.AugMix)):  # bits are counted from 16
         difference = (sixteen.to(torch.float64) / 257 - eight.to(torch.float64)).abs()
         assert float(difference.max()) <= 1.01

@@ -1,9 +1,10 @@
 """The draws of each random operation against those of torchvision v2 or torchaudio, by two-sample tests.
 
-What an operation drew is read from what it did: to keypoints, to a picture whose pixels tell their places, or to a picture on
-which each of its outcomes is another one. Both sides are read in the same way. Where torchvision and torchaudio have no such
-operation, the other side is the law that the documents state. The tests with the mark `long` take 4,000 draws of each side, the
-others 300, and leave out what takes a second. All seeds are fixed, so a test passes always or never.
+The drawn parameters are read from the operation's effect: on keypoints, on a picture whose pixels encode their positions, or on a
+picture on which all outcomes of the operation differ. They are read in the same way for Penstock and for the reference. If
+torchvision and torchaudio have no such operation, the reference is the distribution that the documents state. The tests with the
+mark `long` take 4,000 draws of each side, the others 300, and leave out what takes a second. All seeds are fixed, so a test passes
+always or never.
 
     python python/tests/test_policy_statistics.py [NAME ...]      prints the table of docs/internals/torchvision.md, or rows of it
 """
@@ -37,7 +38,7 @@ from torchvision import tv_tensors  # noqa: E402  (torchvision_v2 says where it 
 F, Mode = v2.functional, v2.InterpolationMode
 DRAWS, FEW_DRAWS, N_EPOCHS = 4000, 300, 20
 SEED = 19
-# Among equal distributions, one of all comparisons fails with a probability of at most a hundredth (Bonferroni).
+# If all distributions are equal, any comparison fails with a probability of at most a hundredth (Bonferroni).
 N_COMPARISONS = 102
 LEAST_P = 0.01 / N_COMPARISONS
 NOTHING = float("nan")
@@ -48,7 +49,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "internals" / "torchvision.md"
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Where data sets are written, and how many draws are made of each side: Penstock's in 20 epochs."""
+    """Where data sets are written, and the number of draws of each side. Penstock draws in 20 epochs."""
 
     folder: Path
     n: int
@@ -61,7 +62,7 @@ class Run:
         return self.folder / f"{len(list(self.folder.iterdir()))}.pst"
 
 
-Draws = dict[str, Any]  # what is compared: numbers of all draws, of which those that were not drawn are NaN
+Draws = dict[str, Any]  # parameter -> a number for each draw; NaN if it was not drawn
 Sides = tuple[Draws, Draws]  # Penstock's, and the reference's
 CASES: dict[str, Callable[[Run], Sides]] = {}
 
@@ -78,7 +79,7 @@ def case(name: str) -> Callable[[Any], Any]:
 
 
 def ours(run: Run, row: dict[str, Any], ops: list[Any], **options: Any) -> list[dict[str, np.ndarray]]:
-    """What Penstock makes of one sample, once for each draw; images (H, W, C)."""
+    """Returns Penstock's results for one sample, one for each draw; images are (H, W, C)."""
     path = run.unused()
     bits = {"bits": 16, "dtype": "uint16"} if row["image"].dtype == np.uint16 else {}
     schema: dict[str, Any] = {"image": ps.Image("raw")}
@@ -95,7 +96,7 @@ def ours(run: Run, row: dict[str, Any], ops: list[Any], **options: Any) -> list[
 def theirs(run: Run, draw: Callable[[], Any]) -> list[Any]:
     torch.manual_seed(SEED)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # pictures are too small for more
+    torch.set_num_threads(1)  # the pictures are too small for more
     try:
         return [draw() for _ in range(run.n)]
     finally:
@@ -117,7 +118,7 @@ def hwc(image: torch.Tensor) -> np.ndarray:
 
 def by_image(run: Run, image: np.ndarray, op: Any, reference: Any, read: Callable[[np.ndarray], dict[str, float]],
              **options: Any) -> Sides:  # fmt: skip
-    """Both sides read from what the operation made of one picture."""
+    """Compares parameters that are read from the operation's effect on one picture."""
     tensor = tv_tensors.Image(chw(image))
     mine = table(read(row["image"]) for row in ours(run, {"image": image}, [op], **options))
     return mine, table(read(hwc(done)) for done in theirs(run, lambda: reference(tensor)))
@@ -125,7 +126,7 @@ def by_image(run: Run, image: np.ndarray, op: Any, reference: Any, read: Callabl
 
 def by_points(run: Run, size: tuple[int, int], points: list[tuple[float, float]], op: Any, reference: Any,
               read: Callable[[np.ndarray], dict[str, float]]) -> Sides:  # fmt: skip
-    """Both sides read from where keypoints (x, y) of a picture of `size` go."""
+    """Compares parameters that are read from the new places of keypoints (x, y) of a picture of `size`."""
     image, flat = np.zeros((*size, 3), np.uint8), np.array(points, np.float32)
     row = {"image": image, "points": np.concatenate([flat, np.full((len(flat), 1), 2, np.float32)], 1)}
     sample = tv_tensors.KeyPoints(torch.from_numpy(flat), canvas_size=size)
@@ -134,7 +135,7 @@ def by_points(run: Run, size: tuple[int, int], points: list[tuple[float, float]]
 
 
 def places(height: int, width: int) -> np.ndarray:
-    """A picture whose pixels tell their places: red is the column, green the row, blue 255."""
+    """Returns a picture whose pixels encode their positions: red is the column, green the row, blue is 255."""
     y, x = np.mgrid[0:height, 0:width]
     return np.stack([x, y, np.full_like(x, 255)], -1).astype(np.uint8)
 
@@ -215,7 +216,7 @@ def random_resize(run: Run) -> Sides:
 
 @case("RandomScaleCrop")
 def random_scale_crop(run: Run) -> Sides:
-    """torchvision has its parts: a resize by a factor of a uniform draw, and RandomCrop."""
+    """The reference combines parts of torchvision: a resize by a uniformly drawn factor, and RandomCrop."""
     jitter, crop = v2.ScaleJitter((88, 60), (0.5, 2.0)), v2.RandomCrop(40, pad_if_needed=True)
     op = T.RandomScaleCrop(40, (0.5, 2.0))
 
@@ -265,7 +266,7 @@ def random_perspective(run: Run) -> Sides:
 
 @case("ElasticTransform")
 def elastic(run: Run) -> Sides:
-    """The shift of the middle pixel, from ramps of 1,000 levels a pixel."""
+    """Reads the shift of the middle pixel from ramps of 1,000 levels per pixel."""
     height, width = 33, 41
     y, x = np.mgrid[0:height, 0:width]
     ramp = np.stack([1000 * x, 1000 * y, 0 * x], -1)
@@ -283,7 +284,7 @@ def elastic(run: Run) -> Sides:
 
 
 def coloured() -> np.ndarray:
-    """A small picture of gentle tones, in which no two operations do the same."""
+    """Returns a small picture of gentle tones on which no two operations have the same effect."""
     image = picture(3, 24, 32).astype(np.float64)
     image = 40 + 0.6 * image + np.array([20.0, 0.0, -25.0])
     image[4:9, 5:14], image[15:20, 18:30] = (200, 60, 40), (30, 90, 150)
@@ -291,7 +292,7 @@ def coloured() -> np.ndarray:
 
 
 def happens(op: Any, reference: Any) -> Callable[[Run], Sides]:
-    """How often an operation is done that is done or left."""
+    """Compares how often an operation is applied."""
 
     def both(run: Run) -> Sides:
         image = coloured()
@@ -329,7 +330,7 @@ def random_choice(run: Run) -> Sides:
 
 @case("ColorJitter")
 def color_jitter(run: Run) -> Sides:
-    """Each factor alone, read from flat colours and rounded to a level; the order of all four from its 24 outcomes."""
+    """Reads each factor alone from flat colours, rounded to a level, and the order of all four from its 24 outcomes."""
     mine: Draws = {}
     others: Draws = {}
     flat = np.zeros((2, 2, 3), np.uint8)
@@ -396,7 +397,7 @@ def random_erasing_noise(run: Run) -> Sides:
 
 
 def outcomes_of(policy: Any, image: torch.Tensor, magnitude: int | None = None) -> list[tuple[str, float, torch.Tensor]]:
-    """Each operation of a policy, with its signs and magnitudes: name, signed magnitude, picture."""
+    """Returns the outcomes of a policy: for each operation, sign and magnitude the name, the signed magnitude, and the picture."""
     space = getattr(policy, "_AUGMENTATION_SPACE", None)
     found = []
     for name, (make, signed) in space.items():
@@ -410,7 +411,7 @@ def outcomes_of(policy: Any, image: torch.Tensor, magnitude: int | None = None) 
 
 
 def in_float64(policy: Any) -> Any:
-    """A policy whose magnitudes are those of Penstock, which does not round them to float32."""
+    """Returns torchvision's policy with Penstock's magnitudes, which are not rounded to float32."""
 
     def exact(magnitudes: torch.Tensor | None) -> torch.Tensor | None:
         if magnitudes is None or not magnitudes.is_floating_point():
@@ -425,7 +426,7 @@ def in_float64(policy: Any) -> Any:
 
 
 def our_outcomes(run: Run, op: Any, outcomes: list[torch.Tensor], most: float) -> np.ndarray:
-    """The class of outcomes that each of Penstock's draws belongs to, from which it differs by `most` levels at most."""
+    """Returns for each of Penstock's draws the class of its outcome. It may differ from that outcome by at most `most` levels."""
     pictures = [row["image"] for row in ours(run, {"image": coloured()}, [op])]
     return Classes([hwc(done) for done in outcomes])(pictures, most)
 
@@ -453,7 +454,7 @@ def rand_augment_twice(run: Run) -> Sides:
 
 @case("TrivialAugmentWide")
 def trivial_augment(run: Run) -> Sides:
-    """torchvision's magnitudes are of float32: it moves by 15 pixels where 16 are meant, and takes other thresholds."""
+    """torchvision's magnitudes are float32, so it shifts by 15 pixels instead of 16, and has other thresholds."""
     policy, exact = (v2.TrivialAugmentWide(interpolation=Mode.BILINEAR) for _ in range(2))
     found, meant = (outcomes_of(one, chw(coloured())) for one in (policy, in_float64(exact)))
     numbers = {name: i for i, name in enumerate(dict.fromkeys(name for name, _, _ in found))}
@@ -488,7 +489,7 @@ for name in ("imagenet", "cifar10", "svhn"):
 
 @case("AugMix")
 def augmix(run: Run) -> Sides:
-    """What it did on the whole: the outcomes are no countable set."""
+    """Compares the overall effect of AugMix, because its outcomes cannot be enumerated."""
     image = coloured()
     before = image.astype(np.float64)
 
@@ -504,7 +505,7 @@ def augmix(run: Run) -> Sides:
 
 
 def batches(run: Run, images: list[np.ndarray], mix: Any) -> list[dict[str, np.ndarray]]:
-    """Batches of the same rows, mixed: one for each draw."""
+    """Yields mixed batches of the same rows, one for each draw."""
     path, ops = run.unused(), [T.Resize(images[0].shape[:2])]
     with ps.Writer(path, {"image": ps.Image("raw"), "label": ps.Int()}) as writer:
         for _ in range(run.n_rows):
@@ -552,14 +553,14 @@ def cutmix(run: Run) -> Sides:
 
 @case("Mosaic")
 def mosaic(run: Run) -> Sides:
-    """Against its law: a point uniform within `centre` of the canvas, three partners with replacement."""
+    """Compares with the documented distribution: a point uniform within `centre` of the canvas, three partners with replacement."""
     height, width, low, high = 32, 48, 0.3, 0.7
     images = [places(height, width) for _ in range(4)]
     for i, image in enumerate(images):
         image[..., 2] = 60 * i
 
     def read(image: np.ndarray) -> dict[str, float]:
-        done = image[-1, -1, 0] != width - 1  # the left part of the partner is there
+        done = image[-1, -1, 0] != width - 1  # the left part of the partner is visible
         found = {"x": width - int(image[0, 0, 0]), "y": height - int(image[0, 0, 1]), "top right": image[0, -1, 2] // 60,
                  "bottom left": image[-1, 0, 2] // 60, "bottom right": image[-1, -1, 2] // 60}  # fmt: skip
         return {"done": done, **{name: value if done else NOTHING for name, value in found.items()}}
@@ -576,7 +577,7 @@ def mosaic(run: Run) -> Sides:
 
 
 def sounds(run: Run, samples: np.ndarray, ops: list[Any]) -> list[np.ndarray]:
-    """What operations make of one sound of one channel at 8 kHz, once for each draw."""
+    """Returns what operations make of one mono sound at 8 kHz, one result for each draw."""
     from test_audio import float_wav
 
     path = run.unused()
@@ -614,7 +615,7 @@ def frequency_mask(run: Run) -> Sides:
 
 @case("RandomClip")
 def random_clip(run: Run) -> Sides:
-    """Against its law: uniform over the places where it fits."""
+    """Compares with the documented distribution: uniform over the places where the clip fits."""
     ramp = (np.arange(500) / 1000).astype(np.float32)
     start = [round(1000 * float(row[0, 0])) for row in sounds(run, ramp, [T.RandomClip(100)])]
     return {"start": start}, {"start": np.random.default_rng(SEED).integers(0, 401, run.n)}
@@ -622,7 +623,7 @@ def random_clip(run: Run) -> Sides:
 
 @case("Gain")
 def gain(run: Run) -> Sides:
-    """Against its law: decibels uniform, done with probability p."""
+    """Compares with the documented distribution: uniform in decibels, applied with probability p."""
     rng = np.random.default_rng(SEED)
     done = rng.random(run.n) < 0.6
     rows = sounds(run, np.full(20, 0.25, np.float32), [T.Gain((3, 9), 0.6)])
@@ -633,7 +634,7 @@ def gain(run: Run) -> Sides:
 
 @case("AddNoise")
 def add_noise(run: Run) -> Sides:
-    """Against its law: the ratio uniform in decibels, the noise normal."""
+    """Compares with the documented distribution: the ratio is uniform in decibels, the noise normal."""
     wave = np.random.default_rng(2).uniform(-0.5, 0.5, 400).astype(np.float32)
     mine: list[dict[str, float]] = []
     for row in sounds(run, wave, [T.AddNoise((5, 25))]):
@@ -660,7 +661,7 @@ def differing(found: dict[str, Comparison]) -> dict[str, Comparison]:
 
 
 def documented() -> dict[str, list[str]]:
-    """The cases of the document's table, with what it compares of each."""
+    """Returns the cases in the document's table, with the parameters compared for each."""
     section = DOCUMENT.read_text().split("## What is drawn")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", section, re.MULTILINE)
     return {name.replace("`", ""): [part.rsplit(" ", 1)[0] for part in parts.split(", ")] for name, parts in rows}
@@ -705,13 +706,13 @@ def test_the_document_s_table_is_of_all_cases() -> None:
     ("TimeMask", "rand", lambda *_, **_2: torch.tensor([0.4])),
 ])  # fmt: skip
 def test_a_wrong_draw_is_found(name: str, function: str, wrong: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference draws other numbers than it should: another order, no sign, a fixed place."""
+    """The reference is made to draw wrong numbers: another order, no sign, a fixed place. The tests must notice."""
     monkeypatch.setattr(torch, function, wrong)
     assert differing(comparisons(name, Run(tmp_path, FEW_DRAWS)))
 
 
 def test_small_differences_are_found() -> None:
-    """What 4,000 draws tell apart: six hundredths of a distribution, and of a probability."""
+    """With 4,000 draws the tests detect a distribution that is shifted by 0.06, and a probability that differs by 0.06."""
     rng = np.random.default_rng(1)
     same = [compare(rng.random(DRAWS), rng.random(DRAWS)).p for _ in range(100)]
     assert 27 < sum(p < 0.4 for p in same) < 53 and min(same) > LEAST_P

@@ -1,4 +1,4 @@
-"""Exit, signals, fork, spawn and garbage in any order, each in a process of its own."""
+"""Exit, signals, fork, spawn and garbage collection in any order, each test in a process of its own."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_garbage_in_any_order(script):
 
 @pytest.mark.parametrize("where", ["next", "fetch_lock", "verify"])
 def test_ctrl_c_while_waiting(script, where):
-    """Every read takes 100 s: what ends within 60 s was interrupted."""
+    """Every read takes 100 s, so a process that ends within 60 s was interrupted."""
     out = script(f"""
         where = {where!r}
         loader = make(reading=ps.Reading("threads", throttle=(0, 100.0), io_threads=1), num_workers=1, batch_size=8)
@@ -114,7 +114,7 @@ def test_ctrl_c_while_waiting(script, where):
 
 @pytest.mark.parametrize("call", ["fetch(range(24))", "replay(0)"])
 def test_ctrl_c_in_a_batch_made_here(script, call):
-    """Signals are looked at between rows, of which each takes 5 s here: 120 s for all."""
+    """Signals are checked between rows. A row takes 5 s here, and all rows 120 s."""
     out = script(f"""
         loader = make(reading=ps.Reading("threads", throttle=(0, 5.0)), num_workers=1, batch_size=24)
         def interrupt():
@@ -152,7 +152,7 @@ def test_ctrl_c_loses_no_batch(script):
 
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_ctrl_c_under_a_throttle(script, num_workers):
-    """Hours of throttled reads are under way: neither Ctrl-C nor close waits for them."""
+    """Hours of throttled reads are queued. Neither Ctrl-C nor close waits for them."""
     out = script(f"""
         loader = make(reading=ps.Reading(throttle=(1, 0)), num_workers={num_workers})
         def interrupt():
@@ -219,7 +219,7 @@ def test_fork_with_a_running_loader(script):
 
 
 def test_fork_then_leave_everything_alone(script):
-    # The child exits through the interpreter's whole shutdown with the parent's objects alive.
+    # The child runs the interpreter's whole shutdown while it still holds the parent's objects.
     script("""
         loader = make(prefetch=3)
         batches = iter(loader)

@@ -1,4 +1,4 @@
-"""Waiting for a quiet machine: how long, what is said, and that it can be interrupted."""
+"""Waiting for a quiet machine: how long, which messages are printed, and that it can be interrupted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.stalls.measure import machine, quiet
 
 @pytest.fixture
 def others(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The cores that other programs use at each look; the last one stays. A second passes from look to look."""
+    """The number of cores that other programs use at each look; the last value is repeated. A second passes between looks."""
     used = [0.0]
     now = [0.0]
 
@@ -47,7 +47,7 @@ def test_it_goes_on_after_its_time(others: list[float]) -> None:
     assert quiet.wait(4.0, lines.append) == 0.8
     assert lines[-1] == "going on; other programs use 0.8 of 2 CPU cores" and len(lines) == 2
     lines.clear()
-    assert quiet.wait(0.0, lines.append) == 0.8 and lines == []  # a look, and no waiting
+    assert quiet.wait(0.0, lines.append) == 0.8 and lines == []  # one look, and no waiting
 
 
 def test_a_report_says_how_it_began(others: list[float], folder: Path) -> None:
@@ -74,7 +74,7 @@ def test_an_interrupt_ends_the_waiting(folder: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", code, "analyze", str(folder), "--wait-quiet", "200s"],
         stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a job in the background ignores it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a background job ignores the signal
     )  # fmt: skip
     assert process.stderr is not None
     line = next(line for line in process.stderr if "waiting up to" in line)

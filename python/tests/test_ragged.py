@@ -1,4 +1,4 @@
-"""Rows of different shapes put together: lists, padded arrays and offsets say the same, whatever else a loader does."""
+"""Rows of different shapes in one batch: lists, padded arrays and offsets hold the same values with all other options."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def load(path, kind, **options):
 
 
 def as_lists(batch, name):
-    """The rows of a field, however they were put together."""
+    """Returns the rows of a field as lists, whichever way they were combined."""
     values = batch[name]
     n = len(batch["index"])
     if f"{name}_counts" in batch:
@@ -173,7 +173,7 @@ def test_samples_without_boxes_alone(tmp_path, kind):
 
 
 def test_a_sample_of_many_boxes_and_nan(tmp_path):
-    """The writer refuses boxes that are not finite; arrays may hold them."""
+    """The writer refuses boxes that are not finite, but arrays may hold them."""
     huge = np.arange(50_000, dtype=np.float32)[:, None] + np.array([0, 0, 1, 2], np.float32)
     odd = np.array([[0, 0, 1, 1], [0, 0, 2, 3]], np.float32)
     with pytest.raises(ps.errors.ArgumentError, match="not finite"):
@@ -191,7 +191,7 @@ def test_a_sample_of_many_boxes_and_nan(tmp_path):
 
 
 def test_the_limit_holds(tmp_path):
-    """A batch's padded rows count as host_memory: too large ones are an error that says so, not memory."""
+    """Padded rows of a batch count towards host_memory. If they are too large, an error says so and no memory is taken."""
     huge = np.tile(np.array([0, 0, 1, 1], np.float32), (200_000, 1))
     path = write_boxes(tmp_path / "set.pst", [huge, *[huge[:1]] * 15])
     with pytest.raises(ps.errors.LimitError, match="host_memory"):

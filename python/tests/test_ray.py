@@ -1,4 +1,4 @@
-"""ray.data reads and writes data sets. With Ray where it is installed, else with tests/stand_ins/small_ray.py."""
+"""ray.data reads and writes data sets. Uses Ray if it is installed, else tests/stand_ins/small_ray.py."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SCHEMA = {
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    """One small node of Ray. The stand-in has none."""
+    """Starts one small node of Ray. The stand-in has no nodes."""
     if hasattr(ray, "is_stand_in"):
         yield
         return
@@ -113,7 +113,7 @@ def test_rows_are_the_samples(packed):
 
 
 def test_files_are_those_that_were_packed(packed, tmp_path):
-    """Raw pixels have no file, so they are delivered as a PLI file of the same pixels."""
+    """Raw pixels have no original file, so they are delivered as a PLI file of the same pixels."""
     whole = ps.Dataset(packed)
     for i, row in enumerate(by_name(pst_ray.read(packed, columns=["image", "mask"]))):
         assert ps.probe(row["image"]).form == "pli"
@@ -194,7 +194,7 @@ def test_bad_arguments_are_told(packed, arguments, text):
 
 
 def test_what_was_read_is_written(packed, tmp_path):
-    """Names, values, classes and points stay, whatever the number of tasks."""
+    """Names, values, classes and points are kept, whatever the number of tasks."""
     pst_ray.write(pst_ray.read(packed, override_num_blocks=4).materialize(), tmp_path / "copy.pst", packed)
     before, after = ps.Dataset(packed), ps.Dataset(tmp_path / "copy.pst")
     assert sorted(map(after.name, range(N))) == sorted(map(before.name, range(N)))
@@ -242,8 +242,9 @@ def complete(sink, parts, n=None):
 
 
 def test_a_task_that_ran_again_adds_nothing_twice(tmp_path):
-    """Ray does not report the first run of such a task, whether it was cut off or ended well. A run after the end of the write
-    finds no folder."""
+    """Ray does not report the first run of a repeated task, whether it failed or ended well. A run after the end of the write finds
+    no folder.
+    """
     sink, ctx = sink_of(tmp_path)
 
     def broken():
@@ -309,7 +310,7 @@ def test_names_of_some_rows_are_refused(tmp_path):
 
 
 def test_no_data_set_is_written_over(packed, tmp_path):
-    """Nor a data set that was made at the destination while the tasks were at work."""
+    """An existing data set is not overwritten, even if it was made while the tasks were running."""
     sink, ctx = sink_of(tmp_path)
     part = sink.write([block_of(number=[1])], ctx(0))
     with pytest.raises(FileExistsError):
@@ -398,7 +399,7 @@ def test_a_folder_is_checked_by_tasks(folder):
 
 
 def test_a_fault_is_told_of_the_fields_that_labels_bring(folder, tmp_path, monkeypatch):
-    """The names of fields are those of the data set as it was opened for the check."""
+    """The error uses the field names of the data set as it was opened for the check."""
     from penstock.engines import ray_tasks
 
     lines = [json.dumps({"file": f"{'ab'[i % 2]}/{i:03d}.png", "caption": f"number {i}"}) for i in range(30)]

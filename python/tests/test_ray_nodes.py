@@ -1,4 +1,6 @@
-"""A node of Ray dies in the middle of a pack. It needs Ray itself: scripts/check_ray.py runs it in an environment of its own."""
+"""A node of Ray dies in the middle of a pack. The test needs Ray itself: scripts/check_ray.py runs it in an environment of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def bytes_of(folder):
 
 
 def test_a_node_that_dies_changes_no_byte(tmp_path):
-    """Three nodes have a part each, all in the middle of it. One node is killed; its part runs again on another node."""
+    """Three nodes are each in the middle of a part. One node is killed; its part runs again on another node."""
     ps.pack(PHOTOGRAPHS, tmp_path / "one.pst", forms=["original"], shard_size="64KiB")
     (tmp_path / "scratch").mkdir()
     program = [sys.executable, Path(__file__).with_name("ray_nodes.py"), PHOTOGRAPHS, tmp_path / "ray.pst", tmp_path / "scratch"]

@@ -1,5 +1,5 @@
-"""The blocks of README.md, of the guide and of pages of docs run as they stand, one after another, as a reader tries them.
-run_page.py runs a page; this says which ones, in which folder."""
+"""The blocks of README.md, of the guide and of pages of docs run unchanged, one after another, as a reader would try them.
+run_page.py runs a page; this file chooses the pages and folders."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from conftest import find_references
 from page_folder import GUIDE, PHOTOGRAPHS, ROOT, environment, make_folder
 from run_page import BLOCK_OF_PEER, USES_TORCHVISION
 
-# Pages outside of the guide, where other blocks than these stand for themselves: the numbers of blocks that run.
+# Pages outside of the guide, with the numbers of their blocks that run; other blocks are only fragments.
 PAGES = {"README.md": 3, "docs/python.md": 12, "docs/images.md": 5, "docs/detection.md": 5}
-# Packages that pages run with; test_peers has others.
+# Packages that pages need; test_peers handles others.
 NEEDS = ("torch", "lightning", "transformers", "accelerate", "pycocotools", "torchmetrics", "ignite", "timm",
          "albumentations", "ultralytics")
 
@@ -32,8 +32,9 @@ IMPORTS_TORCH = re.compile(r"^\s*(?:import|from) torch\b|output=\"torch\"", re.M
 
 
 class Server:
-    """A process that has imported what pages need, and runs each page in a fork of itself: workers that a page forks must not
-    inherit what other tests have opened."""
+    """A process that has imported the packages of pages, and runs each page in a fork of itself. Workers that a page forks then do
+    not inherit files that other tests have open.
+    """
 
     def __init__(self, modules: tuple[str, ...]) -> None:
         command = [sys.executable, "-W", "error::UserWarning:penstock", str(Path(__file__).with_name("run_page.py")), "--serve"]
@@ -58,7 +59,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def run():
-    """Runs a page in a folder. Pages without torch must not find it imported."""
+    """Runs a page in a folder. Pages that do not use torch must not find it imported."""
     servers: dict[tuple[str, ...], Server] = {}
 
     @functools.cache
@@ -75,12 +76,12 @@ def run():
 
 @pytest.fixture(scope="module")
 def folder_of(tmp_path_factory):
-    """One folder for each page, for all tests of it."""
+    """Returns the folder of a page, which all tests of the page use."""
     return functools.cache(lambda document: make_folder(tmp_path_factory.mktemp(Path(document).stem), document))
 
 
 def require(document: str) -> None:
-    """Skips the test where something is missing that a page runs with; packages of others are no such thing (test_peers)."""
+    """Skips the test if the page needs something that is missing. Third-party packages of test_peers are not needed."""
     text = BLOCK_OF_PEER.sub("", (ROOT / document).read_text())
     imported = set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)) | set(re.findall(r'output="(\w+)"', text))
     needed = [name for name in NEEDS if name in imported]
@@ -98,7 +99,7 @@ def require(document: str) -> None:
         pytest.skip("the C library is not in build/installed (scripts/check.py --only install)")
 
 
-# Pages whose programs import a framework or start ranks: each takes ten seconds and more.
+# Pages whose programs import a framework or start ranks. Each takes ten seconds and more.
 SLOW = {f"docs/guide/{name}.md" for name in
         ("evaluate-torchmetrics", "from-torch", "hf-trainer", "lightning", "slurm", "timm", "torchrun", "ultralytics")}  # fmt: skip
 
@@ -118,7 +119,9 @@ def test_page(run, folder_of, document):
 
 @pytest.mark.parametrize("document", [page for page in GUIDE if "```python peer" in (ROOT / page).read_text()])
 def test_peers(run, folder_of, document):
-    """The code of other packages. Where they are not installed it is compiled only, which is said as the reason of a skip."""
+    """Runs the code of other packages. If a package is not installed, its code is only compiled, and the test is skipped with that
+    reason.
+    """
     require(document)
     done = run(document, folder_of(document))
     if done["compiled"]:
@@ -134,7 +137,7 @@ def test_guide_is_listed_and_short():
 
 
 def links_of(page: str) -> set[str]:
-    """The documents that a page links to, by their paths in the checkout."""
+    """Returns the documents that a page links to, as paths in the repository."""
     folder = (ROOT / page).parent
     targets = re.findall(r"\]\(([\w./-]+\.(?:md|txt))", (ROOT / page).read_text())
     return {os.path.relpath(folder / target, ROOT) for target in targets}

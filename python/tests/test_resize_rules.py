@@ -1,4 +1,4 @@
-"""The written rules of nearest resizes and warps, and of bicubic resizes of 16 bits, beside torch's arithmetic."""
+"""The documented rules of nearest resizes and warps, and of bicubic resizes of 16-bit images, compared with torch's arithmetic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "internals" / "torchvision.md"
 
 
 def exact_rule(n_from: int, n_to: int) -> np.ndarray:
-    """Nearest-exact: the pixel that holds the centre of output i, in integers. One between two pixels belongs to the higher."""
+    """Nearest-exact in integers: the pixel that contains the centre of output i. If the centre lies between two pixels: the higher
+    one.
+    """
     return (2 * np.arange(n_to) + 1) * n_from // (2 * n_to)
 
 
@@ -26,13 +28,13 @@ def is_tie(n_from: int, n_to: int) -> np.ndarray:
 
 
 def exact_by_torch(n_from: int, n_to: int) -> np.ndarray:
-    """torch's arithmetic for the same: float32."""
+    """Nearest-exact by torch's arithmetic: float32."""
     scale = np.float32(n_from) / np.float32(n_to)
     return np.minimum(((np.arange(n_to, dtype=np.float32) + np.float32(0.5)) * scale).astype(np.int64), n_from - 1)
 
 
 def nearest_rule(n_from: int, n_to: int) -> np.ndarray:
-    """Nearest: the pixel in which output i begins, in float32: one division, one multiplication."""
+    """Nearest: the pixel in which output i begins. In float32: one division, one multiplication."""
     scale = np.float32(n_from) / np.float32(n_to)
     return np.minimum((np.arange(n_to, dtype=np.float32) * scale).astype(np.int64), n_from - 1)
 
@@ -44,7 +46,7 @@ def by_torch(n_from: int, n_to: int, mode: str) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
-    """Rows of pixels that tell their places, of 22 widths."""
+    """Returns rows of pixels of 22 widths. Pixels encode their positions."""
     path, widths = tmp_path_factory.mktemp("rows") / "set.pst", [1, 2, 3, 5, 7, *range(8, LARGEST + 1, 15)]
     with ps.Writer(path, {"image": ps.Image("raw")}) as writer:
         for width in widths:
@@ -68,7 +70,7 @@ def test_nearest_resizes_follow_their_rule(rows: tuple[Path, list[int]], mode: s
 
 
 def test_torch_differs_from_nearest_exact_at_ties_alone() -> None:
-    """Of all pairs of sides up to 256. The document names the numbers."""
+    """Compares all pairs of sides up to 256. The document states the numbers of differences."""
     n_pairs = n_tied = n_outputs = 0
     for n_from in range(1, LARGEST + 1):
         for n_to in range(1, LARGEST + 1):
@@ -85,13 +87,13 @@ def test_torch_differs_from_nearest_exact_at_ties_alone() -> None:
 
 
 def test_nearest_warps_take_the_higher_of_two_pixels(tmp_path: Path) -> None:
-    """At half the scale each output's centre lies on a corner of four pixels."""
+    """At half the scale, each output's centre lies on a corner of four pixels."""
     size = 12
     y, x = np.mgrid[0:size, 0:size]
     with ps.Writer(tmp_path / "set.pst", {"image": ps.Image("raw")}) as writer:
         writer.write({"image": np.stack([x, y, x * 0 + 200], -1).astype(np.uint8)})
     [image] = resized(tmp_path / "set.pst", T.RandomAffine(0, scale=(0.5, 0.5), interpolation="nearest"))
-    place = 2 * np.arange(size) - size / 2 + 0.5  # where output i's centre lies, in numbers of pixels
+    place = 2 * np.arange(size) - size / 2 + 0.5  # position of output i's centre, in pixels
     assert (place % 1 == 0.5).all()
     chosen = np.floor(place + 0.5).astype(int)
     inside = (chosen >= 0) & (chosen < size)
@@ -101,7 +103,7 @@ def test_nearest_warps_take_the_higher_of_two_pixels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(image[inside][:, inside, 1].T, np.tile(chosen[inside], (inside.sum(), 1)))
 
 
-# The largest and the mean difference from a resize that clips at its end only, of 65,535: the document's numbers.
+# The largest and the mean difference, in 65,535ths, from a resize that clips only at its end: the numbers in the document.
 WITHOUT_CLIP = {"photograph": (800, 0.8), "noise": (7700, 41), "black and white": (11300, 980)}
 PHOTOGRAPH = Path(__file__).parents[2] / "examples" / "photographs" / "kodak23.jpg"
 
@@ -118,7 +120,7 @@ def wide_pictures() -> dict[str, np.ndarray]:
 
 
 def two_passes(image: np.ndarray, size: tuple[int, int], antialias: bool, clips: bool) -> np.ndarray:
-    """A bicubic resize in float64: columns, then rows, between them within 0 to 65535 or not."""
+    """A bicubic resize in float64: columns, then rows. Between the passes values are clipped to 0..65535, or not."""
     tensor = torch.from_numpy(image.astype(np.float64)).permute(2, 0, 1)[None]
     for part in ((image.shape[0], size[1]), size):
         tensor = torch.nn.functional.interpolate(tensor, size=part, mode="bicubic", antialias=antialias)

@@ -28,7 +28,7 @@ def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_folder_and_its_pli_train_alike(jpegs):
     command = [sys.executable, str(EXAMPLE), str(jpegs), "--epochs", "1", "--size", "32", "--batch", "4"]
-    # Threads of OpenMP spin while they wait, which on a busy machine takes minutes.
+    # Threads of OpenMP spin while they wait, which can take minutes on a busy machine.
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "the same"

@@ -1,4 +1,4 @@
-"""Shared preparation: loaders of several jobs get from the host service what each would make alone."""
+"""Shared preparation: loaders of several jobs get batches from the host service that equal those of a lone loader."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_shared_epoch_is_that_of_a_loader_alone(service, packed):
 
 
 def same(left, right):
-    """Compares batches of any fields."""
+    """Compares batches with any fields."""
     assert left.keys() == right.keys()
     for name in left:
         for mine, theirs in zip(left[name], right[name], strict=True):
@@ -130,7 +130,7 @@ def test_sound_is_shared(service, typed):
 
 def test_a_job_writes_and_releases_in_any_order(service, packed):
     rng = np.random.default_rng(1)
-    for size in (8, 5):  # 5: batches meet within an extent
+    for size in (8, 5):  # 5: several batches lie in one extent
         job = loader_of(packed, share="search", batch_size=size)
         for epoch in range(3):
             held = []
@@ -198,7 +198,7 @@ def test_the_service_is_killed(service, packed, monkeypatch):
     job = loader_of(packed, share="search")
     batches = iter(job)
     got = contents([next(batches), next(batches)])
-    monkeypatch.setenv("PENSTOCK_SERVE", "/nonexistent/penstock")  # nobody starts another one
+    monkeypatch.setenv("PENSTOCK_SERVE", "/nonexistent/penstock")  # no other process starts a service
     service.kill()
     service.wait()
     assert got + contents(batches) == wanted

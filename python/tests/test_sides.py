@@ -1,4 +1,4 @@
-"""Left and right keypoints: what a flip does to them, who says which they are, and who is warned."""
+"""Left and right keypoints: the effect of a flip, where the pairs are stated, and when a warning is printed."""
 
 import json
 import subprocess
@@ -17,19 +17,19 @@ from penstock.loading import fields
 
 NAMES = ["nose", "left_eye", "right_eye", "left_hip", "right_hip"]
 PAIRS = ((1, 2), (3, 4))
-FLIP_IDX = [0, 2, 1, 4, 3]  # the same pairs as YOLO's flip_idx states them
+FLIP_IDX = [0, 2, 1, 4, 3]  # the same pairs as in YOLO's flip_idx
 FLIP = [T.RandomHorizontalFlip(1)]
 N, SIDE = 6, 32
 
 
 def points_of(i, n_instances=1):
-    """Points at places of their own; every second one is invisible."""
+    """Returns points at distinct places; every second one is invisible."""
     x = (np.arange(5 * n_instances) * 3 + i) % SIDE
     return np.stack([x, x[::-1] * 0.5, np.arange(5 * n_instances) % 2 * 2], 1).astype(np.float32)
 
 
 def mirrored(points, pairs=PAIRS):
-    """What a flip gives: moved, then swapped within each instance of 5."""
+    """Returns the points after a flip: moved, then swapped within each instance of 5."""
     moved = points.copy()
     moved[:, 0] = SIDE - moved[:, 0]
     swapped = moved.copy()
@@ -72,7 +72,7 @@ def fresh(monkeypatch):
 def test_names_make_pairs_that_are_kept(named):
     field = named.fields["points"]
     assert field.pairs == PAIRS and field.n_classes == 5 and named.class_names("points") == NAMES
-    assert named.classes is None  # points are no classes of labels
+    assert named.classes is None  # points are not classes of labels
     again = ps.Keypoints(points=["Left hand", "Right hand", "tail", "l", "r"])
     assert again.pairs == ((0, 1),)
     assert ps.Keypoints(points=["a", "b"]).pairs is None and ps.Keypoints(pairs=[]).pairs == ()
@@ -112,7 +112,7 @@ def test_both_axes_are_a_rotation(named):
     [T.RandomHorizontalFlip(0.5), T.ColorJitter(0.2)],
 ])
 def test_chance(named, chain):
-    """Each row is moved and swapped, or as it was; over some epochs both occur."""
+    """Each row is either moved and swapped, or unchanged; both occur within some epochs."""
     loader = ps.Loader(named, batch_size=1, transforms=chain, annotations=ps.Annotations(per_box=["points"]), output="numpy",
                        seed=3)
     seen = set()
@@ -172,7 +172,7 @@ def test_loader_is_told(unnamed, tmp_path):
     several = write(tmp_path / "several.pst", ps.Keypoints(), lambda i: 2)
     with pytest.raises(ps.PenstockError, match="how many points one has"):
         delivered(several, FLIP, pairs=PAIRS)
-    for pairs in (ps.Keypoints(points=5, pairs=PAIRS), FLIP_IDX):  # the length of flip_idx says how many points an instance has
+    for pairs in (ps.Keypoints(points=5, pairs=PAIRS), FLIP_IDX):  # the length of flip_idx is the number of points of an instance
         rows, _ = delivered(several, FLIP, pairs=pairs)
         assert all(np.array_equal(row, mirrored(points_of(i, 2))) for i, row in enumerate(rows))
 
@@ -268,7 +268,7 @@ def test_coco_names(tmp_path):
 
 
 def test_service_swaps_too(unnamed, named, tmp_path, monkeypatch):
-    """What the loader was told crosses to the service; what the data set states the service finds itself."""
+    """Pairs given to the loader are sent to the service; pairs stated in the data set are read by the service itself."""
     monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
     server = subprocess.Popen([Path(sys.executable).with_name("penstock"), "serve"], stdout=subprocess.DEVNULL)
     try:
@@ -288,7 +288,7 @@ def test_service_swaps_too(unnamed, named, tmp_path, monkeypatch):
 
 
 def test_one_warning_of_a_process(unnamed):
-    """By the default filters of Python, in a program of its own."""
+    """Uses Python's default warning filters in a separate program."""
     program = f"""
 import penstock as ps
 def make():

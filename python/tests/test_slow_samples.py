@@ -1,4 +1,4 @@
-"""A sample that takes 50 times as long as the others holds up neither the order nor the other workers."""
+"""A sample that takes 50 times as long as others delays neither other workers nor changes the order."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_order_and_pixels_are_those_of_one_thread(tailed):
 
 
 def rows_meanwhile(rows: list[dict], slow: dict) -> list[dict]:
-    """Returns the rows that another worker made from beginning to end while a slow one was made."""
+    """Returns the rows that another worker made completely while a slow row was made."""
     begun, ended = slow["ts"], slow["ts"] + slow["dur"]
     return [row for row in rows if row["tid"] != slow["tid"] and begun <= row["ts"] and row["ts"] + row["dur"] <= ended]
 
 
 def test_other_workers_go_on_with_later_batches(tailed, tmp_path):
-    """On a busy machine a worker may have no core for as long as a slow row takes, so several epochs are looked at."""
+    """Looks at several epochs, because on a busy machine a worker may have no core for as long as a slow row takes."""
     path = tmp_path / "trace.json"
     with make(tailed, num_workers=2, prefetch=6, trace=path) as loader:
         for _ in range(8):
@@ -58,7 +58,7 @@ def test_other_workers_go_on_with_later_batches(tailed, tmp_path):
 
 
 def test_one_batch_ahead_is_not_enough(tailed, tmp_path):
-    """With prefetch 1 nothing of a later batch is done meanwhile: the test above can fail."""
+    """With prefetch 1 no row of a later batch is made meanwhile. So the test above is able to fail."""
     path = tmp_path / "trace.json"
     with make(tailed, num_workers=2, prefetch=1, trace=path) as loader:
         assert [int(i) for batch in loader for i in batch["index"]] == list(range(N))

@@ -1,6 +1,7 @@
-"""Sound files are whole or refused: clips beside the whole, other decoders, damages, tags, lengths that headers do not tell.
+"""Sound files are decoded completely or refused: clips compared with the whole sound, other decoders, damages, tags, and lengths
+that headers do not state.
 
-``PENSTOCK_TEST_SOUNDS=2000`` takes 60 sounds, as many clips and half as many damages; `make check-long` does.
+``PENSTOCK_TEST_SOUNDS=2000`` tries 60 sounds, 2000 clips and 1000 damages, as `make check-long` does.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ STEP = 2 / 32768
 
 
 def speech(rate: int, seconds: float, channels: int, seed: int) -> np.ndarray:
-    """(n, channels): syllables of harmonics, pauses of near silence, a sweep."""
+    """Returns speech-like sound (n, channels): syllables of harmonics, nearly silent pauses, a sweep."""
     rng, t = np.random.default_rng(seed), np.arange(int(rate * seconds)) / rate
     voiced = np.clip(np.sin(2 * np.pi * 2.1 * t + seed), 0, 1) * (np.sin(2 * np.pi * 0.3 * t) > -0.2)
     turns = 2 * np.pi * np.cumsum(110 + 30 * np.sin(2 * np.pi * 0.7 * t)) / rate
@@ -39,7 +40,7 @@ def speech(rate: int, seconds: float, channels: int, seed: int) -> np.ndarray:
 def encoded(samples: np.ndarray, rate: int, format: str, subtype: str, **options) -> bytes:
     file = io.BytesIO()
     with soundfile.SoundFile(file, "w", rate, samples.shape[1], format=format, subtype=subtype, **options) as out:
-        for at in range(0, len(samples), rate):  # libvorbis needs a large stack for much at once
+        for at in range(0, len(samples), rate):  # libvorbis needs a large stack for long sounds
             out.write(samples[at : at + rate])
     return file.getvalue()
 
@@ -53,7 +54,7 @@ KBITS = {True: [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320
 
 
 def frames_of(file: bytes) -> list[tuple[int, int]]:
-    """Offsets and sizes of the frames of an MP3 file without tags."""
+    """Returns offsets and sizes of the frames of an MP3 file without tags."""
     at, frames = 0, []
     while at + 4 <= len(file) and file[at] == 0xFF:
         version = file[at + 1] >> 3 & 3
@@ -65,7 +66,7 @@ def frames_of(file: bytes) -> list[tuple[int, int]]:
 
 
 def without_info(file: bytes) -> bytes:
-    """An MP3 file without its first frame, which has the header of Xing or LAME."""
+    """Returns an MP3 file without its first frame, which has the Xing or LAME header."""
     return file[frames_of(file)[0][1] :]
 
 
@@ -83,7 +84,7 @@ def ogg_pages(file: bytes) -> list[bytes]:
 
 
 def renumbered(pages: list[bytes], serial: int) -> bytes:
-    """The pages as a stream with another serial number, with checksums that fit."""
+    """Returns the Ogg pages as a stream with another serial number and matching checksums."""
     made = b""
     for page in pages:
         page, crc = bytearray(page), 0
@@ -109,7 +110,7 @@ def of_soundfile(file: bytes) -> np.ndarray:
 
 
 def kinds() -> dict[str, bytes]:
-    """Sounds of all kinds; the name says which."""
+    """Returns sounds of all kinds, by names that state the kind."""
     made, seconds = {}, 9.0 if MANY else 4.5
     for i, rate in enumerate((16000, 22050, 24000, 32000, 44100, 48000) if MANY else (16000, 44100)):
         mono, stereo = speech(rate, seconds, 1, i), speech(rate, seconds, 2, i + 50)
@@ -142,7 +143,7 @@ def test_clips_equal_that_part_of_the_whole(sounds):
 
 
 def test_wholes_are_those_of_libsndfile(sounds):
-    """Where it gives all of them."""
+    """Compares whole sounds with libsndfile's, if it decodes all frames."""
     for name, file in sounds.items():
         if "chain" in name or "no-header" in name:
             continue
@@ -184,7 +185,7 @@ def damage(file: bytes, rng: np.random.Generator, kind: int) -> bytes:
 
 
 def test_damages_are_errors_or_change_nothing(sounds, capfd):
-    """MP3 has no checksums: what its structure does not tell has the length of the whole, and is never printed about."""
+    """MP3 has no checksums: damage that its structure does not show leaves the length unchanged and prints nothing."""
     rng = np.random.default_rng(12)
     names = [name for name in sounds if name.startswith(("mp3", "vorbis", "opus", "flac"))]
     refused = 0
@@ -236,7 +237,7 @@ def test_frames_are_counted(rate):
 
 
 def test_a_header_of_xing_alone(tmp_path):
-    """mpg123 leaves out the delay of the decoder, and no more."""
+    """mpg123 leaves out only the delay of the decoder."""
     file = bytearray(mp3(speech(44100, 1, 1, 4), 44100))
     at = file.index(b"LAME")
     file[at] = 0
@@ -259,7 +260,7 @@ def test_frames_of_other_kinds_are_named():
 
 
 def test_a_part_cut_out_of_an_mp3_begins_with_silence():
-    """Frames whose bits are those of frames that are gone."""
+    """The first frames refer to bits of frames that were cut off."""
     bare = without_info(mp3(speech(16000, 4, 1, 7), 16000, "CONSTANT", 0.9))
     at = frames_of(bare)[20][0]
     part, whole = decode(bare[at:]), decode(bare)
@@ -269,8 +270,9 @@ def test_a_part_cut_out_of_an_mp3_begins_with_silence():
 
 @pytest.mark.parametrize("rate", [24000, 32000])
 def test_intensity_stereo(tmp_path, rate):
-    """No encoder here writes it: the headers of another file are changed, and mpg123 says what it means. In files of MPEG 2 the
-    right channel's scale factors would be others, so it has no bits."""
+    """No encoder here writes intensity stereo, so the headers of another file are changed, and mpg123 is the reference. In MPEG 2
+    files the right channel's scale factors would be others, so it has no bits there.
+    """
     if not shutil.which("mpg123"):
         pytest.skip("no mpg123 is installed")
     file = bytearray(mp3(speech(rate, 2, 2, 3), rate, "CONSTANT", 0.9))
@@ -372,7 +374,7 @@ def test_wide_sizes_and_tags_in_front():
 
 
 def test_tags_in_front_of_files_that_are_read_in_parts(tmp_path):
-    """The loader reads the tag, the head and the clip."""
+    """The loader reads only the tag, the header and the clip."""
     (tmp_path / "clips").mkdir()
     samples = (speech(16000, 20, 1, 2) * 30000).astype("<i2")
     for i in range(2):

@@ -1,4 +1,4 @@
-"""Spark reads data sets. With pyspark where it is installed, else with tests/stand_ins/small_spark.py."""
+"""Spark reads data sets. Uses pyspark if it is installed, else tests/stand_ins/small_spark.py."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sample(i):
 
 @pytest.fixture(scope="module")
 def session():
-    """One small session of Spark in this process's JVM, or the stand-in's."""
+    """Starts one small session of Spark in a JVM, or the stand-in's session."""
     if hasattr(pyspark, "is_stand_in"):
         import small_spark
 
@@ -58,7 +58,7 @@ def session():
             pytest.skip("Spark needs Java")
         from pyspark.sql import SparkSession
 
-        # the workers' Python; the first python3 in PATH may lack packages that they need
+        # the Python of Spark's workers; the first python3 in PATH may lack packages that they need
         os.environ["PYSPARK_PYTHON"] = sys.executable
         settings = {"spark.ui.enabled": "false", "spark.driver.memory": "512m", "spark.driver.host": "127.0.0.1",
                     "spark.driver.bindAddress": "127.0.0.1"}  # fmt: skip

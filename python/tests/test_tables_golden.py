@@ -1,7 +1,7 @@
-"""Tables hold, as data sets, what their own libraries read from them (tests/golden/containers).
+"""Tables opened as data sets have the values that their own libraries read from them (tests/golden/containers).
 
-Each file has a list beside it, in one of four forms: its fields, then its samples with the sizes and sums of their values.
-PST_CONTAINERS names another folder that the scripts of these folders filled.
+Beside each file lies a list of the expected fields, and of the samples with sizes and sums of their values. Lists have one of four
+formats. PST_CONTAINERS names another folder that the scripts of these folders filled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import penstock as ps
 
 GOLDEN = Path(os.environ.get("PST_CONTAINERS", Path(__file__).resolve().parents[2] / "tests" / "golden" / "containers"))
 ENDINGS = {"lmdb": "mdb", "recordio": "rec", "beton": "beton"}
-# Their values are refused unless they are asked for as bytes; and a list of an older commit.
+# Fields whose values are refused unless they are requested as bytes; and a list from an older commit.
 ASKED = {"lmdb/pickles": {"value": ("value", "bytes")}}
 NO_FILES = {"lmdb/commits_before"}
 LISTS = [name for folder in ENDINGS for path in sorted((GOLDEN / folder).glob("*.txt"))
@@ -29,14 +29,16 @@ LISTS = [name for folder in ENDINGS for path in sorted((GOLDEN / folder).glob("*
 
 
 def made(name: str) -> Path:
-    """A golden file or folder. One that software of others could not make anew is skipped: check_containers.py names it."""
+    """Returns a golden file or folder. Skips the test if the file's own software could not make it anew; check_containers.py
+    reports that.
+    """
     if "PST_CONTAINERS" in os.environ and not (GOLDEN / name).exists():
         pytest.skip(f"{name} was not made")
     return GOLDEN / name
 
 
 def copied(name: str, folder: Path) -> Path:
-    """A copy of a golden file, beside which an index may be written."""
+    """Returns a copy of a golden file, because an index may be written beside it."""
     source = made(f"{name}.{ENDINGS[name.split('/')[0]]}")
     copy = folder / source.name
     copy.write_bytes(source.read_bytes())
@@ -44,7 +46,7 @@ def copied(name: str, folder: Path) -> Path:
 
 
 def value_text(ds: ps.Dataset, i: int, field: str, kind: str) -> str:
-    """A value as the lists have it."""
+    """Returns a value as the lists write it."""
     if kind == "int":
         return str(ds[i][field])
     if kind == "float":
@@ -71,7 +73,7 @@ def test_list(name, tmp_path):
 
 
 def test_images_are_decoded(tmp_path):
-    """Joined records, values in pages of a tree and items whose size stands elsewhere are whole images."""
+    """Images are whole even if records are joined, values lie in pages of a B+ tree, or sizes are stored elsewhere."""
     for name, n in (("recordio/joined", 4), ("recordio/insightface", 3), ("lmdb/images", 8), ("lmdb/datum_images", 8),
                     ("beton/jpegs", 9)):
         ds = ps.Dataset(copied(name, tmp_path))
@@ -98,7 +100,7 @@ Listed = tuple[dict[str, str], list[tuple[str | None, dict[str, str]]]]
 
 
 def arrow_list(path: Path) -> Listed:
-    """Lines "NAME TYPE ...", then "ROW NAME=VALUE ..."."""
+    """Reads a list with lines "NAME TYPE ...", then "ROW NAME=VALUE ..."."""
     fields, rows = {}, []
     for line in path.read_text().splitlines():
         name, *words = line.split(" ")
@@ -110,14 +112,14 @@ def arrow_list(path: Path) -> Listed:
 
 
 def parquet_list(path: Path) -> Listed:
-    """Lines of JSON: fields with their types, then rows."""
+    """Reads a list with lines of JSON: fields with their types, then rows."""
     head, *lines = (json.loads(line) for line in path.read_text().splitlines())
     fields = {}
     for name, words in head.items():
         kind, *more = words.split(" ")
         if kind == "array":
             fields[name] = f"array {more[0]} " + "x".join(more[1:])
-        else:  # the number of classes, then their names, which may have spaces
+        else:  # the number of classes, then their names, which may contain spaces
             fields[name] = f"{kind} classes={' '.join(more[1:])}" if more else kind
     rows = []
     for i, line in enumerate(lines):
@@ -134,7 +136,7 @@ def parquet_list(path: Path) -> Listed:
 
 
 def table_list(path: Path) -> Listed:
-    """A line for each row, its name, and behind it indented lines "NAME TYPE VALUE"."""
+    """Reads a list with a line for each row, its name, followed by indented lines "NAME TYPE VALUE"."""
     fields, rows = {}, []
     for line in path.read_text().splitlines():
         if not line.startswith("  "):
@@ -147,7 +149,7 @@ def table_list(path: Path) -> Listed:
 
 
 def field_text(ds: ps.Dataset, field: ps.Field, is_long: bool) -> str:
-    """A field's type as the lists have it; with shapes and classes where they do."""
+    """Returns a field's type as the lists write it, including shapes and classes if the lists have them."""
     if field.type == "array":
         return f"array {field.dtype}" + (" " + ("x".join(map(str, field.shape)) or "any") if is_long else "")
     names = ds.class_names(field.name)
@@ -155,7 +157,7 @@ def field_text(ds: ps.Dataset, field: ps.Field, is_long: bool) -> str:
 
 
 def listed_value(ds: ps.Dataset, i: int, sample: dict[str, Any], field: ps.Field, is_long: bool) -> str:
-    """A value as the lists have it: is_long as those of Parquet and Arrow, else as those of MDS and TFRecord."""
+    """Returns a value as the lists write it. is_long: in the format for Parquet and Arrow, else for MDS and TFRecord."""
     value = sample[field.name]
     if field.type == "int":
         return str(value)
@@ -181,7 +183,7 @@ def assert_listed(ds: ps.Dataset, listed: Listed, is_long: bool) -> None:
 
 
 def golden_set(kind: str, name: str, folder: Path) -> Path:
-    """A copy of a file or folder."""
+    """Returns a copy of a file or folder."""
     source, copy = made(f"{kind}/{name}"), folder / name
     copy.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
@@ -213,7 +215,7 @@ def test_parquet(name, tmp_path):
     for field, kind in list(fields.items()):
         if all(field in row for _, row in rows):
             continue
-        if kind == "float":  # NaN stands for a number that is not there
+        if kind == "float":  # NaN stands for a missing number
             for _, row in rows:
                 row.setdefault(field, struct.pack(">d", float("nan")).hex())
         elif kind == "int":  # the field is left out
@@ -226,7 +228,7 @@ def test_parquet(name, tmp_path):
 
 
 def test_parquet_refused(tmp_path):
-    """What cannot be read is named, with the column."""
+    """Each unreadable column is an error that names the column."""
     refused = sorted(made("parquet").glob("refused_*.parquet"))
     assert len(refused) >= 11
     for path in refused:
@@ -235,7 +237,7 @@ def test_parquet_refused(tmp_path):
 
 
 def test_folders_of_datasets(tmp_path):
-    """Shards in the order of state.json; splits of dataset_dict.json; files of the cache by their names."""
+    """Shards come in the order of state.json, splits are those of dataset_dict.json, files of the cache are found by name."""
     saved, shards = golden_set("arrow", "saved", tmp_path), []
     for path in sorted((GOLDEN / "arrow" / "saved").glob("*.txt")):
         fields, rows = arrow_list(path)
@@ -294,7 +296,7 @@ def test_tfrecord(tmp_path):
 
 
 def test_tfds(tmp_path):
-    """features.json states the types; a column that is kept compressed is an error unless it is left out."""
+    """Types are read from features.json. A compressed column is an error unless it is left out."""
     path = golden_set("tfrecord", "tfds", tmp_path)
     with pytest.raises(ps.errors.UnsupportedError, match="packed"):
         ps.Dataset(path)

@@ -1,4 +1,4 @@
-"""A table of each kind is a data set like any other: loaders, caches, states, packing, verbs, and files that change meanwhile."""
+"""A table of each kind works like any data set: loaders, caches, states, packing, verbs, and files that change meanwhile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "containers"
 
 
 class Kind(NamedTuple):
-    """Files of tests/golden/containers that are one data set, its field of images, and the rules and words to open it."""
+    """A data set of files in tests/golden/containers: the files, the field of images, and the rules and arguments to open it."""
 
     files: tuple[str, ...]
     image: str
@@ -35,7 +35,7 @@ KINDS = {
     "arrow": Kind(("arrow/saved/data-00000-of-00002.arrow", "arrow/saved/data-00001-of-00002.arrow", "arrow/saved/state.json",
                    "arrow/saved/dataset_info.json"), "image"),
     "mds": Kind(("mds/all/index.json", "mds/all/shard.00000.mds", "mds/all/shard.00001.mds"), "jpg",
-                {"sf": None, "f16": None, "f32": None}, ("--members", "sf=-,f16=-,f32=-")),  # unpack has no words for NaN
+                {"sf": None, "f16": None, "f32": None}, ("--members", "sf=-,f16=-,f32=-")),  # unpack cannot express NaN
     "tfrecord": Kind(("tfrecord/imagenet-00000-of-00002.tfrecord", "tfrecord/imagenet-00001-of-00002.tfrecord"), "image_encoded"),
     "tfds": Kind(("tfrecord/tfds/features.json", "tfrecord/tfds/dataset_info.json",
                   "tfrecord/tfds/probe-train.tfrecord-00000-of-00001"), "image", {"packed": None, "mask": None},
@@ -70,7 +70,7 @@ def shards(folder: Path) -> list[Path]:
 
 
 def plain(kind: Kind, ds: ps.Dataset, folder: Path) -> ps.Dataset:
-    """The images in files of their own, in the same order."""
+    """The same images as single files, in the same order."""
     folder.mkdir()
     for i in range(len(ds)):
         data = ds.read(i, kind.image)
@@ -95,7 +95,7 @@ def assert_equal(a: list[tuple[list[int], list[Any]]], b: list[tuple[list[int], 
 
 
 def test_loader(kind: Kind, table: Path, tmp_path: Path) -> None:
-    """Pixels are those of the same bytes in a folder: with threads and without, and from a cache."""
+    """Pixels equal those of the same bytes in a folder: with threads, without threads, and from a cache."""
     ds = opened(kind, table)
     files = plain(kind, ds, tmp_path / "plain")
     with loader_of(files, "image") as loader:
@@ -132,7 +132,7 @@ def test_a_state_goes_on_with_what_was_packed(kind: Kind, table: Path, tmp_path:
 
 
 def test_two_files(kind: Kind, table: Path, tmp_path: Path) -> None:
-    """Files of one kind are one data set, in the order in which they are named."""
+    """Several files of one kind form one data set, in the order in which they are named."""
     first = shards(table)[0]
     other = tmp_path / "other" / first.name.replace("0000", "0009").replace("datasets", "x").replace("whole", "x")
     other.parent.mkdir()
@@ -148,12 +148,13 @@ def test_two_files(kind: Kind, table: Path, tmp_path: Path) -> None:
         for i in (0, n - 1):
             assert both.read(i, kind.image) == both.read(n + i, kind.image) == one.read(i, kind.image)
             assert both.name(i) == one.name(i)
-            assert (both.name(n + i) == one.name(i)) == (first.suffix == ".mdb")  # whose keys are the names
+            assert (both.name(n + i) == one.name(i)) == (first.suffix == ".mdb")  # the keys are the names
 
 
 def test_a_replaced_file_is_noticed(kind: Kind, table: Path) -> None:
-    """The new file has the same size and time of modification. It replaces the old one while the data set is open, before its first
-    read."""
+    """The new file has the same size and modification time. It replaces the old file while the data set is open, before its first
+    read.
+    """
     path = shards(table)[-1]
     with opened(kind, table) as first:
         last = len(first) - 1
@@ -218,7 +219,7 @@ def test_other_endings(name: str, ends: tuple[str, ...], tmp_path: Path) -> None
 
 
 def test_hidden_labels(tmp_path: Path) -> None:
-    """Of two files, one has labels of -1: the field has no classes, in either order."""
+    """One of two files has labels of -1, so the field has no classes, in either order."""
     rows = {}
     for split in ("train", "test"):
         path = tmp_path / f"{split}.arrow"
@@ -249,7 +250,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def log_of(path: Path) -> str:
-    """What the log says when a data set is opened for the first time. Its index is removed behind that."""
+    """Opens a data set for the first time and returns the log. Removes the index afterwards."""
     code = "import sys, penstock as ps; ps.Dataset(sys.argv[1])"
     environment = {**os.environ, "PENSTOCK_LOG_LEVEL": "warning"}
     done = subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True, env=environment)
@@ -258,7 +259,7 @@ def log_of(path: Path) -> str:
 
 
 def test_an_index_of_mxnet_is_compared_with_its_file(tmp_path: Path):
-    """A fitting .idx is taken without a word. Whatever else lies there, all records are read, and the log names both."""
+    """A matching .idx causes no message. If it does not match, all records are read, and the log names both files."""
     rec, idx = tmp_path / "whole.rec", tmp_path / "whole.idx"
     shutil.copyfile(GOLDEN / "recordio/whole.rec", rec)
     assert log_of(rec) == ""
@@ -289,13 +290,15 @@ def test_an_index_of_mxnet_is_compared_with_its_file(tmp_path: Path):
     ps.Dataset(rec)
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / ".penstock").iterdir()}
     idx.unlink()
-    idx.write_bytes(good)  # it decides nothing: the saved index counts on
+    idx.write_bytes(good)  # the .idx decides nothing: the saved index stays valid
     assert ps.Dataset(rec).samples_identity == identity
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / ".penstock").iterdir()} == made
 
 
 def tfrecord2idx(path: Path) -> bytes:
-    """What DALI's tfrecord2idx writes of a file: offset and length of each record, with its header and its checksums."""
+    """Returns the index that DALI's tfrecord2idx writes for a file: offset and length of each record, including its header and
+    checksums.
+    """
     data, at, lines = path.read_bytes(), 0, []
     while at < len(data):
         nbytes = int.from_bytes(data[at:at + 8], "little") + 16
@@ -305,7 +308,9 @@ def tfrecord2idx(path: Path) -> bytes:
 
 
 def test_an_index_of_tfrecord2idx_has_no_say(tmp_path: Path) -> None:
-    """Whatever it states: the samples are those of the records, it is no shard, and nothing is said of it."""
+    """The index is ignored whatever it states: samples are those of the records, it is not taken for a shard, and nothing is
+    logged.
+    """
     names = [Path(name).name for name in KINDS["tfrecord"].files]
     for name in names:
         shutil.copyfile(GOLDEN / "tfrecord" / name, tmp_path / name)
@@ -331,7 +336,8 @@ def test_an_index_of_tfrecord2idx_has_no_say(tmp_path: Path) -> None:
         for path in (tmp_path, tmp_path / "*.tfrecord*", f"{tmp_path}/imagenet-{{00000..00001}}-of-00002.tfrecord"):
             assert contents_of(path) == wanted
         shutil.rmtree(tmp_path / ".penstock")
-    # DALI's examples keep indexes under the names of their files, in a folder of their own: such a file is no shard either.
+    # In DALI's examples the indexes have the names of the data files and lie in another folder. Such a file is not taken for a
+    # shard, either.
     (tmp_path / "idx").mkdir()
     (tmp_path / "idx" / names[0]).write_bytes(right[names[0]])
     assert contents_of(tmp_path) == wanted

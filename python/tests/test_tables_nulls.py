@@ -1,4 +1,4 @@
-"""Rows of a table without a value of an int column, which is left out or, where a rule names it, an error."""
+"""Rows of a table that lack a value in an int column. The column is left out, or is an error if a rule names it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_rule_for_such_a_column_is_an_error(table):
 
 
 def told(ds: ps.Dataset) -> dict[str, dict]:
-    """The notices by name."""
+    """Returns the notices by name."""
     return {notice["name"]: notice for notice in ds.notices}
 
 

@@ -1,4 +1,4 @@
-"""Items in pages of tables: plans count an item's share of its page, and caches count the bytes that they keep of an item."""
+"""Items in pages of tables: plans count an item's share of its page, and caches count the bytes that they keep for an item."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "containers"
 
 @pytest.fixture
 def ds(tmp_path):
-    """A table whose pages hold several images each."""
+    """A table whose pages each hold several images."""
     return ps.Dataset(shutil.copy(GOLDEN / "polars_zstd.parquet", tmp_path))
 
 
@@ -28,7 +28,7 @@ def test_the_shares_of_all_items_are_the_pages(ds):
     assert all(item["page_nbytes"] > item["decoded_nbytes"] for item in items)
     stored = sum(nbytes for _, nbytes in pages)
     shares = sum(map(share_nbytes, items))
-    assert 0.5 * stored < shares <= stored + len(items)  # a page holds lengths, too
+    assert 0.5 * stored < shares <= stored + len(items)  # a page also holds lengths
     assert sum(item["nbytes"] for item in items) > 3 * stored
     found = Look(ds, "image", range(len(ds)))
     assert found.mean_nbytes(None) == shares / len(ds)

@@ -1,4 +1,4 @@
-"""The verbs of the command line on tars that have splits, and fields with other names; and how far opening is."""
+"""The command line's verbs on tars that have splits and fields with other names; and the progress of opening."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_opened_again_of_a_folder(folder: Path, tmp_path: Path) -> None:
         assert opening.opening_of(dataset) is None
         assert len(opening.reopened(dataset)) == 4
         assert not opening.can_open({"loader": "penstock", "path": dataset.path, "opening": None})
-    assert opening.can_open({"loader": "penstock", "path": "x"})  # of an older version
+    assert opening.can_open({"loader": "penstock", "path": "x"})  # an index of an older version
 
 
 # The verbs
@@ -164,7 +164,7 @@ def test_tune(tars: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
 
 @needs_highs()
 def test_tune_packs_and_looks_again(tars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second analysis is of the packed data set, which has no splits and no members."""
+    """The second analysis uses the packed data set, which has no splits and no members."""
     monkeypatch.setattr(ps.Plan, "changes_forms", True)
     making = Usual(4, split="train", members=FIELDS)
     tuned = ps.tune(tars, make=making, budget="2.5s", cache=0)
@@ -228,7 +228,7 @@ def test_a_line_on_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.setattr(progress, "_is_wanted", lambda: True)
     with progress.shown() as told:
         told(5, 0)
-        assert capsys.readouterr().err == ""  # short work needs no line
+        assert capsys.readouterr().err == ""  # short work prints no line
         monkeypatch.setattr(told, "_next", 0.0)
         told(1234, 0)
         assert capsys.readouterr().err.endswith("penstock: looking through the data: 1,234 found")
@@ -239,7 +239,7 @@ def test_a_line_on_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 @pytest.mark.parametrize("call", ["ps.Dataset(p)", "ps.verify(p)", "ps.pack(p, p + '.pst')", "ps.Dataset(p, files=names)"])
 def test_ctrl_c_ends_the_listing(many: Path, call: str) -> None:
-    """The signal comes while the folder is listed: the callback that is told of it waits for the signal."""
+    """The signal comes while the folder is listed: the progress callback sleeps until the signal is pending."""
     code = f"""
 import os, signal, sys, time
 import penstock as ps

@@ -1,4 +1,4 @@
-"""Text and JSON: what the library takes as JSON is what Python's json takes, and a bad one is a bad sample."""
+"""Text and JSON: the library accepts the JSON that Python's json accepts; an invalid text is a bad sample."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 import penstock as ps
 
-WIDTH = 80  # of each stored text; spaces fill up
+WIDTH = 80  # bytes of each stored text; it is filled with spaces
 
-# Bytes that may stand in a JSON field, valid or not: the library must say what json.loads says.
+# Bytes of a JSON field, valid or not: the library must agree with json.loads.
 TEXTS = [
     b"null", b"true", b"false", b"0", b"-0", b"-12.5e+3", b"1E5", b"1e999", b"NaN", b"Infinity", b"-Infinity",
     b'""', b'"\\u0000"', b'"\\ud800"', b'"\\udc00\\ud800"', b'"\\ud83d\\ude00"', b'"\\/\\b\\f"', '"€\x7f"'.encode(),
@@ -26,14 +26,14 @@ TEXTS = [
 
 
 def parsed(data: bytes) -> object:
-    """What Python reads; ValueError if nothing."""
+    """Returns what Python reads; raises ValueError if it is not JSON."""
     return json.loads(data.decode())
 
 
 @pytest.fixture
 def make(tmp_path):
     def write(kind: str, texts: list[bytes]) -> str:
-        """A data set whose items are `texts`, put over what the writer stored, so that checksums are wrong."""
+        """Makes a data set with the items `texts`. They overwrite the writer's items, so the checksums are wrong."""
         path = tmp_path / kind
         with ps.Writer(path, {"value": kind, "number": ps.Int()}) as writer:
             for i, text in enumerate(texts):
@@ -105,7 +105,7 @@ def test_the_writer_refuses_what_no_loader_reads(tmp_path):
 
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
 def test_an_index_that_is_cut_under_a_loader(tmp_path, on_error):
-    """No signal, and no epoch without samples either: the index is lost, no sample is bad."""
+    """Neither a signal nor an epoch without samples follows: the error says that the index is lost, and no sample counts as bad."""
     path, n = tmp_path / "set", 4000
     with ps.Writer(path, {"value": ps.Text(), "number": ps.Int()}) as writer:
         for i in range(n):

@@ -53,7 +53,7 @@ def test_items_are_copies(packed):
 def test_data_loader_forked(packed, workers):
     context = "fork" if workers else None
     ds = ps.TorchDataset(packed, transforms=CHAIN, seed=4)
-    ds[0]  # the parent has used it: the children must not hang on that
+    ds[0]  # the parent has used the data set; the children must not hang because of that
     loader = DataLoader(ds, batch_size=5, num_workers=workers, multiprocessing_context=context)
     for _ in range(2):
         batches = list(loader)
@@ -170,11 +170,11 @@ def test_bad_samples_are_replaced(folder, tmp_path, workers):
     number = next(i for i in range(N) if ps.Dataset(tmp_path / "copy").name(i) in str(bad))
     first = [i for batch in DataLoader(ds, batch_size=5, num_workers=workers) for i in batch["index"].tolist()]
     assert [i for i, index in enumerate(first) if i != index] == [number] and 0 <= first[number] < N
-    assert first == [ds[i]["index"] for i in range(N)]  # which one is a function of (seed, epoch, sample)
+    assert first == [ds[i]["index"] for i in range(N)]  # the replacement is a function of (seed, epoch, sample)
     some = ps.TorchDataset(tmp_path / "copy", transforms=CHAIN, on_error="replace", indices=[number, 1, 2])
     assert some[0]["index"] in (1, 2)
     shutil.rmtree(tmp_path / "copy")
-    with pytest.raises(ps.errors.NotFoundError):  # that is no sample's fault
+    with pytest.raises(ps.errors.NotFoundError):  # this error is no sample's fault
         ds[0]
 
 
@@ -190,7 +190,7 @@ def test_epochs_that_repeat_their_augmentations_are_warned_of(packed, workers):
                     ds.set_epoch(epoch)
                 list(DataLoader(ds, batch_size=5, num_workers=workers))
         said = [str(w.message) for w in caught if "augmentations repeat" in str(w.message)]
-        return said if workers == 0 else min(ds._fetched) < 0  # workers say it on standard error
+        return said if workers == 0 else min(ds._fetched) < 0  # workers report it on standard error
 
     assert not epochs(ps.TorchDataset(packed, transforms=CHAIN), 1)
     ds = ps.TorchDataset(packed, transforms=CHAIN)
@@ -201,7 +201,7 @@ def test_epochs_that_repeat_their_augmentations_are_warned_of(packed, workers):
     assert not epochs(ps.TorchDataset(packed, transforms=[T.Resize((8, 8))]), 3)
 
 
-ALWAYS = {  # at which epochs differ, or never do
+ALWAYS = {  # operations whose epochs differ, or never differ
     T.RandomCrop(20): True, T.RandomResizedCrop(20): True, T.RandomHorizontalFlip(): True, T.RandomHorizontalFlip(1): False,
     T.RandomVerticalFlip(0): False, T.ColorJitter(0.5): True, T.ColorJitter(): False, T.RandomGrayscale(0.5): True,
     T.RandomInvert(): True, T.RandomPosterize(2, p=1): False, T.GaussianBlur(5): True, T.GaussianBlur(5, 1.0): False,
@@ -216,9 +216,9 @@ ALWAYS = {  # at which epochs differ, or never do
 
 @pytest.mark.parametrize("op", ALWAYS, ids=repr)
 def test_operations_know_whether_they_draw(packed, op):
-    """What an operation says of itself is what its epochs show."""
+    """Each operation's own statement whether it is random agrees with its epochs."""
     assert op.is_random == ALWAYS[op]
-    chain = [op] if isinstance(op, T.RandomErasing) else [op, T.Resize((16, 16))]  # that one ends a chain
+    chain = [op] if isinstance(op, T.RandomErasing) else [op, T.Resize((16, 16))]  # this operation must be the last of a chain
     with ps.Loader(packed, batch_size=1, transforms=[T.Resize((48, 48)), *chain], output="numpy") as loader:
         pictures = [np.array(loader.fetch([i], epoch)["image"][0]) for epoch in range(12) for i in (1, 2)]
     differ = any(not np.array_equal(pictures[i], pictures[i + 2]) for i in range(len(pictures) - 2))
@@ -226,7 +226,7 @@ def test_operations_know_whether_they_draw(packed, op):
 
 
 def test_no_random_operation_is_forgotten():
-    """Each operation that is random by default is named, so that a new one is looked at."""
+    """All operations that are random by default are listed, so a new one is noticed."""
     made = {type(op) for op in ALWAYS}
     named = [getattr(T, name) for name in T.__all__ if name.startswith("Random")]
     left_out = {"RandomIoUCrop", "RandomClip", "RandomSolarize", "RandomAutocontrast", "RandomEqualize", "RandomAdjustSharpness"}
@@ -249,7 +249,7 @@ def test_views_functions_and_sounds_are_random_too(packed):
 
 @pytest.mark.parametrize("rank, n, warns", [(0, N, False), (0, N + 1, True), (1, N // 2 + 4, False), (1, N // 2 + 8, True)])
 def test_ranks_may_fetch_what_frameworks_ask_for(packed, monkeypatch, rank, n, warns):
-    """accelerate: rank 0 fetches for all with dispatch_batches; even_batches gives each rank whole batches."""
+    """accelerate: with dispatch_batches rank 0 fetches for all; with even_batches each rank gets whole batches."""
     import warnings
 
     for name, value in {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "MASTER_ADDR": "localhost", "MASTER_PORT": 1}.items():

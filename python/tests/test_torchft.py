@@ -1,4 +1,4 @@
-"""penstock.torchft: replicas that come and go, with a stand-in for torchft's manager, and with torchft where it is installed."""
+"""penstock.torchft: replicas that join and leave, with a stand-in for torchft's manager, and with torchft if it is installed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def alone(path, epoch):
 
 
 class StandIn:
-    """A manager whose quorum is the list of living replicas. One that is behind recovers from one that is not."""
+    """Replaces torchft's manager. Its quorum is the list of living replicas. A replica that is behind recovers from one that is
+    not.
+    """
 
     def __init__(self, living):
         self.living, self.step, self.functions = living, 0, {}
@@ -102,7 +104,7 @@ def test_each_sample_once_over_committed_steps(packed, drop_last):
             leave(draws.randrange(len(replicas)))
             n_changes, n_lost = n_changes + 1, n_lost + 1
             continue
-        # one replica does not hear that the others committed
+        # one replica does not learn that the others have committed
         behind = replicas[-1][0] if kind < 0.5 and len(replicas) > 1 else None
         for manager, _, _ in replicas:
             manager.step += manager is not behind
@@ -132,7 +134,7 @@ def test_what_is_refused(packed):
 
 
 def test_groups_of_several_ranks_and_checkpoints(packed):
-    managers = [StandIn([]) for _ in range(2)]  # the two ranks of the one replica group
+    managers = [StandIn([]) for _ in range(2)]  # the two ranks of the only replica group
     loaders = [loader_of(packed) for _ in managers]
     groups = [ps.torchft.Batches(loader, manager, 1, group_rank=rank, group_world_size=2)
               for rank, (loader, manager) in enumerate(zip(loaders, managers, strict=True))]
@@ -173,7 +175,7 @@ def test_settings_after_a_step_that_was_not_committed_are_undone(packed):
 @pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torchft") is None, reason="torchft is not installed")
 def test_torchft_itself(packed):
-    """Threads stand for replica groups, as in torchft's own tests."""
+    """Threads play replica groups, as in torchft's own tests."""
     import torch
     from torch.distributed import TCPStore
     from torchft import Manager, ProcessGroupGloo
@@ -215,13 +217,13 @@ def test_torchft_itself(packed):
     deadline = time.monotonic() + 60
     while not committed and time.monotonic() < deadline:
         time.sleep(0.01)
-    for i in range(6):  # each joins and leaves: 12 changes
+    for i in range(6):  # each replica joins and leaves: 12 changes
         if stays.is_set():
             break
         threads.append(threading.Thread(target=replica, args=(f"comes_{i + 1}", 3, i % 2 == 1)))
         threads[-1].start()
         threads[-1].join(120)
-        deadline = time.monotonic() + 60  # until the one that stays has committed a step alone again
+        deadline = time.monotonic() + 60  # until the replica that stays has committed a step alone again
         while not stays.is_set() and committed[-1][3] != 1 and time.monotonic() < deadline:
             time.sleep(0.01)
     for thread in threads:

@@ -1,6 +1,6 @@
 """Operations against those of torchvision v2 with the same names and arguments, on photographs.
 
-Deterministic operations run as torchvision's functionals with the same arguments, random ones with what was drawn.
+Deterministic operations are compared with torchvision's functionals for the same arguments, random ones for the drawn parameters.
 Skipped where torchvision is not installed.
 """
 
@@ -35,7 +35,7 @@ def originals() -> list[np.ndarray]:
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
-    """The crops, a class map of each, and two corners of each as keypoints: they show what was drawn."""
+    """The crops, with a class map and two corners as keypoints for each; they show the drawn parameters."""
     path = tmp_path_factory.mktemp("photographs") / "set.pst"
     schema = {"image": ps.Image("raw"), "mask": ps.Mask(), "corners": ps.Keypoints()}
     with ps.Writer(path, schema) as writer:
@@ -47,7 +47,7 @@ def photographs(tmp_path_factory):
 
 
 def run(path, ops, field="image", **options):
-    """Rows of a field, as torchvision has images: uint8 (C, H, W)."""
+    """Returns the rows of a field in torchvision's layout: uint8 (C, H, W)."""
     loader = ps.Loader(path, **keywords(transforms={field: ops}, fields=[field], output="torch", **options))
     return [batch[field][0].clone() for batch in loader]
 
@@ -124,7 +124,7 @@ def test_color_jitter(photographs, member, factor, name):
 
 @pytest.mark.parametrize("op", [T.Grayscale(3), T.Grayscale(1), T.RandomGrayscale(1.0)])
 def test_grayscale(photographs, op):
-    """The luma of PIL, and so torchvision's of PIL's images. Of tensors torchvision cuts off where PIL rounds."""
+    """The luma is that of PIL, and of torchvision for PIL images. For tensors torchvision truncates where PIL rounds."""
     channels = getattr(op, "num_output_channels", 3)
     for pixels, mine in zip(originals(), run(photographs, [op]), strict=True):
         assert torch.equal(mine, F.pil_to_tensor(F.rgb_to_grayscale(PilImage.fromarray(pixels), channels)))
@@ -133,7 +133,7 @@ def test_grayscale(photographs, op):
 
 
 def test_grayscale_leaves_gray(tmp_path):
-    """torchvision's weights of tensors add up to 0.9999, so gray becomes one level darker there."""
+    """torchvision's weights for tensors add up to 0.9999, so gray becomes one level darker there."""
     ramp = np.repeat(np.arange(256, dtype=np.uint8).reshape(16, 16, 1), 3, 2)
     with ps.Writer(tmp_path / "set.pst", {"image": ps.Image("raw")}) as writer:
         writer.write({"image": ramp})

@@ -1,4 +1,4 @@
-"""Operations against Pillow, torch and numpy, and their arguments."""
+"""Operations compared with Pillow, torch and numpy, and the checks of their arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES = [(37, 53), (120, 80), (64, 64), (200, 31)]
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """A data set of lossless pictures of several sizes, with the pixels as raw arrays."""
+    """A data set of lossless pictures of several sizes, and their pixels as arrays."""
     path = tmp_path_factory.mktemp("pictures") / "set.pst"
     with ps.Writer(path, {"image": "png"}) as writer:
         for i, (height, width) in enumerate(SIZES):
@@ -33,7 +33,7 @@ def pictures(tmp_path_factory):
 
 
 def run(path, ops, epoch=0, **options):
-    """The pixels of each picture, uint8 (H, W, C)."""
+    """Returns the pixels of each picture, uint8 (H, W, C)."""
     loader = ps.Loader(path, **keywords(batch_size=1, transforms=ops, output="numpy", layout="NHWC", **options))
     loader.set_epoch(epoch)
     return [batch["image"][0].copy() for batch in loader]
@@ -97,7 +97,7 @@ def test_center_crop(pictures, size):
     height, width = (size, size) if isinstance(size, int) else size
     for pixels, got in zip(originals(), run(pictures, [T.CenterCrop(size)]), strict=True):
         h, w = pixels.shape[:2]
-        # torchvision: pad what is missing, half on each side, then cut at the rounded middle.
+        # torchvision's rule: pad missing pixels, half on each side, then crop at the rounded middle.
         pad_h, pad_w = max(height - h, 0), max(width - w, 0)
         padded = np.pad(pixels, ((pad_h // 2, (pad_h + 1) // 2), (pad_w // 2, (pad_w + 1) // 2), (0, 0)))
         top = round((padded.shape[0] - height) / 2)
@@ -135,7 +135,7 @@ def test_flip_with_probability(pictures):
             same = np.array_equal(got, pixels)
             assert same or np.array_equal(got, pixels[:, ::-1])
             flipped += not same
-    assert 60 < flipped < 145  # 100 of 400, six sigma
+    assert 60 < flipped < 145  # 100 of 400, within six sigma
 
 
 def test_random_crop_is_a_window(pictures):
@@ -321,7 +321,7 @@ def test_json_gives_the_operations_back():
     names = {type(op).__name__ for op in EVERY_OPERATION + inner} | {"Transform", "from_json", "to_json"}
     apart = (T.AudioTransform, T.Mix)
     others = {name for name in T.__all__ if isinstance(getattr(T, name), type) and issubclass(getattr(T, name), apart)}
-    assert names | others == set(T.__all__)  # a new operation has its round trip here
+    assert names | others == set(T.__all__)  # a new operation must be added to this round trip
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_wrong_json(text, says):
 
 
 def test_the_command_line_draws_what_the_loader_gives(pictures, tmp_path):
-    """`penstock view` reads the same operations: its sheet has the loader's pixels."""
+    """`penstock view` reads the same operations: its sheet shows the loader's pixels."""
     for ops in [
         [T.RandomCrop(28, padding=(3, 4), pad_if_needed=True, fill=(9, 8, 7)), T.ColorJitter(0.3, (0.5, 1.5), 0.2, 0.1)],
         [T.RandomResizedCrop((31, 40), (0.2, 0.9), (0.5, 2.0), "bicubic"), T.RandomVerticalFlip(0.7), T.RandomGrayscale(0.6)],

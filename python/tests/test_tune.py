@@ -1,4 +1,4 @@
-"""tune: the whole loop on pictures whose PNGs are slow to decode."""
+"""tune: the whole loop, on pictures whose PNGs are slow to decode."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def folder(images, tmp_path):
 
 @pytest.fixture
 def no_analysis(monkeypatch):
-    """Fails a test in which something is measured."""
+    """Makes a test fail if something is measured."""
     monkeypatch.setattr(tune, "analyze", lambda *args, **options: pytest.fail("it was measured"))
 
 
 @pytest.fixture(scope="module")
 def reports(images, tmp_path_factory):
-    """Analyses with the usual loader, made once for all tests of this file: of the folder, and of a data set packed from it."""
+    """Reports with the usual loader, made once for all tests of this file: of the folder, and of a data set packed from it."""
     packed = tmp_path_factory.mktemp("analysed") / "set.pst"
     ps.pack(images, packed, forms=["original"])
     found = {}
@@ -67,7 +67,7 @@ def reports(images, tmp_path_factory):
 
 @pytest.fixture
 def analysed(reports, monkeypatch):
-    """Lets tune take those reports for its own measurements, each a copy with the path of the data that are tuned."""
+    """Makes tune use copies of these reports instead of measuring. Each copy gets the path of the tuned data."""
 
     def again(loader, step=None, **options):
         report = copy.deepcopy(reports[loader.dataset.is_packed])
@@ -94,7 +94,7 @@ def command(folder, *words: str, timeout: float = 240, **environment: str) -> su
                           timeout=timeout, stdin=subprocess.DEVNULL, env={**os.environ, **environment})  # fmt: skip
 
 
-# The usual loader: nobody gives make
+# The usual loader: no `make` is given.
 
 
 def test_a_folder_and_then_its_data_set(folder, tmp_path) -> None:
@@ -135,7 +135,7 @@ def test_a_data_set_in_place(folder, tmp_path) -> None:
 
 
 def test_a_disturbed_analysis_is_in_the_question(folder, analysed, monkeypatch) -> None:
-    """The question says first that the measurements are not to be trusted; who says yes all the same finds it in the notes."""
+    """The question says first that the measurements cannot be trusted. If the user says yes, the notes say it, too."""
 
     def disturbed(*args, **options):
         found = analyze(*args, **options)
@@ -180,7 +180,7 @@ def test_labels_of_a_label_file_are_packed(folder, tmp_path) -> None:
 
 @pytest.mark.parametrize("packed", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_the_command(folder, tmp_path, packed) -> None:
-    """Relative paths, a module that prints and moves elsewhere, and JSON that is nothing but JSON."""
+    """Relative paths, a module that prints and changes the directory, and output that is only JSON."""
     data = "images"
     if packed:
         ps.pack(folder, tmp_path / "set.pst", forms=["original"])
@@ -200,7 +200,7 @@ def test_the_command(folder, tmp_path, packed) -> None:
     assert found["before"]["subject"]["assumed"] == ["transforms"] and found["before"]["subject"]["batch_size"] == 4
 
 
-# Nothing is lost where it ends early
+# Nothing is lost if tune ends early.
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -229,7 +229,7 @@ def test_goes_on_after_an_interruption(folder, tmp_path, analysed, monkeypatch) 
     real = ps.pack
 
     def cancels(done, *rest):
-        time.sleep(0.11)  # progress is told at most every 0.1 s: so it is told of each sample
+        time.sleep(0.11)  # progress is reported at most every 0.1 s; this makes it report each sample
         return done > 2
 
     monkeypatch.setattr(
@@ -261,12 +261,12 @@ def test_a_second_analysis_that_fails(folder, tmp_path, analysed) -> None:
     assert form_of(tmp_path / "images.pst") != "png"
 
 
-# At the training size: a folder is packed whole or not at all
+# At the training size a folder is packed completely or not at all.
 
 SMALL = [T.Resize(40), T.RandomCrop(32), T.RandomHorizontalFlip()]
 WORDS = ("images", "--yes", "--training-size", "--transforms", "small.json", "--budget", "2.5s", "--cache", "0",
          "--batch-size", "4")
-# Packs sample by sample, and stands still after the third: there the process is ended.
+# Packs one sample at a time and stops after the third, where the test ends the process.
 SLOWLY = f"""
 import sys, time
 from penstock.cli import main
@@ -289,7 +289,7 @@ def hidden(folder) -> list:
 
 
 def ended_while_packing(folder, signal_number: int) -> tuple[int, str]:
-    """Runs the command until it packs, and ends it; returns its status, and what it said."""
+    """Runs the command until it packs, and ends it. Returns its status and its output."""
     (folder / "packing").unlink(missing_ok=True)
     child = subprocess.Popen([sys.executable, "-c", SLOWLY], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, text=True)  # fmt: skip
@@ -305,9 +305,9 @@ def ended_while_packing(folder, signal_number: int) -> tuple[int, str]:
     return child.returncode, said
 
 
-@pytest.mark.long  # three analyses in processes of their own
+@pytest.mark.long  # three analyses, each in its own process
 def test_the_training_size_after_interruptions(folder, tmp_path) -> None:
-    """Nothing half has the name of the data set; the same command begins anew, and removes what a kill has left."""
+    """An incomplete data set never has the final name. The same command begins again, and removes the files of a killed run."""
     (tmp_path / "small.json").write_text(T.to_json(SMALL))
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     packed, plan = tmp_path / "images.pst", tmp_path / "images.pst.plan.json"
@@ -337,7 +337,9 @@ def test_the_question_says_that_images_become_smaller(folder, tmp_path) -> None:
 
 
 def test_where_no_image_is_made_smaller(folder, tmp_path, capfd, monkeypatch, no_analysis) -> None:
-    """A data set, which would be changed in place, and transforms that begin otherwise: said before anything is measured."""
+    """A data set, which would be changed in place, and transforms that begin with another operation: both are reported before
+    anything is measured.
+    """
     ps.pack(folder, tmp_path / "set.pst", forms=["original"])
     (tmp_path / "small.json").write_text(T.to_json(SMALL))
     monkeypatch.chdir(tmp_path)
@@ -361,7 +363,7 @@ def test_an_unfinished_pack_of_small_images_is_not_resumed(folder, tmp_path, no_
         ps.tune(folder)
 
 
-# What is looked at before anything is measured
+# Checks before anything is measured.
 
 
 def test_room_on_the_disk(folder, tmp_path, monkeypatch, no_analysis) -> None:

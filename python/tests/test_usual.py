@@ -1,4 +1,4 @@
-"""analyze and plan of data without a loader: what is said, what is assumed, and what is looked at before anything is measured."""
+"""Tests of analyze() and plan() on data without a loader: messages, assumptions, and checks before anything is measured."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set of boxes, of which each has a label and a keypoint."""
+    """A data set of boxes, each with a label and a keypoint."""
     path = tmp_path_factory.mktemp("people") / "people.pst"
     random = np.random.default_rng(1)
     schema = {"image": ps.Image("pli"), "boxes": ps.Boxes(), "labels": ps.Array("int64"), "keypoints": ps.Keypoints()}
@@ -53,7 +53,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
-    """Runs the command in this process, in the test's directory; it must fail, before anything is measured, with these words."""
+    """Runs the command in this process, in the test's directory. It must fail with these words before anything is measured."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
 
@@ -66,7 +66,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
     return run_here
 
 
-# What is assumed is said
+# Assumptions are stated.
 
 
 def test_boxes_and_keypoints(people: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_has_no_images(tmp_path: Path) -> None:
 
 
 def test_batch_sizes(folder: Path) -> None:
-    """A batch size that was given is used or refused, never changed."""
+    """A given batch size is used or refused, never changed."""
     assert usual.usual(20, None)(folder).batch_size == 20
     assert usual.usual(None, None)(folder).batch_size == 12
     assert usual.usual(None, "mlperf:unet3d:h100")(folder).batch_size == 7
@@ -212,7 +212,7 @@ def test_wrong_commands(folder: Path, tmp_path: Path, refused: Any) -> None:
 def test_torch_is_looked_for_before_a_script_runs(tmp_path: Path, refused: Any) -> None:
     (tmp_path / "train.py").write_text("print('it ran')\n")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").write_text("#!/bin/sh\nexit 3\n")  # what a Python without torch answers
+    (tmp_path / "bin" / "python").write_text("#!/bin/sh\nexit 3\n")  # the answer of a Python without torch
     (tmp_path / "bin" / "python").chmod(0o755)
     refused("analyze", "--command", "bin/python train.py", status=1, says="bin/python -m pip install torch")
 
@@ -265,7 +265,7 @@ def _closed_pipe() -> int:
     return writing
 
 
-# Reports that are uncertain say so
+# Uncertain reports say so.
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +274,7 @@ def report(folder: Path) -> ps.report.Report:
 
 
 def quiet(report: ps.report.Report) -> dict[str, Any]:
-    """Returns the report as a machine without other work would give it."""
+    """Returns the report as a machine without other work would make it."""
     data = copy.deepcopy(report.data)
     data["machine"]["other_cores"] = 0.0
     data["machine"].pop("other_cores_at_start", None)
@@ -305,7 +305,7 @@ def test_other_work_is_named(report: ps.report.Report) -> None:
     assert "uncertain  other programs used 0.8 of 2 CPU cores at the start" in ps.report.Report(data).report()
 
 
-# A plan ends with what to do
+# A plan ends with what to do.
 
 
 def plan_of(changes: bool, gain: float, epochs: float | None, stored: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The verbs of the command line that Python runs: their help, their options, and errors of use."""
+"""The verbs that Python runs for the command line: their help, their options, and usage errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_help(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_has_every_option(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Each with its whole text, which stands nowhere else."""
+    """Each option has its full help text, which is stated only once in the sources."""
     text = help_of(verb, capfd, "--help")
     rows = main.describe()[verb]["options"]
     assert [row["name"] for row in rows] == re.findall(r"(?m)^  (?:-\w, |    )--([a-z-]+)", text) and len(rows) > 9
@@ -63,7 +63,7 @@ def test_help_fits_a_terminal() -> None:
     try:
         while part := os.read(ours, 65536):
             text += part
-    except OSError:  # the end, on Linux
+    except OSError:  # end of the terminal's output (Linux reports it as an error)
         pass
     os.close(ours)
     assert process.wait(60) == 0
@@ -107,7 +107,7 @@ def test_operands_and_values() -> None:
 
 
 def test_errors_are_those_of_every_verb(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """The head is red on a terminal, no name upsets it, and JSON has the parts that C's has."""
+    """The beginning is red on a terminal, special names do not break the message, and its JSON has the same parts as C's."""
     error = CorruptError("a\x1b[2J\nb", text="cut", file="f", os_error=2)
     assert output.failed("plan", error, error.status, True, 1) == 1
     out, err = capfd.readouterr()

@@ -1,4 +1,4 @@
-"""`penstock view` where something is wrong: samples, words, files of operations, disks, interruptions, and Pillow."""
+"""`penstock view` with errors: samples, words, files of operations, disks, interruptions, and Pillow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOISE = np.random.default_rng(1).integers(0, 255, (48, 64, 3), dtype=np.uint8)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The test's directory, in which f has two pictures."""
+    """The test's directory, with a folder f of two pictures."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f").mkdir()
     for name in ("a.png", "b.png"):
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fails(folder: Path, capfd: pytest.CaptureFixture[str]) -> Any:
-    """Runs the verb, which must fail with these words on stderr and as JSON. Returns the JSON."""
+    """Runs the verb, which must fail with these words on stderr and in JSON. Returns the JSON."""
 
     def run(status: int, *words: object, says: str) -> dict[str, Any]:
         assert main.main(["view", *map(str, words), "--json"]) == status, words
@@ -72,7 +72,7 @@ def test_large_pictures(folder: Path) -> None:
 
 
 def test_pictures_are_not_kept(folder: Path, fails: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are, the loader's memory is that of one."""
+    """The loader's memory is that of one picture, however many there are."""
     PilImage.fromarray(np.zeros((1000, 1000, 3), np.uint8)).save(folder / "f/a.png")
     make = samples.Loader
     monkeypatch.setattr(samples, "Loader", lambda *given, **options: make(*given, **options, host_memory="24MiB"))
@@ -176,7 +176,7 @@ def test_an_interruption_leaves_no_file(folder: Path, monkeypatch: pytest.Monkey
 def test_signals(folder: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "penstock.cli.main", "view", "f", "0:2", "--epochs", "2000", "-c", "60", "-s", "64"]
     environment = {**os.environ, "PENSTOCK_PROGRESS_SECONDS": "0"}
-    # A background job ignores SIGINT, and so would its children.
+    # A background job ignores SIGINT, and its children inherit that.
     process = subprocess.Popen(["env", "--default-signal=INT", *command], env=environment, stderr=subprocess.PIPE)
     assert process.stderr is not None and process.stderr.readline().startswith(b"view: ")
     process.send_signal(number)

@@ -1,4 +1,4 @@
-"""`penstock view`: what is on the sheet, and where."""
+"""`penstock view`: the contents of the sheet and their places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Draw = Callable[..., tuple[dict[str, Any], Any]]
 
 @pytest.fixture
 def draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Draw:
-    """Runs the verb in the test's directory. Returns its JSON, and the pixels of the sheet."""
+    """Runs the verb in the test's directory. Returns its JSON and the sheet's pixels."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: object, status: int = 0) -> tuple[dict[str, Any], Any]:
@@ -39,13 +39,13 @@ def draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
 
 
 def picture(sheet: Any, tile: dict[str, Any]) -> Any:
-    """Returns the pixels of a tile's picture on the sheet."""
+    """Returns the pixels of one picture on the sheet."""
     y, x, height, width = (tile[name] for name in ("y", "x", "height", "width"))
     return sheet[y : y + height, x : x + width]
 
 
 def two_colours(folder: Path, names: Sequence[str] = ("a.png", "b.png")) -> Any:
-    """Writes pictures of 64 x 64 pixels: the left half red, the right one blue, a green line at the top. Returns their pixels."""
+    """Writes pictures of 64 x 64 pixels: left half red, right half blue, a green line at the top. Returns their pixels."""
     pixels = np.zeros((64, 64, 3), np.uint8)
     pixels[:, :32], pixels[:, 32:], pixels[0] = RED, BLUE, GREEN
     folder.mkdir(exist_ok=True)
@@ -101,12 +101,12 @@ def test_boxes_keypoints_and_masks_are_drawn(draw: Draw, tmp_path: Path) -> None
 
     box = at(20, 20)
     assert box not in (RED, BLUE)
-    assert all(at(y, x) == box for y, x in ((49, 20), (30, 10), (30, 39), (20, 39), (21, 30)))  # four sides of two pixels
-    assert at(30, 20) == RED and at(12, 11) == box  # inside, and the ground of the label above the box
+    assert all(at(y, x) == box for y, x in ((49, 20), (30, 10), (30, 39), (20, 39), (21, 30)))  # four sides, each two pixels wide
+    assert at(30, 20) == RED and at(12, 11) == box  # inside the box, and the background of the label above it
     letters = found[8:19, 12:24].reshape(-1, 3).sum(-1)
     assert letters.min() < 100 or letters.max() > 600
     assert at(30, 50) == BLUE and at(40, 50) != BLUE  # a point
-    assert at(55, 50) == BLUE and at(55, 52) != BLUE  # one that is not visible is hollow
+    assert at(55, 50) == BLUE and at(55, 52) != BLUE  # an invisible point is hollow
     (tmp_path / "m").mkdir()
     PilImage.fromarray(np.tile(np.repeat(np.arange(4, dtype=np.uint8), 16), (64, 1))).save(tmp_path / "m/a.png")
     (tmp_path / "l.jsonl").write_text(json.dumps({**sample, "mask": "m/a.png"}) + "\n")
@@ -114,7 +114,7 @@ def test_boxes_keypoints_and_masks_are_drawn(draw: Draw, tmp_path: Path) -> None
     assert report["tiles"][0]["mask"]
     tinted = picture(sheet, report["tiles"][0])
     assert (tinted[60, :8] == pixels[60, :8]).all() and (tinted[60, 17:31] != pixels[60, 17:31]).any(-1).all()
-    assert tinted[60, 15].sum() < 255  # the line where labels meet
+    assert tinted[60, 15].sum() < 255  # the line between two labels
 
 
 def test_a_mask_alone(draw: Draw, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_mask_alone(draw: Draw, tmp_path: Path) -> None:
 
 
 def test_labels_of_boxes(draw: Draw, tmp_path: Path) -> None:
-    """Equal labels have one colour; names of classes stand for numbers."""
+    """Equal labels have the same colour; class names replace numbers."""
     schema = {"image": ps.Image(), "boxes": ps.Boxes(), "labels": ps.Array("int64", classes=["ox", "cow"]),
               "label": ps.Int(["a", "b"])}  # fmt: skip
     with ps.Writer(tmp_path / "b.pst", schema) as writer:
@@ -138,7 +138,7 @@ def test_labels_of_boxes(draw: Draw, tmp_path: Path) -> None:
         writer.write({"image": image, "boxes": boxes, "labels": np.array([1, 0, 1, 0]), "label": 1})
     report, sheet = draw("b.pst", 0, "--size", 80)
     found = picture(sheet, report["tiles"][0])
-    assert report["tiles"][0]["boxes"] == 3  # the one of less than a square pixel is not drawn
+    assert report["tiles"][0]["boxes"] == 3  # a box of less than a square pixel is not drawn
     first, second, third = (tuple(found[y, 29]) for y in (24, 44, 64))
     assert first == third != second
     with ps.Dataset(tmp_path / "b.pst") as dataset:
@@ -154,7 +154,7 @@ def test_operations_move_everything_together(draw: Draw, tmp_path: Path, capfd: 
     found = picture(sheet, report["tiles"][0])
     assert found.shape == (64, 60, 3)
     assert (found[5, :30] == BLUE).all() and (found[5, 30:] == RED).all()
-    row = found[35]  # flipped, the box goes from 40 to 60, less 2 that are cropped
+    row = found[35]  # flipped, the box extends from 40 to 60, less 2 that are cropped
     assert tuple(row[38]) not in (RED, BLUE) and tuple(row[36]) == RED
     assert main.main(["view", "f", "0", "-t", "t.json", "--force"]) == 0
     assert "Normalize is left out" in capfd.readouterr().err
@@ -163,7 +163,7 @@ def test_operations_move_everything_together(draw: Draw, tmp_path: Path, capfd: 
 
 
 def test_operations_by_field(draw: Draw, tmp_path: Path) -> None:
-    """Those of a field that is not drawn are looked at, and left out."""
+    """Operations of a field that is not drawn are checked but not applied."""
     with ps.Writer(tmp_path / "m.pst", {"image": ps.Image(), "other": ps.Image(), "text": ps.Text()}) as writer:
         image = np.arange(64 * 64 * 3, dtype=np.uint32).astype(np.uint8).reshape(64, 64, 3)
         writer.write({"image": image, "other": 255 - image, "text": "x"})
@@ -206,7 +206,7 @@ def test_sixteen_bits_and_other_channels(draw: Draw, tmp_path: Path) -> None:
 
 
 def test_the_font_of_an_old_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before 10.1 Pillow's font has one size, and the letters of Latin-1 alone."""
+    """Before 10.1 Pillow's font has one size and only the letters of Latin-1."""
     old = _sheet.ImageFont.load_default_imagefont()
     monkeypatch.setattr(_sheet.ImageFont, "load_default", lambda: old)
     sheet = _sheet.Sheet(1, 64, 0)

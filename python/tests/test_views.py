@@ -1,6 +1,6 @@
 """Several views of a sample and repeated augmentation: pixels, draws, order, resume, ranks, errors.
 
-The numbers of each view's draw are made here by Philox and the rule that src/augment/augment_draw.c states.
+The tests compute each view's random numbers by Philox and the rule of src/augment/augment_draw.c.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def same(a, b):
 
 
 def words(epoch, sample, draw, view, number, turn=0):
-    """The four numbers of a try of one operation."""
+    """Returns the four random numbers of one try of an operation."""
     folded = philox((epoch & 0xFFFFFFFF, epoch >> 32, 0, 0x70737430), (SEED, 0))
     key = philox((draw & 0xFFFFFFFF, draw >> 32, view, 0), folded)[:2]
     return philox((sample, 0, number, turn), key)
 
 
 def crop_of(i, epoch, draw, view):
-    """RandomCrop((20, 24)) and a flip of picture i, (H, W, C)."""
+    """Returns RandomCrop((20, 24)) and a flip of picture i, as (H, W, C)."""
     pixels = picture(i, 50 + i, 61)
     row, column = words(epoch, i, draw, view, 0)[:2]
     y, x = below(row, 50 + i - 20 + 1), below(column, 61 - 24 + 1)
@@ -97,7 +97,7 @@ def test_first_view_is_what_transforms_give(packed):
 
 @pytest.mark.parametrize("form", ["folder", "packed"])
 def test_one_decode_gives_the_same_views_as_one_for_each(form, request):
-    """JPEG and PNG: the views of a loader are those of loaders with one view each; and an image is decoded once."""
+    """JPEG and PNG: a loader with several views gives the same views as loaders with one view each, and decodes each image once."""
     path = request.getfixturevalue(form)
     ops = {"g": GLOBAL, "l": LOCAL}
     loader = load(path, views={"g": (2, GLOBAL), "l": (4, LOCAL)})
@@ -114,7 +114,7 @@ def test_one_decode_gives_the_same_views_as_one_for_each(form, request):
 
 
 def test_pli_decodes_once(folder, tmp_path):
-    """Forms whose units are counted: as many as one decode of the image has."""
+    """For forms whose units are counted, the count is that of one decode of each image."""
     ps.pack(folder, tmp_path / "set.pst", forms=["pli"], of_lossy=True)
     whole = load(tmp_path / "set.pst", transforms=[T.Resize((32, 32))])
     contents(whole)
@@ -135,12 +135,12 @@ def test_layouts_dtypes_and_torch(pictures):
     np.testing.assert_array_equal(half[0]["v"], reference[0]["v"].astype(np.float16))
     batch = next(iter(load(pictures, views={"v": (2, ops)}, output="torch")))
     assert batch["v"].shape == (5, 2, 3, 20, 24) and batch["v"].dtype == torch.float32
-    flat = batch["v"].flatten(0, 1)  # views of a sample side by side, without a copy
+    flat = batch["v"].flatten(0, 1)  # views of a sample lie side by side, without a copy
     assert flat.data_ptr() == batch["v"].data_ptr()
 
 
 def test_against_torchvision(pictures):
-    """A resized centre crop, the same in all views."""
+    """A resized centre crop, equal in all views."""
     v2 = torchvision_v2()
     loader = load(pictures, views={"v": (2, [T.Resize(40), T.CenterCrop(32)])}, output="torch")
     for batch in loader:
@@ -152,7 +152,7 @@ def test_against_torchvision(pictures):
 
 
 def test_image_and_masks_beside_views(typed):
-    """The image itself, its mask and its boxes, moved by `transforms`; views apart from them."""
+    """The image, its mask and its boxes are moved by `transforms`, independently of the views."""
     ops = [T.RandomCrop((16, 20)), T.RandomHorizontalFlip()]
     plain = list(ps.Loader(typed, batch_size=10, seed=SEED, transforms=ops, fields=["image", "mask", "boxes"], output="numpy",
                            annotations=ps.Annotations(per_box=())))[0]
@@ -162,7 +162,7 @@ def test_image_and_masks_beside_views(typed):
     np.testing.assert_array_equal(plain["mask"], both["mask"])
     for a, b in zip(plain["boxes"], both["boxes"], strict=True):
         np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(both["view"][:, 0], both["image"])  # view 0 has the image's draws
+    np.testing.assert_array_equal(both["view"][:, 0], both["image"])  # view 0 has the same random numbers as the image
     assert (both["view"][:, 1] != both["image"]).any()
 
 
@@ -219,7 +219,7 @@ def test_damaged_image(pictures, folder, tmp_path):
 
 
 def test_little_memory_decodes_each_view(tmp_path):
-    """The picture of which views are made is no larger than host_memory allows; then each view decodes by itself."""
+    """The picture from which views are made may not exceed host_memory. If it does, each view decodes by itself."""
     with ps.Writer(tmp_path / "set.pst", {"image": ps.Image()}) as writer:
         for i in range(4):
             writer.write({"image": encoded(picture(i, 1500, 1500), "PNG")})
@@ -266,7 +266,10 @@ def test_refusals(pictures, options, message):
 
 
 def test_repeats_stand_side_by_side(pictures):
-    """Each sample three times, by the rule: place g of three epochs holds the sample at g // 3 of one without repeats."""
+    """Each sample comes three times: place g of an epoch with repeats holds the sample at g
+
+    3 of the epoch without.
+    """
     plain = load(pictures, batch_size=N)
     orders = [batch["index"].tolist() for _ in range(2) for batch in plain]
     loader = load(pictures, batch_size=6, repeats=3, transforms=CROP)
@@ -300,7 +303,7 @@ def test_repeats_over_ranks_and_resume(pictures):
     for batch, a, b in zip(whole, *parts, strict=True):
         np.testing.assert_array_equal(batch["index"], np.concatenate([a["index"], b["index"]]))
         np.testing.assert_array_equal(batch["image"], np.concatenate([a["image"], b["image"]]))
-        assert len(set(a["index"].tolist())) == 1  # a sample's repeats are in one rank's batch
+        assert len(set(a["index"].tolist())) == 1  # all repeats of a sample are in one rank's batch
     loader = load(pictures, batch_size=6, repeats=3, transforms=CROP)
     iterator = iter(loader)
     next(iterator)

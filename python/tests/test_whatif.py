@@ -1,4 +1,4 @@
-"""What-if questions: answers against arithmetic, sweeps, other machines, and what is refused."""
+"""What-if questions: answers compared with arithmetic, sweeps, other machines, and what is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.stalls import text as _report_text
 
 
 def data(**changes: Any) -> dict[str, Any]:
-    """A report: 8 H100, 4 cores, 2 ms of a core for a jpeg and 1 ms for a pli-jpeg, storage of 100 MB/s."""
+    """Returns a report: 8 H100, 4 cores, 2 ms of a core for a jpeg and 1 ms for a pli-jpeg, storage of 100 MB/s."""
 
     def costs(cpu: float, nbytes: float) -> dict[str, Any]:
         return {"cpu": {"cpu_seconds": cpu, "nbytes": nbytes, "item_nbytes": nbytes, "reads": 1.0}}
@@ -63,7 +63,7 @@ def test_rows_are_divided_between_cpu_and_gpu() -> None:
     own = {"cpu_seconds": 0.0001, "gpu_seconds": 0.0005, "link_nbytes": 1e5}
     made["forms"]["jpeg"]["gpu"] = {**made["forms"]["jpeg"]["cpu"], **own}
     divided = Report(made)
-    # 4 cores; 8 GPUs with half a millisecond and 100 kB for each row that is theirs.
+    # 4 cores; 8 GPUs that take half a millisecond and 100 kB for each row that they decode.
     for share in (0.0, 0.25, 0.5, 1.0):
         bounds = divided.whatif(gpu_part=share).bounds
         assert bounds["cores"] == pytest.approx(4 / (0.002 * (1 - share) + 0.0001 * share))
@@ -84,7 +84,7 @@ def test_single_answers_follow_arithmetic(report: Report) -> None:
     assert now.utilisation == pytest.approx(2000 / 8000)
     assert report.whatif(form="pli-jpeg").samples_per_second == pytest.approx(4000)
     assert report.whatif(cores=2).samples_per_second == pytest.approx(1000)
-    # Nothing cached: 1e8 / 1e5 samples/s, then half of them cached.
+    # Nothing cached: 1e8 / 1e5 samples/s; then half of the samples cached.
     assert report.whatif(page_cache=0).samples_per_second == pytest.approx(1000)
     assert report.whatif(page_cache=0, cache="500MB", shared_cache=True, cores=100).samples_per_second == pytest.approx(2000)
     assert report.whatif(page_cache=0, cache="500MB").hits == pytest.approx(0.5 / 8)  # each of 8 ranks has an eighth
@@ -104,7 +104,7 @@ def test_beyond_the_measured_range_is_said_and_bands_widen(report: Report) -> No
 
 
 def test_nothing_is_nothing(report: Report) -> None:
-    """A GPU of which preparation may have nothing gives 0 samples/s; no jobs, ranks or hosts are an error."""
+    """If preparation may use nothing of the GPU, the answer is 0 samples/s. No jobs, ranks or hosts are an error."""
     made = data()
     made["forms"]["jpeg"]["gpu"] = {**made["forms"]["jpeg"]["cpu"], "cpu_seconds": 1e-4, "gpu_seconds": 5e-4}
     both = Report(made)
@@ -121,14 +121,14 @@ def test_nothing_is_nothing(report: Report) -> None:
 
 
 def test_epochs(report: Report) -> None:
-    """The first batch of an epoch is waited for: 8 ranks with 100 samples each take 0.4 s for batches, and 0.1 s for a step."""
+    """The first batch of an epoch is waited for: 8 ranks with 100 samples each take 0.4 s for batches and 0.1 s for a step."""
     one = report.whatif(epoch_batches=1)
     assert one.samples_per_second == pytest.approx(800 / 0.5)
     assert (one.utilisation, one.prep_stall, one.start_stall) == pytest.approx((0.2, 0.8, 0.2))
     assert report.whatif(epoch_batches=10).samples_per_second == pytest.approx(8000 / 4.1)
     paused = report.whatif(epoch_batches=10, epoch_pause=0.9)
     assert paused.samples_per_second == pytest.approx(8000 / 5)
-    assert paused.utilisation == pytest.approx(1 / 4.1)  # of the time in which somebody trains
+    assert paused.utilisation == pytest.approx(1 / 4.1)  # share of the time in which somebody trains
     assert report.whatif(epoch_batches=0).samples_per_second == pytest.approx(2000)
     made = data()
     made["subject"]["batches_per_epoch"] = 10
@@ -142,7 +142,7 @@ def test_epochs(report: Report) -> None:
 
 
 def test_storage_and_cores_wait_for_each_other() -> None:
-    """Bytes of samples vary by 0.6 of their mean, CPU seconds by half: with room for 40 samples a part of both / 80 is lost."""
+    """Bytes of samples vary by 0.6 of their mean, CPU seconds by half: with space for 40 samples, a part of both / 80 is lost."""
     made = data()
     made["forms"]["jpeg"]["cpu"].update(nbytes_sd=6e4, cpu_sd_seconds=1e-3)
     varied, alike = Report(made), Report(data())
@@ -153,19 +153,19 @@ def test_storage_and_cores_wait_for_each_other() -> None:
     assert found.bounds["storage"] == found.bounds["cores"] == pytest.approx(2000)
     for far in ({}, {"page_cache": 0}, {"page_cache": 0, "storage": "1GB/s"}, {"cache": "20GB"}, {"page_cache": 0, "cores": 2.5}):
         assert varied.whatif(**far).samples_per_second == pytest.approx(alike.whatif(**far).samples_per_second, rel=1e-6)
-    made["subject"]["loader"] = "torch"  # its workers read for themselves
+    made["subject"]["loader"] = "torch"  # its workers read files themselves
     assert Report(made).whatif(**near).samples_per_second == pytest.approx(2000)
 
 
 def test_copying(report: Report) -> None:
-    """One thread of each rank copies what is read: 1e5 bytes at 1e8 bytes/s are 1 ms of the 2 ms that a sample takes."""
+    """One thread of each rank copies what is read: 1e5 bytes at 1e8 bytes/s take 1 ms of a sample's 2 ms."""
     assert report.whatif(ranks=1, cores=100, gpu_speed="100x", page_cache="10GB").binding == "cores"
     slow = report.whatif(ranks=1, cores=100, gpu_speed="100x", page_cache="10GB", copying="100MB/s")
     assert slow.binding == "copying"
     asleep = 1 - 0.001 / 100 / 0.001
     assert slow.bounds["copying"] == pytest.approx(1 / (0.001 + asleep * 0.001 / 100))
     kept = report.whatif(ranks=1, cores=100, gpu_speed="100x", cache="10GB", copying="100MB/s")
-    assert kept.bounds["copying"] == float("inf")  # Penstock's cache is not copied
+    assert kept.bounds["copying"] == float("inf")  # items of Penstock's cache are not copied
 
 
 def test_bands_are_of_what_was_measured() -> None:
@@ -178,7 +178,7 @@ def test_bands_are_of_what_was_measured() -> None:
     assert half(report.whatif()) == pytest.approx(0.05)  # the model's own
     assert half(report.whatif(cores=1)) == pytest.approx((0.05**2 + (1 / 0.7 - 1) ** 2) ** 0.5)
     assert half(report.whatif()) < half(report.whatif(cores=2)) < half(report.whatif(cores=1))
-    stored = {"page_cache": 0, "cores": 4}  # 2 % of the bytes, where the report says nothing
+    stored = {"page_cache": 0, "cores": 4}  # 2 % of the bytes if the report has no value
     assert half(report.whatif(**stored)) == pytest.approx((0.05**2 + (1 / 0.98 - 1) ** 2) ** 0.5)
     made["forms"]["jpeg"]["cpu"]["nbytes_band"] = 0.1
     assert half(Report(made).whatif(**stored)) == pytest.approx((0.05**2 + (1 / 0.9 - 1) ** 2) ** 0.5)
@@ -189,7 +189,7 @@ def test_a_rate_that_is_stated_has_no_band(report: Report) -> None:
     slow = {"page_cache": 0, "cache": 0}
     of_the_report = measured.whatif(**slow)
     stated = measured.whatif(storage=1e8, **slow)
-    assert stated.samples_per_second == of_the_report.samples_per_second  # the same rate, by whoever says it
+    assert stated.samples_per_second == of_the_report.samples_per_second  # the same rate, whoever states it
     assert (stated.high - stated.low) / stated.samples_per_second < 0.15
     assert (of_the_report.high - of_the_report.low) / of_the_report.samples_per_second > 0.7
 
@@ -292,7 +292,7 @@ def test_the_start_of_epochs_is_said_where_it_costs() -> None:
     assert "1,951" in table[2] and table[-1] == says and says in Report(made).to_html()
     made["subject"]["batches_per_epoch"] = 1
     assert "an epoch has 1 batch." in Report(made).report()
-    for n in (1000, 0):  # next to nothing, and no ends
+    for n in (1000, 0):  # costs almost nothing, and has no ends of epochs
         made["subject"]["batches_per_epoch"] = n
         assert "start of each epoch" not in Report(made).report() + Report(made).to_html()
 
@@ -344,7 +344,7 @@ def test_accelerators() -> None:
 
 
 def test_the_command_has_the_questions(tmp_path: Path) -> None:
-    """Each question of ps.whatif is an option of the command, and the old name of one is told in a line."""
+    """Each question of ps.whatif is an option of the command. A renamed one is explained in a line."""
     program = Path(sys.executable).parent / "penstock"
     text = subprocess.run([program, "whatif", "--help"], capture_output=True, text=True, check=True).stdout
     for name in model.QUESTIONS:

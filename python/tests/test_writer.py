@@ -254,7 +254,7 @@ def test_plans_and_changes_in_place(tmp_path):
     options = {"batch_size": 5, "order": "sequential", "num_workers": 1, "host_memory": "64MiB"}
     wanted = [picture(i, 40, 50) for i in range(30)]
     before = ps.Dataset(path)
-    with ps.Loader(path, **keywords(**options)) as loader:  # it goes on with the old state
+    with ps.Loader(path, **keywords(**options)) as loader:  # the loader goes on with the old state
         batches = iter(loader)
         got = [*next(batches)["image"]]
         report = ps.repack(path, plan=plan, num_workers=2)

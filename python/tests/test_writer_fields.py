@@ -1,4 +1,4 @@
-"""Fields of a schema: PLI made at writing, values that may be missing, classes added by an append, options of pack."""
+"""Fields of a schema: PLI made at writing, optional values, classes added by an append, options of pack."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_masks_of_a_palette_keep_their_indices_as_pli(tmp_path):
 
     mask = PilImage.fromarray(LABELS, "L").convert("L")
     palette = PilImage.frombytes("P", mask.size, mask.tobytes())
-    palette.putpalette([0, 0, 0] * 256)  # all colours are equal: only the indices tell the labels apart
+    palette.putpalette([0, 0, 0] * 256)  # all colours are equal: only the indices distinguish the labels
     palette.save(tmp_path / "mask.png")
     ds = write(tmp_path / "a.pst", {"image": "image", "mask": ps.Mask("pli")},
                {"image": PIXELS, "mask": tmp_path / "mask.png"})
@@ -95,7 +95,7 @@ def test_missing_values(tmp_path):
     nothing = {**dict.fromkeys(FULL), "image": PIXELS}
     ds = write(tmp_path / "a.pst", OPTIONAL, FULL, empty, nothing)
     assert ps.verify(tmp_path / "a.pst").ok
-    bad = ps.verify(tmp_path / "a.pst", decode=True)  # what a loader refuses, too: the bytes of sound are none, or no sound
+    bad = ps.verify(tmp_path / "a.pst", decode=True)  # a loader refuses these, too: bytes of sound that are empty, or not a sound
     assert bad.n_bad == 3 and [found["sample"] for found in bad.findings] == [0, 1, 2]
     for i in 1, 2:
         sample = ds[i]

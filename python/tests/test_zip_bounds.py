@@ -1,4 +1,4 @@
-"""Members of zips that state large sizes: what they decode to must fit before memory is taken, and the error names them."""
+"""Members of zips that state large sizes: the decoded size is checked before memory is taken, and errors name the member."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def deflated(data):
 
 
 def write_zip(path, members):
-    """Writes members (name, bytes in the file, bytes that they are stated to decode to, CRC-32); a number of bytes is a hole."""
+    """Writes members (name, bytes in the file, stated decoded size, CRC-32). A number instead of bytes makes a hole of that
+    size.
+    """
     directory = b""
     with open(path, "wb") as file:
         for name, content, n_decoded, check in members:
@@ -53,7 +55,7 @@ def of_picture(i):
 
 @pytest.fixture
 def large(tmp_path) -> Path:
-    """Three pictures with texts, of which the second is large, and takes few bytes in the file."""
+    """Three pictures with texts. The second text is large but takes few bytes in the file."""
     members = []
     for i in range(3):
         members += [of_picture(i), of_text(f"{i}.txt", b"x" * (LARGE if i == 1 else 10))]

@@ -14,17 +14,17 @@ release = version = os.environ["PENSTOCK_SITE_VERSION"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
-exclude_patterns = ["files"]  # what pages below source/ show
+exclude_patterns = ["files"]  # files that pages include from source/
 
-# MyST: pages are those that forges show, so headings have their anchors.
+# MyST: headings get the anchors that GitHub gives them, because pages link to these.
 myst_heading_anchors = 6
 myst_enable_extensions: list[str] = []
-suppress_warnings = ["misc.highlighting_failure"]  # fragments of code, with "..." in them
+suppress_warnings = ["misc.highlighting_failure"]  # fragments of code that contain "..."
 
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 autodoc_typehints = "none"
-autodoc_mock_imports = ["ray", "pyspark"]  # penstock.ray and penstock.spark have pages also where these are not installed
+autodoc_mock_imports = ["ray", "pyspark"]  # penstock.ray and penstock.spark also have pages if Ray and Spark are not installed
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
@@ -33,7 +33,7 @@ c_maximum_signature_line_length = 88
 add_module_names = False
 add_function_parentheses = False
 toc_object_entries_show_parents = "hide"
-smartquotes = False  # quotes are those of code
+smartquotes = False  # quotation marks belong to code and must not be changed
 
 html_theme = "furo"
 html_title = f"Penstock {release}"
@@ -41,15 +41,15 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
-html_last_updated_fmt = None  # the same sources give the same pages
+html_last_updated_fmt = None  # the same sources must give the same pages
 html_theme_options = {"sidebar_hide_name": False}
 
-# Docstrings name things as Python does where they stand (Writer, transforms.MixUp); the pages have them below penstock.
+# Docstrings use short names, as Python code does (Writer, transforms.MixUp); the pages have these names below penstock.
 PREFIXES = ("penstock.", "penstock.transforms.", "penstock.errors.", "penstock.pli.", "penstock.metrics.", "penstock.report.")
 
 
 def resolve(app: Any, env: Any, node: Any, contnode: Any) -> Any:
-    """Finds what a role of a docstring means. What is not found is a warning, which ends the build."""
+    """Finds the object that a role in a docstring names. A name that is not found is a warning, which ends the build."""
     if node.get("refdomain") != "py":
         return None
     domain, target = env.get_domain("py"), node["reftarget"]
@@ -68,7 +68,7 @@ PARAMETERS = re.compile(r"[a-z_]\w*(?:, [a-z_]\w*)*: ")
 
 
 def paragraphs(lines: list[str]) -> list[list[str]]:
-    """Cuts a docstring at its blank lines."""
+    """Splits a docstring at its blank lines."""
     found: list[list[str]] = [[]]
     for line in lines:
         if line.strip():
@@ -79,7 +79,9 @@ def paragraphs(lines: list[str]) -> list[list[str]]:
 
 
 def prepare(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are written for help(): an indented paragraph is code, and "name: text" lines are arguments without a heading."""
+    """Converts a docstring, which is written for help(), to reStructuredText: indented paragraphs become code, and lines "name:
+    text" become arguments.
+    """
     before, out = "", []
     for paragraph in paragraphs(lines):
         is_code = all(line.startswith("    ") for line in paragraph) and before and not before.startswith(" ")

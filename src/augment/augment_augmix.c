@@ -1,13 +1,15 @@
-/* augment_augmix.c - AugMix: chains of operations on copies of a picture, which are mixed.
+/* augment_augmix.c - AugMix: runs chains of operations on copies of a picture, and mixes the
+ * results.
  *
- * In and out: run->picture. augment_policy.c chooses the steps. One thread: the run's. */
+ * In and out: run->picture. augment_policy.c chooses the operations. It runs on the thread of the
+ * run. */
 #include "augment/augment_int.h"
 
 #include "base/philox.h"
 
 enum { MIX_MAX_WIDTH = 8 };
 
-/* Draws the shares of n chains: a Dirichlet distribution with equal parameters. */
+/* Draws the weights of n chains from a Dirichlet distribution with equal parameters `alpha`. */
 static void roll_shares(struct psti_dice *dice, double alpha, uint32_t n,
                         double shares[MIX_MAX_WIDTH])
 {
@@ -20,7 +22,7 @@ static void roll_shares(struct psti_dice *dice, double alpha, uint32_t n,
         shares[i] /= sum;
 }
 
-/* Does one chain of operations on run->picture. */
+/* Runs one chain of randomly chosen operations on run->picture. */
 static enum pst_status mix_chain(struct psti_run *run, const struct psti_step *step,
                                  struct psti_dice *dice, struct pst_error *err)
 {
@@ -36,7 +38,7 @@ static enum pst_status mix_chain(struct psti_run *run, const struct psti_step *s
     return status;
 }
 
-/* The picture before AugMix, and the weighted sum of the pictures that the chains made. */
+/* The picture before AugMix, and the weighted sum of the results of the chains. */
 struct mix {
     unsigned char *before;
     float *sum;

@@ -1,47 +1,47 @@
-/* augment_axis.c - the filter weights of one axis of a resize.
+/* augment_axis.c - computes the filter weights of one axis of a resize.
  *
- * In: sides, interpolation, the outputs wanted. Out: struct psti_axis with integer weights. Any
- * thread; the memory is the caller's. The code runs twice for every sample (each crop has its own
- * size), so it must be fast.
+ * In: sides, interpolation, the range of wanted outputs. Out: struct psti_axis with integer
+ * weights. Any thread; the caller owns the memory. The code runs twice for every sample, because
+ * each random crop has its own size, so it must be fast.
  *
- * Output i of n_to has its centre at (2 i + 1) n_from / (2 n_to) in the source. It weighs source
- * pixel k by its distance |(2 k + 1) n_to - (2 i + 1) n_from| / unit. unit is 2 n_to, or 2
- * max(n_from, n_to) with antialias, as in PIL and torch (align_corners = False). Distances are
- * exact integers. So the set of taps and the triangle's weights have no rounding, and the cubic's
- * rounding is the same everywhere.
+ * Output i of n_to has its centre at (2 i + 1) n_from / (2 n_to) in the source. The weight of
+ * source pixel k depends on the distance |(2 k + 1) n_to - (2 i + 1) n_from| / unit. unit is 2
+ * n_to, or 2 max(n_from, n_to) with antialias, as in PIL and torch (align_corners = False).
+ * Numerators of distances are exact integers. So which pixels have a weight, and the weights of a
+ * triangle filter, are exact, and a cubic filter's rounding is the same on every machine.
  *
- * For 8-bit samples, weights are then rounded to int16 by torch's rule, so that resized pixels
- * equal torch's (and so torchvision v2's) to the bit. For 16-bit samples, the running sum of the
- * weights is rounded to 28 bits, so that no error builds up along a filter. Pixels outside of the
- * source have no weight. The exception is the cubic without antialias, where torch repeats the edge
- * and takes a = -3/4.
+ * For 8-bit samples, weights are then rounded to int16 by torch's rule, so resized pixels equal
+ * those of torch (and torchvision v2) to the bit. For 16-bit samples, the running sum of the
+ * weights is rounded to 28 bits, so errors do not add up along a filter. Pixels outside of the
+ * source have no weight. The exception is the cubic filter without antialias: like torch, it
+ * repeats the edge pixel and uses a = -3/4.
  *
- * Nearest-exact takes the pixel that holds the centre, in exact arithmetic. torch and PIL take the
- * same pixel, except for centres on the border of two pixels, where their floats decide. Nearest
- * takes the pixel in which output i begins. It computes this in float32 as torch does, with one
- * division and one multiplication, so that both agree for all sizes.
+ * Nearest-exact takes the pixel that contains the output's centre, in exact arithmetic. torch and
+ * PIL take the same pixel, except for a centre on the border of two pixels, where rounding of their
+ * floats decides. Nearest takes the pixel in which output i begins. Like torch it computes this in
+ * float32, with one division and one multiplication, so both agree for all sizes.
  *
- * A source that comes at 1 / S of its size has pixels that are S source pixels wide. The first of
- * them begins `lead` source pixels before the axis does. Each gets the weight of the same filter at
- * its centre, times the part of the pixel that lies within the axis. So the picture does not move,
- * and a crop's edge need not lie between two pixels. */
+ * If the decoder delivers the source at 1 / S of its size, each delivered pixel is S source pixels
+ * wide. The first one begins `lead` source pixels before the axis does. Each delivered pixel gets
+ * the filter's weight at its centre, times the share of the pixel that lies within the axis. So the
+ * picture is not shifted, and a crop's edge need not lie on the border of delivered pixels. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
 
 #include <math.h>
 
-/* One axis in the numbers that the functions below compute with. */
+/* One axis, as the numbers that the functions below compute with. */
 struct filter {
     int64_t n_from, n_to, unit;
-    int64_t reach; /* support of the filter, times unit */
-    int64_t pitch; /* half the distance of two pixels: n_to, or S * n_to */
-    /* n_from or, for a scaled source, the number of its pixels of which at least a part lies within
+    int64_t reach; /* support of the filter on each side, times unit */
+    int64_t pitch; /* half the distance between two pixels: n_to, or S * n_to */
+    /* n_from; for a scaled source the number of delivered pixels that lie at least partly within
      * the axis */
     int64_t n_pixels;
-    int64_t lead; /* part of the first pixel that lies before the axis, times 2 n_to */
+    int64_t lead; /* the part of the first pixel before the axis, times 2 n_to */
     bool cubic, scaled;
-    bool repeats_edge; /* the cubic without antialias repeats the edge, and has a = -3/4 */
+    bool repeats_edge; /* the cubic without antialias: repeats the edge pixel, a = -3/4 */
 };
 
 static struct filter filter_make(const struct psti_axis_side *side)
@@ -59,22 +59,22 @@ static struct filter filter_make(const struct psti_axis_side *side)
     return f;
 }
 
-/* Returns a / b, rounded down; b > 0. */
+/* Returns a / b, rounded down. b > 0. */
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-/* Returns the centre of output i, counted from the beginning of pixel 0 in units of 1 / (2 n_to)
- * source pixel. */
+/* Returns the centre of output i in the source, counted from the left edge of pixel 0, in units of
+ * 1 / (2 n_to) source pixel. */
 static int64_t centre_of(const struct filter *f, int64_t i)
 {
     return (2 * i + 1) * f->n_from + f->lead;
 }
 
-/* Gives the range [*begin, *end) of pixels k with |(2 k + 1) pitch - centre| < reach, clipped to
+/* Writes the range [*begin, *end) of pixels k with |(2 k + 1) pitch - centre| < reach, clipped to
  * the source. */
 static void filter_range(const struct filter *f, int64_t centre, int64_t *begin, int64_t *end)
 {
     int64_t low = floor_div(centre - f->reach - f->pitch, 2 * f->pitch) + 1;
-    /* the division rounds up */
+    /* negating the dividend rounds up */
     int64_t high = -floor_div(f->pitch - centre - f->reach, 2 * f->pitch);
     *begin = low < 0 ? 0 : low;
     *end = high > f->n_pixels ? f->n_pixels : high;
@@ -109,12 +109,12 @@ uint32_t psti_augment_axis_max_taps(const struct psti_axis_spec *spec)
     if (psti_augment_is_nearest(spec->side.interpolation))
         return 1;
     struct filter f = filter_make(&spec->side);
-    /* An open interval of 2 reach holds at most ceil(2 reach / (2 pitch)) centres. */
+    /* An open interval of length 2 reach holds at most ceil(2 reach / (2 pitch)) pixel centres. */
     int64_t most = (f.reach + f.pitch - 1) / f.pitch;
     return (uint32_t)(most < f.n_pixels ? most : f.n_pixels);
 }
 
-/* Returns the number of weights per output, padded as the kernels want it. */
+/* Returns the number of weights for each output, rounded up as the vector kernels need it. */
 static uint32_t stride_of(const struct psti_axis_spec *spec)
 {
     uint32_t taps = psti_augment_axis_max_taps(spec);
@@ -134,7 +134,7 @@ size_t psti_augment_axis_nbytes(const struct psti_axis_spec *spec)
     return 2 * ints + (size_t)spec->n * stride_of(spec) * weight_nbytes(spec) + PSTI_SLACK;
 }
 
-/* Returns Keys' cubic at x >= 0. */
+/* Returns the cubic convolution kernel of Keys with parameter a at x >= 0. */
 static double cubic(double x, double a)
 {
     if (x < 1)
@@ -144,8 +144,8 @@ static double cubic(double x, double a)
     return 0;
 }
 
-/* Returns the part of pixel k that lies within the axis, where 2 pitch is the whole pixel. Only the
- * first and the last pixel may lie within it in part. */
+/* Returns how much of pixel k lies within the axis; 2 pitch is the whole pixel. Only the first and
+ * the last pixel can lie within it in part. */
 static int64_t cover(const struct filter *f, int64_t k)
 {
     int64_t begin = 2 * k * f->pitch, end = begin + 2 * f->pitch;
@@ -163,11 +163,11 @@ static double tap_at(const struct filter *f, int64_t centre, int64_t k)
                     : (double)(f->unit - distance);
 }
 
-/* Returns the weight of pixel k, not normalised. */
+/* Returns the weight of pixel k before normalisation. */
 static double weight_at(const struct filter *f, int64_t centre, int64_t k)
 {
     double weight = tap_at(f, centre, k);
-    /* The window of a filter of four taps reaches at most two pixels beyond an edge. */
+    /* A filter of four taps reaches at most two pixels beyond an edge. */
     for (int64_t beyond = 1; f->repeats_edge && beyond <= 2; beyond++) {
         if (k == 0)
             weight += tap_at(f, centre, -beyond);
@@ -177,7 +177,7 @@ static double weight_at(const struct filter *f, int64_t centre, int64_t k)
     return f->scaled ? weight * (double)cover(f, k) : weight;
 }
 
-/* Returns the sum by which weight_at() of pixels begin..end-1 is divided to normalise it. */
+/* Returns the sum of weight_at() over the pixels begin..end-1, by which weights are normalised. */
 static double filter_sum(const struct filter *f, int64_t centre, int64_t begin, int64_t end)
 {
     double sum = 0;
@@ -186,9 +186,9 @@ static double filter_sum(const struct filter *f, int64_t centre, int64_t begin, 
     return sum;
 }
 
-/* Returns the largest weight of output `i`. It is the weight of one of the two pixels next to the
- * centre. In a scaled source one of these may lie within the axis only in part, so one pixel more
- * is tried on each side. */
+/* Returns the largest weight of output `i`. It belongs to one of the two pixels next to the centre.
+ * In a scaled source one of these may lie within the axis only in part, so one more pixel is tried
+ * on each side. */
 static double largest_weight(const struct filter *f, int64_t i)
 {
     int64_t begin, end, centre = centre_of(f, i);
@@ -212,17 +212,17 @@ static uint32_t precision_for(double most)
     return precision;
 }
 
-/* Returns the number of fraction bits of weights. 8-bit samples follow torch's rule: the most bits,
- * up to 22, with which the largest weight fits into an int16. The whole axis counts, not only the
- * outputs wanted, because a window must not change the result. 16-bit samples have 28 bits, with
- * int32 weights and int64 sums. */
+/* Returns the number of fraction bits of weights. For 8-bit samples it follows torch's rule: the
+ * most bits, up to 22, with which the largest weight of the whole axis fits into an int16. Outputs
+ * that are not wanted count too, because cropping must not change pixels. 16-bit samples use 28
+ * bits, with int32 weights and int64 sums. */
 static uint32_t precision_of(const struct filter *f, uint32_t bits)
 {
     if (bits == 16)
         return 28;
     double most = 0;
-    /* The second half of the outputs is the mirror image of the first, unless the source is scaled.
-     */
+    /* The outputs of the second half mirror those of the first half, unless the source is
+     * scaled. */
     int64_t half = f->scaled ? f->n_to : (f->n_to + 1) / 2;
     for (int64_t i = 0; i < half; i++) {
         double weight = largest_weight(f, i);
@@ -242,8 +242,8 @@ static void narrow_weights(const struct filter *f, int64_t centre, int64_t begin
     }
 }
 
-/* Makes the weights of 16-bit samples. The running sum is rounded, so that the weights add up to 1
- * << precision. */
+/* Makes the weights for 16-bit samples. The running sum is rounded, so the weights add up to
+ * exactly 1 << precision. */
 static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, int64_t end,
                          uint32_t precision, int32_t *weights, bool mirror)
 {
@@ -266,11 +266,12 @@ static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, 
  * the sum of a window has a closed form, and quotients are carried from output to output.
  * ----------------------------------------------------------------------------------------- */
 
-/* The quotients of one output from which its window and the pixel before its centre follow. */
+/* The window of one output pixel. `quotient` and `rest` are the results of divisions by twice the
+ * pitch, which give source pixels. */
 struct place {
     int64_t centre;
-    int64_t quotient[3], rest[3]; /* of the first pixel - 1, the last pixel, and the pixel before
-                                   * the centre */
+    /* of: the pixel before the window, the last pixel of the window, the pixel before the centre */
+    int64_t quotient[3], rest[3];
 };
 
 static struct place place_of(const struct filter *f, int64_t i)
@@ -285,8 +286,8 @@ static struct place place_of(const struct filter *f, int64_t i)
     return p;
 }
 
-/* Moves the place to the next output. `whole` and `rest` are quotient and remainder of 2 n_from /
- * (2 pitch). */
+/* Advances the state to the next output. `whole` and `rest` are the quotient and the remainder of 2
+ * n_from / (2 pitch). */
 static inline void place_next(const struct filter *f, struct place *p, int64_t whole, int64_t rest)
 {
     p->centre += 2 * f->n_from;
@@ -298,7 +299,7 @@ static inline void place_next(const struct filter *f, struct place *p, int64_t w
 }
 
 struct triangle {
-    int64_t begin, end, near; /* near: the pixel at the centre, or the one before it */
+    int64_t begin, end, near; /* near: the last pixel not centred after the output's centre */
     int64_t sum;              /* sum of all weights */
 };
 
@@ -307,8 +308,8 @@ static inline struct triangle triangle_of(const struct filter *f, const struct p
     struct triangle t = {p->quotient[0] + 1, p->quotient[1] + 1, p->quotient[2], 0};
     t.begin = t.begin < 0 ? 0 : t.begin;
     t.end = t.end > f->n_pixels ? f->n_pixels : t.end;
-    /* The sum of numbers 2 k + 1 is a difference of squares. They count from `near`, so that they
-     * stay small. */
+    /* A sum of odd numbers 2 k + 1 is a difference of squares. Counting from `near` keeps the
+     * numbers small. */
     int64_t left = t.near + 1 - t.begin, right = t.end - t.near - 1;
     int64_t beyond = p->centre - 2 * (t.near + 1) * f->pitch;
     t.sum = (left + right) * f->unit - f->pitch * (left * left + right * right) -
@@ -326,10 +327,10 @@ static double triangle_largest(const struct filter *f, const struct place *p)
     return (double)(f->unit - distance) / (double)t.sum;
 }
 
-/* Does as precision_of(), without looking at all windows. On an axis that shrinks, only the first
- * window of the first half is cut off, and the sum of a whole window is at least (unit^2 - pitch^2)
- * / (2 pitch). Usually this bound and the first window give the same precision, and no other window
- * is looked at. */
+/* Returns what precision_of() returns, usually without looking at all windows. On an axis that
+ * shrinks, only the first window of the first half is cut off, and the weights of a whole window
+ * add up to at least (unit^2 - pitch^2) / (2 pitch). If this bound and the first window give the
+ * same precision, no other window is looked at. */
 static uint32_t triangle_precision(const struct filter *f, int64_t whole, int64_t rest)
 {
     struct place p = place_of(f, 0);
@@ -346,13 +347,14 @@ static uint32_t triangle_precision(const struct filter *f, int64_t whole, int64_
         double weight = triangle_largest(f, &p);
         most = weight > most ? weight : most;
         if (most >= 1)
-            break; /* no later weight is larger */
+            break; /* later weights are not larger */
     }
     return precision_for(most);
 }
 
-/* Does as narrow_weights(), with one division for all weights. A weight that is so close to a half
- * that the product could round in another way than the quotient is computed again as a quotient. */
+/* Does what narrow_weights() does, with a single division for all weights. If a weight is so close
+ * to a half that multiplying by the reciprocal could round differently from dividing, it is divided
+ * again. */
 static void triangle_weights(const struct filter *f, int64_t centre, const struct triangle *t,
                              uint32_t precision, int16_t *weights, bool mirror)
 {
@@ -360,7 +362,7 @@ static void triangle_weights(const struct filter *f, int64_t centre, const struc
     const double pitch = 2 * (double)f->pitch, unit = (double)f->unit, doubt = 1e-6;
     double distance = (double)((2 * t->begin + 1) * f->pitch - centre);
     int64_t n = t->end - t->begin;
-    double furthest = 0; /* the largest distance of the weights' fractions from a half */
+    double furthest = 0; /* largest distance of a weight's fraction from 1/2 */
     int16_t *to = mirror ? weights + n - 1 : weights;
     ptrdiff_t step = mirror ? -1 : 1;
     for (int64_t k = 0; k < n; k++, distance += pitch, to += step) {
@@ -374,7 +376,7 @@ static void triangle_weights(const struct filter *f, int64_t centre, const struc
         narrow_weights(f, centre, t->begin, t->end, precision, weights, mirror);
 }
 
-/* Fills starts, taps and weights of an axis of 8-bit samples. */
+/* Fills starts, taps and weights of an axis of 8-bit samples with a triangle filter. */
 static void triangles(const struct psti_axis_spec *spec, const struct filter *f,
                       struct psti_axis *axis, uint32_t *start, uint32_t *taps, int16_t *weights)
 {
@@ -395,13 +397,13 @@ static void triangles(const struct psti_axis_spec *spec, const struct filter *f,
     }
 }
 
-/* Finds the outputs whose padded windows lie within the source. The starts of windows rise, or fall
- * if the outputs are flipped. */
+/* Finds the outputs whose padded windows lie within the source, so that kernels can load them
+ * without checks. Window starts rise, or fall if the outputs are flipped. */
 static void find_safe(const struct psti_axis_spec *spec, struct psti_axis *axis, bool falling)
 {
-    /* With 3 channels a load of 16 bytes takes 4 pixels and 4 bytes more, that is, a part of 2
-     * pixels. A load of a sweep may begin with the window's last pixel, so it reads 3 pixels
-     * beyond. */
+    /* With 3 channels a load of 16 bytes covers 4 pixels and 4 bytes more, which touch 2 further
+     * pixels. A load of a sweep may begin with the window's last pixel, so it reads 3 pixels beyond
+     * the window. */
     uint64_t beyond = (spec->channels == 3 ? 2 : 0) + (spec->sweeps ? 3 : 0);
     uint32_t n_safe = 0;
     for (uint32_t i = 0; i < spec->n; i++) {

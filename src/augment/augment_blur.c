@@ -1,20 +1,23 @@
-/* augment_blur.c - operations that mix each pixel with its neighbours: GaussianBlur and sharpness.
+/* augment_blur.c - operations that combine each pixel with its neighbours: GaussianBlur and
+ * Sharpness.
  *
- * In: run->picture, HWC samples of 8 or 16 bits. Out: the same picture. One thread: the run's.
+ * In: run->picture, HWC samples of 8 or 16 bits. Out: the changed picture, in place. It runs on the
+ * thread of the run.
  *
- * The blur is that of torchvision: taps exp(-d^2 / (2 sigma^2)), scaled to the sum 1, all channels,
- * edges mirrored without repeating them, rounded. It runs in floats, along rows first. A ring keeps
- * as many filtered rows as the filter is high, so that the picture can change in place. */
+ * The blur is torchvision's: taps exp(-d^2 / (2 sigma^2)), normalised to the sum 1; it blurs all
+ * channels, mirrors the picture at its edges without repeating the edge pixel, and rounds. It
+ * computes in floats, first along rows. A ring of filtered rows, as many as the filter has taps,
+ * allows the picture to change in place. */
 #include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 
 struct blur {
     uint32_t height, width, channels;
-    uint32_t n_y, n_x; /* numbers of taps, which are odd */
+    uint32_t n_y, n_x; /* number of taps on each axis, both odd */
     float *taps_y, *taps_x, *padded,
-        *out; /* `padded` has (n_x - 1) / 2 pixels more on each side */
+        *out; /* `padded` has (n_x - 1) / 2 more pixels on each side */
     float *ring;
-    size_t n_row; /* number of samples in a row */
+    size_t n_row; /* number of samples in a row of the picture */
     void (*load)(void *ctx, uint32_t y, float *row);
     void (*store)(void *ctx, uint32_t y, const float *row);
     void *ctx;
@@ -32,7 +35,7 @@ void psti_augment_blur_taps(float *taps, uint32_t n, float sigma)
         taps[i] = (float)(weights[i] / sum);
 }
 
-/* Adds weight * from[i] to to[i], for n samples. */
+/* Adds weight * from[i] to to[i], for n samples of a row. */
 static void accumulate(float *restrict to, const float *restrict from, float weight, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -73,7 +76,7 @@ static void blur_rows(const struct blur *b)
     }
 }
 
-/* Reserves the memory of a blur and runs it. */
+/* Reserves scratch memory for a blur and runs it. */
 static enum pst_status blur_run(struct psti_run *run, struct blur *b, float sigma_y, float sigma_x,
                                 struct pst_error *err)
 {
@@ -95,7 +98,7 @@ static enum pst_status blur_run(struct psti_run *run, struct blur *b, float sigm
     return PST_OK;
 }
 
-/* A plane of floats that is blurred, as for the displacements of elastic warps. */
+/* A plane of floats to blur, such as the displacements of an elastic warp. */
 struct plane {
     float *data;
     uint32_t width;
@@ -143,7 +146,8 @@ static void load_picture(void *ctx, uint32_t y, float *row)
         row[i] = (float)from[i];
 }
 
-/* Taps are positive and have the sum 1, so values exceed the range only by rounding. */
+/* Rounds and stores a blurred row. The taps are positive and add up to 1, so only rounding can take
+ * a value out of range. */
 static void store_picture(void *ctx, uint32_t y, const float *row)
 {
     const struct psti_run *run = ctx;
@@ -176,10 +180,11 @@ enum pst_status psti_augment_blur(struct psti_run *run, const struct pst_op *op,
     return blur_run(run, &b, sigma, sigma, err);
 }
 
-/* Sharpness is torchvision's: each inner pixel moves from its smoothed value (weight 5 for itself,
- * 1 for each of its 8 neighbours, rounded) by the factor. The border stays as it is.
+/* Returns one sample of torchvision's sharpness. The sample is smoothed (weight 5 for itself, 1 for
+ * each of its 8 neighbours, divided by 13 and rounded) and blended with the original by `factor`.
+ * Pixels at the border are not changed.
  *
- * 13 is odd, so a rounded thirteenth is never a tie. */
+ * 13 is odd, so a division by 13 never ends in exactly a half. */
 static float sharpened(uint32_t neighbours, uint32_t own, float factor)
 {
     uint32_t smooth = (neighbours + 5 * own + 6) / 13;
@@ -196,8 +201,8 @@ static uint32_t sum_of_8(const struct psti_samples *s, size_t i, size_t row, siz
     return (uint32_t)sum;
 }
 
-/* Does the same to 8-bit samples, for pixels [1, n - 1) of a row. `above` and `below` are the rows
- * next to it. */
+/* Does what sharpened() does, for the 8-bit samples of pixels [1, n - 1) of a row. `above` and
+ * `below` are the rows next to it. */
 static void sharpen_row(uint8_t *to, const uint8_t *above, const uint8_t *at, const uint8_t *below,
                         size_t n, size_t pixel, float factor)
 {

@@ -1,15 +1,15 @@
-/* augment_boxes.c - the drawn geometry, applied to coordinates.
+/* augment_boxes.c - applies the drawn geometry to coordinates of boxes and keypoints.
  *
- * In: chain, draw, boxes or keypoints of the source. Out: the same arrays in pixels of the output.
- * Pure, any thread. Each operation is one affine map per axis, in double; coordinates are
- * continuous. */
+ * In: chain, draw, boxes or keypoints on the source picture. Out: the same arrays in pixels of the
+ * output. Pure functions, any thread. Each operation but a warp is one affine map per axis, in
+ * double. Coordinates are continuous. */
 #include "augment/augment_int.h"
 #include "augment/augment_sizes.h"
 
 #include <math.h>
 
-/* How an operation moves coordinates of one axis: to scale * coordinate + offset. After the
- * operation the side has `size` pixels. */
+/* How an operation maps the coordinates of one axis: to scale * coordinate + offset. `size` is the
+ * side in pixels after the operation. */
 struct map {
     double scale, offset;
     double size;
@@ -21,19 +21,19 @@ static void map_add(struct map *map, double scale, double offset)
     map->offset = map->offset * scale + offset;
 }
 
-/* The functions that walk() calls for the operations. */
+/* Callbacks for walk(), which calls them for each operation. */
 struct visitor {
     void (*maps)(void *ctx, const struct map *x, const struct map *y);
-    /* Called for a warp of a picture of height x width. */
+    /* called for a warp of a picture of height x width pixels */
     void (*warp)(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width);
-    /* Called for an operation that takes boxes out, before its maps. NULL: such operations are
-     * passed over. */
+    /* called for an operation that removes boxes, before its maps; NULL: such operations are
+     * skipped */
     void (*take_out)(void *ctx, const struct pst_op *op, const struct psti_op_sizes *sizes);
     void *ctx;
 };
 
-/* Calls the visitor for the first n_ops operations, in order. After the last operation of the
- * chain, it calls `maps` once more with maps that change nothing and have the final size. */
+/* Calls the visitor's functions for the first n_ops operations, in order. After the last operation
+ * of the chain it calls `maps` once more, with maps that change nothing and have the final size. */
 static void walk(const struct psti_chain *chain, const struct psti_draw *draw, uint32_t n_ops,
                  const struct visitor *v)
 {
@@ -93,7 +93,7 @@ static float clamp_to(double value, double size)
     return (float)(value < 0 ? 0 : value > size ? size : value);
 }
 
-/* Maps both ends of an interval, puts them in order (a flip swaps them), and clamps them. */
+/* Maps both ends of an interval, sorts them because a flip swaps them, and clamps them. */
 static void map_interval(const struct map *map, float *low, float *high)
 {
     double a = *low * map->scale + map->offset, b = *high * map->scale + map->offset;
@@ -124,8 +124,8 @@ static void visit_keypoints(void *ctx, const struct map *x, const struct map *y)
     }
 }
 
-/* Replaces each box by the smallest upright box around its four warped corners, as in
- * torchvision. */
+/* Replaces each box by the smallest upright box around its four warped corners, as torchvision
+ * does. */
 static void warp_boxes(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
 {
     struct points *boxes = ctx;
@@ -148,7 +148,7 @@ static void warp_boxes(void *ctx, const struct psti_warp *warp, uint32_t height,
     }
 }
 
-/* Returns whether an operation takes the box out of the sample. */
+/* Returns whether an operation removes the box from the sample. */
 static bool is_taken_out(const struct pst_op *op, const struct psti_op_sizes *sizes,
                          const float box[4])
 {
@@ -160,7 +160,7 @@ static bool is_taken_out(const struct pst_op *op, const struct psti_op_sizes *si
            (width < op->min_size || height < op->min_size || width * height < op->min_area);
 }
 
-/* Gives the boxes that the operation takes out no area; they keep their places in the array, as in
+/* Sets the area of all boxes that the operation removes to 0. They stay in the array, as in
  * torchvision. */
 static void take_out_boxes(void *ctx, const struct pst_op *op, const struct psti_op_sizes *sizes)
 {
@@ -216,7 +216,7 @@ static void visit_mirror(void *ctx, const struct map *x, const struct map *y)
 
 static void warp_mirror(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
 {
-    (void)ctx, (void)warp, (void)height, (void)width; /* rotations and shears do not mirror */
+    (void)ctx, (void)warp, (void)height, (void)width; /* no warp mirrors the picture */
 }
 
 bool psti_augment_chain_mirrors(const struct psti_chain *chain, const struct psti_draw *draw)
@@ -267,8 +267,8 @@ static void visit_scale(void *ctx, const struct map *x, const struct map *y)
     *area *= fabs(x->scale * y->scale);
 }
 
-/* A perspective scales differently at each place; its scale at the middle of the picture stands for
- * all. */
+/* Multiplies the area scale by that of a warp. A perspective scales differently everywhere, so its
+ * scale at the middle of the picture is used. */
 static void warp_scale(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
 {
     double *area = ctx;

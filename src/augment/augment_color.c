@@ -1,15 +1,14 @@
-/* augment_color.c - ColorJitter and Grayscale on a picture in scratch, in place.
+/* augment_color.c - runs ColorJitter and Grayscale on a picture in scratch memory, in place.
  *
- * In and out: HWC samples of 8 or 16 bits. One thread: the run's. The arithmetic is that of
- * torchvision's v2 functions on integer tensors: it works in float and then truncates to an
- * integer, without rounding. Luma is 0.2989 R + 0.587 G + 0.114 B there, truncated too. Only
- * Grayscale takes another luma, PIL's integer BT.601 luma, as the decoder does when it makes gray.
- * Gray pictures (1 or 2 channels) have no saturation and no hue. The last of 2 or 4 channels is
- * alpha and stays as it is.
+ * In and out: HWC samples of 8 or 16 bits. It runs on the thread of the run. The arithmetic is that
+ * of torchvision's v2 functions on integer tensors: compute in float, then truncate to an integer.
+ * Luma is 0.2989 R + 0.587 G + 0.114 B, truncated too. Only Grayscale uses PIL's integer luma of
+ * BT.601, as the decoder does when it makes gray. Gray pictures (1 or 2 channels) have no
+ * saturation and hue. The last of 2 or 4 channels is alpha and is not changed.
  *
- * ColorJitter goes through the picture once, and does all its operations on a few pixels while they
- * are in the cache. A contrast needs the mean of all pixels as they are before it, so there are two
- * such passes if there is one. The loops are those of the CPU level. */
+ * ColorJitter reads the picture once and applies all its operations to a few pixels while they are
+ * in the cache. A contrast needs the mean of all pixels before it, so with a contrast there are two
+ * such passes. The loops have a version for each CPU level. */
 #include "augment/augment_int.h"
 
 struct psti_samples psti_augment_samples(const struct psti_run *run,
@@ -27,8 +26,8 @@ struct psti_samples psti_augment_samples(const struct psti_run *run,
     return s;
 }
 
-/* Returns the order number `order`. Each digit of the number, in the factorial number system, picks
- * one of the operations left. */
+/* Writes permutation number `order` of the four operations. Each digit of `order` in the factorial
+ * number system selects one of the operations that are left. */
 void psti_augment_jitter_order(uint32_t order, uint32_t out[4])
 {
     uint32_t left[4] = {0, 1, 2, 3}, divisor[4] = {6, 2, 1, 1};
@@ -90,7 +89,7 @@ enum color_kind { BRIGHTNESS, CONTRAST, SATURATION, HUE };
 struct color_op {
     enum color_kind kind;
     float factor;
-    float other; /* for BRIGHTNESS and CONTRAST: the number that is added */
+    float other; /* BRIGHTNESS and CONTRAST: the number that is added */
 };
 struct color_list {
     struct color_op ops[4];
@@ -110,8 +109,8 @@ static void apply(const struct psti_color_ops *ops, const struct psti_samples *s
     }
 }
 
-/* Goes through the picture once. A few pixels at a time go through all operations. Returns the sum
- * of the results' luma if `sums`, else 0. */
+/* Applies the listed operations to the whole picture in one pass, a few pixels at a time. Returns
+ * the sum of the results' luma if `sums`, else 0. */
 static uint64_t go_through(const struct psti_color_ops *ops, const struct psti_samples *s,
                            const struct color_op *list, uint32_t n_list, bool sums)
 {
@@ -131,7 +130,7 @@ static uint64_t go_through(const struct psti_color_ops *ops, const struct psti_s
     return sum;
 }
 
-/* Lists the operations of a ColorJitter that change something, in their drawn order. */
+/* Lists the operations of a ColorJitter that change anything, in their drawn order. */
 static struct color_list list_of(const struct psti_samples *s, const float factors[4],
                                  uint32_t order)
 {

@@ -1,8 +1,7 @@
-/* augment_compile.c - checks operations and makes an immutable chain of them.
+/* augment_compile.c - checks the operations and compiles them to an immutable chain.
  *
- * Other files make the parts that depend on the sample: random numbers (augment_draw.c) and
- * geometry (augment_plan.c). A chain is read by many threads at once and never changes after
- * compile. */
+ * Other files compute what depends on the sample: random numbers (augment_draw.c) and geometry
+ * (augment_plan.c). Many threads read a chain at once. It never changes after compilation. */
 #include "augment/augment_int.h"
 #include "augment/augment_sizes.h"
 
@@ -14,14 +13,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns whether the operation's default is the nearest pixel. It is for policies and warps, as in
- * torchvision. */
+/* Returns whether nearest is the default interpolation of an operation. It is for policies and
+ * warps, as in torchvision. */
 static bool is_nearest_by_default(enum pst_op_kind kind)
 {
     return kind == PST_OP_AFFINE || psti_augment_op_is_policy(kind);
 }
 
-/* Sets the defaults of the operations for object detection. */
+/* Sets the default parameters of operations for object detection. */
 static void init_detection(struct pst_op *op)
 {
     static const float overlaps[] = {0, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1};
@@ -89,7 +88,7 @@ void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind)
     psti_struct_write(op, op_nbytes, &full, sizeof full);
 }
 
-/* Returns what is wrong with the operation, or NULL. */
+/* Returns what is wrong with the operation's size, or NULL. */
 static const char *check_size(const struct pst_op *op, bool width_may_be_0)
 {
     if (op->height == 0 || (op->width == 0 && !width_may_be_0))
@@ -183,7 +182,7 @@ static const char *check_fill(const struct pst_op *op)
     return NULL;
 }
 
-/* Returns what is wrong with a warp, or NULL. Warps have no filters wider than bilinear. */
+/* Returns what is wrong with a warp, or NULL. Warps use nearest or bilinear interpolation only. */
 static const char *check_warp(const struct pst_op *op, bool is_mask)
 {
     if (op->interpolation != PST_INTERPOLATION_NEAREST &&
@@ -271,7 +270,8 @@ static const char *check_group(const struct pst_op *op)
     return sum > 0 ? check_p(op) : "weights must not all be 0";
 }
 
-/* Returns whether the operation keeps the size of an image, and may stand within a group. */
+/* Returns whether the operation keeps the size of an image, so it may be an inner operation of
+ * RandomApply or RandomChoice. */
 static bool may_be_inner(enum pst_op_kind kind)
 {
     return kind == PST_OP_HORIZONTAL_FLIP || kind == PST_OP_VERTICAL_FLIP ||
@@ -279,8 +279,8 @@ static bool may_be_inner(enum pst_op_kind kind)
            (kind >= PST_OP_INVERT && kind <= PST_OP_AUGMIX && kind != PST_OP_ERASING);
 }
 
-/* Returns whether operations of that kind apply to images alone: they change colours, or pixels of
- * an image only. */
+/* Returns whether operations of that kind apply to images only, not to masks: they change colours,
+ * or erase pixels. */
 static bool is_for_images(enum pst_op_kind kind)
 {
     return kind == PST_OP_COLOR_JITTER || kind == PST_OP_GRAYSCALE || kind == PST_OP_NORMALIZE ||
@@ -313,7 +313,7 @@ static const char *check_sanitize(const struct pst_op *op)
 }
 
 /* Returns what is wrong with an operation that draws a size, or NULL. Checks its own parameters and
- * those of every resize. */
+ * those that it has in common with Resize. */
 static const char *check_scales(const struct pst_op *op, bool is_mask)
 {
     const char *wrong = psti_augment_scales_problem(op);
@@ -391,7 +391,7 @@ static const char *check_op(const struct pst_op *op, const struct psti_chain_out
     return "unknown operation";
 }
 
-/* Returns what is wrong with the place of operation i in the chain, or NULL. */
+/* Returns what is wrong with the position of operation i in the chain, or NULL. */
 static const char *check_place(const struct pst_op *ops, size_t n_ops, size_t i)
 {
     bool erases_after = i + 2 == n_ops && ops[i + 1].kind == PST_OP_ERASING;
@@ -447,7 +447,7 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
         return PST_OK;
     case PST_DTYPE_U8:
         if (output->is_mask && output->bits == 16)
-            break; /* different labels would become one: an error */
+            break; /* different labels could become the same number: an error */
         return PST_OK;
     case PST_DTYPE_I32:
     case PST_DTYPE_I64:
@@ -456,8 +456,8 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
         return PST_OK;
     case PST_DTYPE_F16:
     case PST_DTYPE_BF16:
-        if (output->is_mask) /* floats hold large labels inexactly: above 2048 (F16) or 256
-                              * (BF16) */
+        /* F16 and BF16 hold labels above 2048 or 256 inexactly */
+        if (output->is_mask)
             break;
         return PST_OK;
     default:
@@ -468,7 +468,7 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
                      pst_dtype_name(output->dtype));
 }
 
-/* Returns the operation Normalize of the chain, or NULL. */
+/* Returns the Normalize operation of the chain, or NULL. */
 static const struct pst_op *find_normalize(const struct psti_chain *chain)
 {
     for (uint32_t i = chain->n_ops; i > 0; i--) {
@@ -478,8 +478,8 @@ static const struct pst_op *find_normalize(const struct psti_chain *chain)
     return NULL;
 }
 
-/* Sets scale and offset of the conversion to floats. Masks keep their numbers. Images become 0..1,
- * and are then normalised if the chain says so. */
+/* Sets the scale and offset for the conversion to floats. Masks keep their numbers. Images become
+ * 0..1 and, if the chain says so, are normalised. */
 static void set_scale(struct psti_chain *chain)
 {
     float most = chain->output.bits == 8 ? 255.0f : 65535.0f;
@@ -501,8 +501,8 @@ static void set_scale(struct psti_chain *chain)
     }
 }
 
-/* Gives each operation the number that its random numbers depend on (augment_draw.c). MapLabels and
- * SanitizeBoxes draw nothing and get no number. */
+/* Gives each operation the number from which its random numbers are derived (augment_draw.c).
+ * MapLabels and SanitizeBoxes draw nothing and get no number. */
 static void number_ops(struct psti_chain *chain)
 {
     uint32_t n_geometric = 0, n_others = 0;
@@ -517,7 +517,7 @@ static void number_ops(struct psti_chain *chain)
 
 static bool resized_side_known(const struct pst_op *op) { return op->width != 0; }
 
-/* Returns whether the size after operations of that kind differs from draw to draw. */
+/* Returns whether the output size of such an operation depends on the draw. */
 static bool draws_size(enum pst_op_kind kind)
 {
     return kind == PST_OP_RANDOM_IOU_CROP || kind == PST_OP_RANDOM_ZOOM_OUT ||
@@ -525,7 +525,7 @@ static bool draws_size(enum pst_op_kind kind)
            kind == PST_OP_RANDOM_RESIZE;
 }
 
-/* Follows the size through the chain as far as it does not depend on the sample. */
+/* Computes the sizes after each operation, as far as they do not depend on the sample. */
 static void find_fixed_size(struct psti_chain *chain)
 {
     bool known = false;
@@ -560,8 +560,8 @@ static size_t count_labels(const struct pst_op *ops, size_t n_ops)
     return n;
 }
 
-/* Builds the tables of classes, each of `nbytes` (0: the pixels are no mask), in `memory`. The
- * chain no longer points to the caller's tables. */
+/* Builds the tables of MapLabels in `memory`, each of `nbytes` bytes (0: the pixels are no mask).
+ * After this the chain no longer points to the caller's tables. */
 static void build_labels(struct psti_chain *chain, size_t nbytes, unsigned char *memory,
                          uint32_t bits)
 {
@@ -606,7 +606,7 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
     }
     for (uint32_t i = 0; i < chain->n_ops; i++) {
         if (ops[i].kind == PST_OP_LETTERBOX || ops[i].kind == PST_OP_RANDOM_ZOOM_OUT)
-            chain->ops[i].pad_mode = PST_PAD_CONSTANT; /* these kinds have no pad_mode */
+            chain->ops[i].pad_mode = PST_PAD_CONSTANT; /* these operations have no pad_mode */
         if (ops[i].kind == PST_OP_RANDOM_RESIZED_CROP) {
             chain->log_ratio[i][0] = psti_augment_log(ops[i].ratio[0]);
             chain->log_ratio[i][1] = psti_augment_log(ops[i].ratio[1]);
@@ -640,7 +640,7 @@ size_t psti_augment_ops_sized(const struct pst_op *ops, size_t n_ops)
         switch (ops[i].kind) {
         case PST_OP_RESIZE:
             if (ops[i].width == 0)
-                break; /* only the shorter side is given, so the size depends on the image */
+                break; /* only the shorter side is given, so the output size depends on the image */
             return i;
         case PST_OP_CENTER_CROP:
         case PST_OP_RANDOM_CROP:

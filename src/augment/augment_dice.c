@@ -1,8 +1,8 @@
-/* augment_dice.c - the random numbers of an operation: the four numbers of a try, or numbers one
- * after another, which may be uniform, normal or of the gamma distribution.
+/* augment_dice.c - the random numbers of an operation: the four numbers of a try, or a sequence of
+ * uniform, normal or gamma-distributed numbers.
  *
- * In: a stream, by the rule of augment_draw.c. Out: numbers, which are the same on every machine. A
- * struct psti_dice belongs to one thread. */
+ * In: a stream, defined in augment_draw.c. Out: numbers, which are the same on every machine. A
+ * struct psti_dice (the state of a sequence) belongs to one thread. */
 #include "augment/augment_int.h"
 
 #include "base/philox.h"
@@ -38,13 +38,13 @@ uint32_t psti_augment_dice_roll(struct psti_dice *dice)
     return dice->r[--dice->left];
 }
 
-/* Returns a uniform number above 0 and below 1. */
+/* Returns a uniform random number above 0 and below 1. */
 static double roll_open(struct psti_dice *dice)
 {
     return ((double)psti_augment_dice_roll(dice) + 0.5) * 0x1p-32;
 }
 
-/* Returns a normal number, by the method of Box and Muller. */
+/* Returns a normally distributed random number (Box-Muller method). */
 static double roll_normal(struct psti_dice *dice)
 {
     double sine, cosine, radius = sqrt(-2 * psti_augment_log(roll_open(dice)));
@@ -52,7 +52,7 @@ static double roll_normal(struct psti_dice *dice)
     return radius * cosine;
 }
 
-/* Returns a number of the gamma distribution, by the method of Marsaglia and Tsang (2000). The
+/* Returns a gamma-distributed random number, by the method of Marsaglia and Tsang (2000). The
  * method gives up after many tries, which happens less often than once in 2^100 samples. */
 double psti_augment_dice_gamma(struct psti_dice *dice, double shape)
 {

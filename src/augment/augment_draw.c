@@ -1,7 +1,7 @@
 /* augment_draw.c - the random parameters of one sample, and the region of the source that it needs.
  *
- * In: chain, key, size of the source. Out: struct psti_draw. A pure function, any thread. The rule,
- * of version PSTI_AUGMENT_VERSION, has two steps:
+ * In: chain, key, size of the source. Out: struct psti_draw. A pure function, any thread. Random
+ * numbers are made in two steps; PSTI_AUGMENT_VERSION is the version of this rule:
  *
  *     key of the sample's draw  = words 0, 1 of psti_random4(seed, epoch, PSTI_RANDOM_AUGMENT,
  *                                 index = draw, sub = view, draw = 0)
@@ -9,11 +9,11 @@
  *                                 (sample low, sample high, number of the operation, try)
  *
  * Geometric operations are numbered 0, 1, ... among themselves; the others are numbered among
- * themselves from 2^31. So colour operations never change where a crop lies, and all fields of a
- * sample whose geometric operations are the same get the same geometry. RandomApply and
- * RandomChoice count as geometric if one of their inner operations is. A field with a geometry of
- * its own has the number `own` in bits 8 to 23. Each operation uses its numbers so (policies:
- * augment_policy.c):
+ * themselves from 2^31. So adding a colour operation never changes where a crop lies, and fields of
+ * a sample with the same geometric operations get the same geometry. RandomApply and RandomChoice
+ * count as geometric if one of their inner operations is. For a field with a geometry of its own,
+ * bits 8 to 23 of the number of an operation hold the field's `own`. A try gives four numbers, [0]
+ * to [3]. Each operation uses them as follows (policies: see augment_policy.c):
  *
  *     flips, Grayscale, operations on tones, Sharpness, RandomApply   try 0: [0] < p
  *     RandomChoice       try 0: [0] within the running sums of the weights
@@ -25,13 +25,16 @@
  *                        [3] column; noise: from try 16 on
  *     RandomCrop         try 0: [0] row, [1] column, each uniform over the places where it fits
  *     RandomResizedCrop  try t (0..9): [0] area, [1] log of the ratio, [2] row, [3] column
- *     RandomIoUCrop      numbers one after another (augment_dice.c): an overlap; for each crop
- * width, height, and if they suit column and row RandomZoomOut      try 0: [0] < p, [1] factor, [2]
- * column, [3] row ScaleJitter        try 0: [0] factor RandomShortestSize, RandomResize   try 0:
- * [0] one of the sizes ColorJitter        try 0: brightness, contrast, saturation, hue; try 1: [0]
- * their order, one of 24
+ *     RandomIoUCrop      a sequence of numbers (augment_dice.c): an overlap; for each crop width,
+ *                        height, and if these are allowed column and row
+ *     RandomZoomOut      try 0: [0] < p, [1] factor, [2] column, [3] row
+ *     ScaleJitter        try 0: [0] factor
+ *     RandomShortestSize, RandomResize   try 0: [0] one of the sizes
+ *     ColorJitter        try 0: brightness, contrast, saturation, hue; try 1: [0] their order, one
+ *                        of 24
  *
- * opaque[4 k ...] holds what operation k needs (see psti_augment_op_sizes and augment_color.c). */
+ * opaque[4 k] to opaque[4 k + 3] hold the result for operation k (see psti_augment_op_sizes and
+ * augment_color.c). */
 #include "augment/augment_int.h"
 #include "augment/augment_sizes.h"
 
@@ -46,8 +49,8 @@ static double between(const float range[2], uint32_t random)
     return range[0] + ((double)range[1] - range[0]) * psti_uniform01(random);
 }
 
-/* Rounds to the nearest integer, and a half to the even one, as Python's round() does. 0 <= value <
- * 2^31. */
+/* Rounds to the nearest integer, and a half to the even integer, like Python's round(). 0 <= value
+ * < 2^31. */
 static uint32_t round_even(double value)
 {
     uint32_t whole = (uint32_t)value;
@@ -55,7 +58,7 @@ static uint32_t round_even(double value)
     return whole + (part > 0.5 || (part == 0.5 && (whole & 1) != 0));
 }
 
-/* Gives the largest centred crop whose aspect ratio is within the bounds of the operation. */
+/* Writes the largest centred crop whose aspect ratio is within the operation's bounds. */
 static void centre_crop(const struct pst_op *op, uint32_t height, uint32_t width, uint64_t words[4])
 {
     uint32_t h = height, w = width;
@@ -138,7 +141,7 @@ static enum pst_status draw_random_crop(const struct psti_chain *chain, uint32_t
     return PST_OK;
 }
 
-/* Notes which inner operations of a RandomApply or RandomChoice this sample leaves out. */
+/* Draws which inner operations of a RandomApply or RandomChoice are skipped for this sample. */
 static void draw_group(const struct pst_op *op, uint32_t i_op,
                        const struct psti_number_stream *stream, struct psti_draw *draw)
 {

@@ -1,6 +1,7 @@
-/* augment_edge.c - what a picture shows beyond its edges: other pixels of its own, or the fill.
+/* augment_edge.c - tells what a padded picture shows beyond its edges: its own pixels again, or the
+ * fill.
  *
- * Pure, any thread. */
+ * Pure functions, any thread. */
 #include "augment/augment_edge.h"
 
 #include "augment/augment_int.h"

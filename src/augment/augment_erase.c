@@ -1,17 +1,18 @@
-/* augment_erase.c - RandomErasing (Zhong et al., AAAI 2020): a rectangle of the finished image is
- * overwritten.
+/* augment_erase.c - RandomErasing (Zhong et al., AAAI 2020): overwrites a rectangle of the finished
+ * image.
  *
- * In: a rectangle that was drawn, and the slot, whose rows are written. Out: the slot. One thread:
- * the run's. Sizes are drawn as torchvision does: the rectangle is smaller than the image on both
- * sides, ten tries. Values are in units of what is delivered, so 0 after Normalize is the mean. */
+ * In: the drawn rectangle, and the slot (the image's place in the batch), which already holds the
+ * finished image. Out: the slot. It runs on the thread of the run. Sizes are drawn as in
+ * torchvision: ten tries for a rectangle that is smaller than the image on both sides. Fill values
+ * have the unit of the output, so after Normalize 0 is the mean. */
 #include "augment/augment_int.h"
 
 #include "base/philox.h"
 
 #include <math.h>
 
-/* The words hold y | x << 32 and height | width << 32 of the rectangle. A height of 0 erases
- * nothing. */
+/* Draws the rectangle. words[0] and words[1] become y | x << 32 and height | width << 32. A height
+ * of 0 means that nothing is erased. */
 void psti_augment_erase_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                              uint32_t height, uint32_t width, uint64_t words[4])
 {
@@ -57,8 +58,8 @@ void psti_augment_erase_value(unsigned char *to, enum pst_dtype dtype, float val
     }
 }
 
-/* Returns number i of the normal noise, by Box and Muller. Try 16 + i / 2 gives the numbers i and i
- * + 1, i even. */
+/* Returns number i of the normal noise (Box-Muller method). Try 16 + i / 2 gives the numbers i and
+ * i + 1 for even i. */
 static float noise_at(const struct psti_number_stream *stream, uint64_t i)
 {
     uint32_t r[4];
@@ -69,8 +70,7 @@ static float noise_at(const struct psti_number_stream *stream, uint64_t i)
     return (float)(radius * ((i & 1) != 0 ? sine : cosine));
 }
 
-/* The rectangle as it lies in the slot: element (y, x, c) is at y * row + x * pixel + c *
- * channel. */
+/* The rectangle in the slot: element (y, x, c) lies at offset y * row + x * pixel + c * channel. */
 struct rectangle {
     unsigned char *data;
     uint32_t height, width, channels;

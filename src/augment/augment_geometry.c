@@ -1,8 +1,8 @@
 /* augment_geometry.c - tells which operations of a chain move pixels, and whether two chains move
- * them alike.
+ * them in the same way.
  *
- * In: operations as callers give them. Out: answers, and the chain of a field that follows another.
- * Pure, any thread. */
+ * In: operations that the caller gives, not yet checked. Out: answers, and the operations for a
+ * field whose geometry follows another field. Pure functions, any thread. */
 #include "augment/augment_int.h"
 
 #include <string.h>
@@ -71,9 +71,9 @@ static bool same_sizes(const struct pst_op *a, const struct pst_op *b)
            memcmp(a->sizes, b->sizes, a->n_sizes * sizeof a->sizes[0]) == 0;
 }
 
-/* Returns whether two operations move the pixels of one picture to the same places, and leave the
- * same boxes to a later IoU crop. Compares their kinds and the parameters that this kind reads. The
- * operations were not checked yet. */
+/* Returns whether two operations move the pixels of a picture to the same places, and remove the
+ * same boxes before a later IoU crop. Compares the kinds and the parameters that the kind uses. The
+ * operations may be unchecked. */
 static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
 {
     bool same_size = a->height == b->height && a->width == b->width;
@@ -129,8 +129,7 @@ enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *o
                                                       : PST_INTERPOLATION_NEAREST;
 }
 
-/* Copies to `out` an operation of the chain that is followed, in the form that the following field
- * needs. */
+/* Copies an operation of the followed chain to `out`, changed as the following field needs it. */
 static void follow(const struct pst_op *op, bool is_mask, struct pst_op *out)
 {
     *out = *op;
@@ -142,15 +141,16 @@ static void follow(const struct pst_op *op, bool is_mask, struct pst_op *out)
         out->fill[c] = op->mask_fill;
 }
 
-/* Returns whether operation i is a SanitizeBoxes before an IoU crop, whose draw depends on the
- * boxes that are left. */
+/* Returns whether operation i is a SanitizeBoxes before an IoU crop. Such an operation affects the
+ * geometry, because the crop's draw depends on the boxes that are left. */
 static bool steers_crop(const struct pst_op *ops, size_t n_ops, size_t i)
 {
     return ops[i].kind == PST_OP_SANITIZE_BOXES &&
            psti_augment_ops_need_boxes(ops + i, n_ops - i) != NULL;
 }
 
-/* A group keeps its number of operations: those in it that move nothing become Identity. */
+/* A group (RandomApply or RandomChoice) keeps its number of operations: inner operations that move
+ * nothing become Identity. */
 size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
                                struct pst_op out[PSTI_AUGMENT_MAX_OPS])
 {
@@ -172,8 +172,8 @@ size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_m
     return n;
 }
 
-/* Returns the place of the next operation on which the geometry depends, from place i on, or n if
- * there is none. */
+/* Returns the index of the first operation from index i on that affects the geometry, or n if there
+ * is none. */
 static size_t next_geometric(const struct pst_op *ops, size_t n, size_t i)
 {
     while (i < n && !psti_augment_is_geometric_at(ops, n, i) && !steers_crop(ops, n, i))

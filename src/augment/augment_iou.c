@@ -1,11 +1,12 @@
-/* augment_iou.c - the crop of SSD, whose draw depends on the boxes of the sample.
+/* augment_iou.c - RandomIoUCrop, the crop of SSD, whose draw depends on the boxes of the sample.
  *
  * In: the boxes of the source, mapped by the operations before the crop, and random numbers. Out:
- * the crop, as words of the draw; none if the picture stays as it is. Pure, any thread.
+ * the crop, as words of the draw; no crop if the picture stays as it is. Pure functions, any
+ * thread.
  *
  * The rule is torchvision's RandomIoUCrop, after Liu et al., "SSD: Single Shot MultiBox Detector",
- * ECCV 2016. It differs where torchvision would not end: no crop is looked for without boxes, and
- * at most ROUNDS overlaps are drawn, or TESTS_MAX boxes looked at. */
+ * ECCV 2016. It differs in cases where torchvision's loop might not end: without boxes there is no
+ * crop, at most ROUNDS overlaps are drawn, and at most TESTS_MAX boxes are compared. */
 #include "augment/augment_int.h"
 
 #include "base/fail.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 
 enum { ROUNDS = 100, TRIALS_MAX = 1000 };
-/* The most comparisons of boxes with crops in one draw. They take less than a second. */
+/* The most comparisons of a box with a crop in one draw. They take less than a second. */
 #define TESTS_MAX (UINT64_C(1) << 28)
 
 const char *psti_augment_iou_problem(const struct pst_op *op)
@@ -35,12 +36,12 @@ const char *psti_augment_iou_problem(const struct pst_op *op)
     return NULL;
 }
 
-/* A crop, in pixels. */
+/* A crop as a rectangle in pixels. */
 struct crop {
     uint32_t y, x, height, width;
 };
 
-/* Returns the intersection over union of a box that has an area and a crop. */
+/* Returns the intersection over union of a crop and a box whose area is not 0. */
 static double overlap_of(const float box[4], const struct crop *crop)
 {
     double right = (double)crop->x + crop->width, bottom = (double)crop->y + crop->height;
@@ -53,8 +54,8 @@ static double overlap_of(const float box[4], const struct crop *crop)
 
 static bool has_area(const float box[4]) { return box[2] > box[0] && box[3] > box[1]; }
 
-/* Returns whether the crop holds the centre of a box, and overlaps enough with a box whose centre
- * it holds. */
+/* Returns whether the crop contains the centre of at least one box, and overlaps enough with such a
+ * box. */
 static bool suits(const float *boxes, size_t n, const struct crop *crop, float overlap)
 {
     for (size_t i = 0; i < n; i++) {
@@ -69,7 +70,8 @@ static bool suits(const float *boxes, size_t n, const struct crop *crop, float o
 
 static float roll01(struct psti_dice *dice) { return psti_uniform01(psti_augment_dice_roll(dice)); }
 
-/* Draws a crop of a picture of height x width. Returns false if its sides do not suit. */
+/* Draws a crop of a picture of height x width. Returns false if its aspect ratio or size is not
+ * allowed. */
 static bool draw_crop(const struct pst_op *op, struct psti_dice *dice, uint32_t height,
                       uint32_t width, struct crop *crop)
 {
@@ -88,8 +90,8 @@ static bool draw_crop(const struct pst_op *op, struct psti_dice *dice, uint32_t 
     return true;
 }
 
-/* Draws a random crop that suits the boxes of the picture. Returns false if the picture stays as it
- * is. */
+/* Draws a random crop that is allowed for the picture's boxes. Returns false if the picture is not
+ * cropped. */
 static bool draw_by_boxes(const struct pst_op *op, struct psti_dice *dice, const float *boxes,
                           size_t n, uint32_t height, uint32_t width, struct crop *crop)
 {

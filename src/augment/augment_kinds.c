@@ -1,7 +1,7 @@
-/* augment_kinds.c - what the kind of an operation says alone: its name, whether it is a policy, and
- * whether it moves pixels.
+/* augment_kinds.c - answers that depend only on the kind of an operation: its name, whether it is a
+ * policy, and whether it moves pixels.
  *
- * Pure, any thread. The declarations are at the door. */
+ * Pure functions, any thread. They are declared in augment.h. */
 #include "augment/augment.h"
 
 static const struct {

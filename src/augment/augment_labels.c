@@ -1,8 +1,8 @@
-/* augment_labels.c - maps the classes of masks.
+/* augment_labels.c - maps the classes in masks to other classes (MapLabels).
  *
- * In: numbers of 8 or 16 bits, one for each pixel. Out: as many numbers of the same bits. A chain
- * has a table of every number that a pixel can have, made when it is compiled, so that a pixel
- * costs one load. Any thread. */
+ * In: class numbers of 8 or 16 bits, one for each pixel. Out: as many numbers of the same width.
+ * When a chain is compiled, it gets a table with an entry for every possible number, so mapping a
+ * pixel takes a single load. Any thread. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"

@@ -1,17 +1,17 @@
 /* augment_math.c - logarithm, exponential, sine and cosine that give the same bits on every
  * machine.
  *
- * In: a double. Out: a double. Pure, any thread. The C library's log and exp differ between
- * libraries and versions, but a crop must be the same everywhere. These functions use only
- * operations whose results IEEE 754 fixes (+ - * / and exact scaling by powers of two), in one
- * fixed order. None is fused: the build says -ffp-contract=off. The relative error of log
- * and exp is < 4e-15 over the ranges stated at their declarations, and the error of sine and cosine
- * is < 1e-15: far below the half pixel that matters. */
+ * In: a double. Out: a double. Pure functions, any thread. log and exp differ between C libraries
+ * and versions, but a random crop must be the same everywhere. These functions use only operations
+ * whose results IEEE 754 fixes (+ - * / and exact scaling by powers of two), in a fixed order. The
+ * compiler does not fuse them, because the build sets -ffp-contract=off. The relative error of log
+ * and exp is < 4e-15 over the ranges stated at their declarations. The error of sine and cosine is
+ * < 1e-15. Both are far below half a pixel. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
 
-/* LN2_HIGH has 40 bits, so that k * LN2_HIGH is exact for |k| < 4096 */
+/* LN2_HIGH has 40 bits, so k * LN2_HIGH is exact for |k| < 4096. */
 #define LN2_HIGH 0x1.62e42fefa0000p-1
 #define LN2_LOW 0x1.cf79abc9e3b3ap-40
 
@@ -30,8 +30,8 @@ static double from_bits(uint64_t bits)
 }
 
 /* Computes log x = k log 2 + 2 artanh((m - 1) / (m + 1)), where x = m 2^k and m lies in [sqrt 1/2,
- * sqrt 2). With s = (m - 1) / (m + 1) the series in s^2 <= 0.0295 ends where its terms fall below
- * 2^-56. */
+ * sqrt 2). With s = (m - 1) / (m + 1), s^2 is at most 0.0295. The series in s^2 is cut off where
+ * its terms fall below 2^-56. */
 double psti_augment_log(double x)
 {
     uint64_t bits = bits_of(x);
@@ -49,7 +49,7 @@ double psti_augment_log(double x)
     return k * LN2_HIGH + (2 * s * sum + k * LN2_LOW);
 }
 
-/* Computes exp x = 2^k exp r, |r| <= log(2) / 2, by Taylor's series up to r^14. */
+/* Computes exp x = 2^k exp r with |r| <= log(2) / 2, by the Taylor series up to r^14. */
 double psti_augment_exp(double x)
 {
     double scaled = x * 0x1.71547652b82fep+0;
@@ -63,7 +63,7 @@ double psti_augment_exp(double x)
 
 #define DEGREE 0x1.1df46a2529d39p-6 /* pi / 180 */
 
-/* Taylor's series for |x| <= pi / 4, up to x^17 and x^16. */
+/* Taylor series of the sine for |x| <= pi / 4, up to x^17 (the cosine: up to x^16). */
 static double sine_of(double x)
 {
     double sum = 1;
@@ -80,7 +80,7 @@ static double cosine_of(double x)
     return sum;
 }
 
-/* The quadrant is taken off first, in degrees, where it is exact. */
+/* Subtracts the quadrant first, in degrees, because that is exact. */
 void psti_augment_sincos(double degrees, double *sine, double *cosine)
 {
     double quadrants = degrees / 90;

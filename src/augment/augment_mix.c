@@ -1,9 +1,9 @@
-/* augment_mix.c - MixUp and CutMix over the images of a batch.
+/* augment_mix.c - MixUp, CutMix and the draw of mosaics for the images of a batch.
  *
- * In: the array of a whole batch. Out: the same array. One thread. Definitions are torchvision's:
- * the partner of row i is row i - 1, that of row 0 the last row. Rows are mixed from the last to
- * the first, a piece at a time, so that each finds its partner as it was; only the last row's piece
- * is copied. */
+ * In: the array of a whole batch. Out: the same array, changed. One thread. As in torchvision, the
+ * partner of row i of the batch is row i - 1, and the partner of row 0 is the last row. Rows are
+ * mixed from the last to the first, PIECE bytes of each at a time, so a row's partner is still
+ * unchanged when it is needed. Only that piece of the last row must be copied first. */
 #include "augment/augment_int.h"
 
 #include "base/philox.h"
@@ -28,8 +28,8 @@ const char *psti_augment_mix_problem(const struct pst_mix *mix)
     return mix->alpha > 0 && mix->alpha <= 1e6f ? NULL : "alpha must be above 0";
 }
 
-/* Draws the rectangle of a CutMix: its area is the share 1 - lambda of the picture's, and its
- * middle is anywhere. The part outside of the picture is cut off. */
+/* Draws the rectangle of a CutMix. Its area is the share 1 - lambda of the picture, and its centre
+ * is anywhere. The part outside of the picture is cut off. */
 static void draw_rectangle(struct psti_dice *dice, uint32_t height, uint32_t width,
                            struct pst_batch_mix *mix)
 {
@@ -62,7 +62,8 @@ void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed
         draw_rectangle(&dice, height, width, mix);
 }
 
-/* Draws the point of a mosaic on one axis. The picture is the middle half of the canvas. */
+/* Draws the point at which the tiles of a mosaic meet, on one axis. The canvas is twice as large as
+ * the picture, and the picture is its middle half. */
 static uint32_t draw_point(const struct pst_mix *way, uint32_t random, uint32_t size)
 {
     bool given = way->centre[1] > 0;
@@ -87,7 +88,7 @@ void psti_augment_mosaic_draw(const struct pst_mix *way, uint64_t seed, uint64_t
         mosaic->rows[q] = psti_uniform_below(others[q - 1], n_rows);
 }
 
-/* Bytes that are worked on at a time: with two rows they stay in the nearest cache. */
+/* Bytes of a row that are mixed at a time. Two such pieces fit the first-level cache. */
 #define PIECE 4096
 
 static float f32_from_f16(uint16_t half)
@@ -95,7 +96,7 @@ static float f32_from_f16(uint16_t half)
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
     float value;
     memcpy(&value, &rest, sizeof value);
-    value *= 0x1p112f; /* a float's exponent begins 112 lower; subnormals become normal */
+    value *= 0x1p112f; /* corrects the exponent's bias; subnormals become normal */
     if (rest >= 0x7c00u << 13)
         rest |= 0x7f800000;
     else
@@ -113,7 +114,7 @@ static float f32_from_bf16(uint16_t value)
     return whole;
 }
 
-/* Sets to[i] = keep * to[i] + (1 - keep) * from[i] for all elements. Integers are rounded. */
+/* Sets to[i] = keep * to[i] + (1 - keep) * from[i] for n elements. Integers are rounded. */
 static void blend_f32(float *restrict to, const float *restrict from, size_t n, float keep)
 {
     float give = 1 - keep;
@@ -180,7 +181,7 @@ static void blend(enum pst_dtype dtype, void *to, const void *from, size_t nbyte
     }
 }
 
-/* Mixes the same piece of all rows: `nbytes` <= PIECE bytes. `at` is the piece of row 0. */
+/* Mixes the same piece, `nbytes` <= PIECE bytes, of all rows. `at` points to the piece of row 0. */
 static void mix_piece(const struct psti_mix_images *images, const struct pst_batch_mix *mix,
                       unsigned char *at, size_t row_nbytes, size_t nbytes)
 {

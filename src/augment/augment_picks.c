@@ -1,7 +1,8 @@
-/* augment_picks.c - the weights of an axis in the order of vectors of outputs.
+/* augment_picks.c - reorders the weights of an axis for kernels that compute a vector of outputs at
+ * a time.
  *
- * In: a built axis. Out: struct psti_picks, which kernels read vector by vector
- * (augment_kernels.h). Any thread may call these functions. The memory is the caller's. */
+ * In: a built axis. Out: struct psti_picks or struct psti_quads (augment_kernels.h). Any thread may
+ * call these functions. The caller owns the memory. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
@@ -9,7 +10,7 @@
 enum {
     LANES = PSTI_PICK_LANES,
     LEAST_LANES = 6, /* with fewer lanes in use, filtering window by window is as fast */
-    REACH = 128      /* bytes that a vector's windows may span */
+    REACH = 128      /* most bytes that the windows of one vector may span */
 };
 
 static uint32_t most_steps(const struct psti_axis_spec *spec)
@@ -32,7 +33,7 @@ size_t psti_augment_picks_nbytes(const struct psti_axis_spec *spec)
            (sizeof(struct psti_pick) + most_steps(spec) * sizeof(uint32_t) * LANES);
 }
 
-/* The bytes of a source row that the windows of the outputs first..last read. */
+/* The range of bytes in a source row that the windows of the outputs first..last read. */
 struct span {
     uint64_t begin, end;
 };
@@ -49,7 +50,7 @@ static struct span span_of(const struct psti_axis *axis, uint32_t channels, uint
     return (struct span){begin * channels, end * channels};
 }
 
-/* Returns the largest span of any vector's windows. */
+/* Returns how many bytes the windows of one vector span, at most. */
 static uint64_t widest_span(const struct psti_axis *axis, uint32_t channels, uint32_t lanes)
 {
     uint32_t n_lanes = axis->n * channels;
@@ -64,7 +65,7 @@ static uint64_t widest_span(const struct psti_axis *axis, uint32_t channels, uin
 
 static uint64_t mask_of(uint64_t n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1; }
 
-/* Makes the vector whose lanes are the lanes first..last of all. */
+/* Fills in the vector that computes the lanes first..last, counted over all vectors. */
 static void make_vector(const struct psti_axis *axis, uint32_t channels, uint64_t row_nbytes,
                         uint32_t first, uint32_t last, struct psti_pick *to)
 {
@@ -84,7 +85,8 @@ static void make_vector(const struct psti_axis *axis, uint32_t channels, uint64_
     }
 }
 
-/* Returns the number of steps: half the number of taps of the longest window, rounded up. */
+/* Returns the number of steps, each of two taps: half the taps of the longest window, rounded
+ * up. */
 static uint32_t steps_of(const struct psti_axis *axis)
 {
     uint32_t most = 1;
@@ -93,8 +95,8 @@ static uint32_t steps_of(const struct psti_axis *axis)
     return (most + 1) / 2;
 }
 
-/* Copies the weights of all outputs, two taps at a time, to each of their channels' lanes. Vectors
- * have `width` lanes, of which `lanes` are in use. */
+/* Copies the weights of all outputs, two taps at a time, to the lane of each channel. Vectors have
+ * `width` lanes, of which `lanes` are used. */
 static void copy_weights(const struct psti_axis *axis, uint32_t channels, uint32_t lanes,
                          uint32_t width, uint32_t steps, uint32_t *words)
 {
@@ -163,8 +165,8 @@ size_t psti_augment_quads_nbytes(const struct psti_axis_spec *spec)
             most_steps(spec) * sizeof(uint32_t) * PSTI_QUAD_LANES);
 }
 
-/* Makes a quad of the four lanes from `first` on, or of those of them that exist. Returns false if
- * their windows do not lie within QUAD_REACH bytes. */
+/* Fills in a quad for the four lanes from `first` on, or fewer at the end. Returns false if their
+ * windows do not lie within QUAD_REACH bytes. */
 static bool make_quad(const struct psti_axis *axis, uint32_t channels, uint64_t row_nbytes,
                       uint32_t first, uint32_t index[QUAD], uint64_t *at)
 {

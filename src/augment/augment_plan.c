@@ -1,24 +1,26 @@
-/* augment_plan.c - plans the work for one sample: a streamed front and the steps after it.
+/* augment_plan.c - plans the work for one sample: the "front", whose operations run row by row
+ * while the image is decoded, and the steps after it, which work on whole pictures.
  *
  * In: chain and draw. Out: struct psti_augment_plan. A pure function, any thread.
  *
- * The front takes in operations as long as all of them together are still "crop, resize, window of
- * the result, flips, map of classes". A crop after the resize narrows the window, and so the source
- * region that the decoder must deliver. A crop after a flip is mirrored and moved before the flip.
- * A resize after a flip is moved before the flip, and its tables are mirrored. An operation that
- * does not fit (padding that shows, colour, a second resize) becomes a step from picture to
- * picture. */
+ * An operation is merged into the front as long as the whole is still "crop, resize, window of the
+ * result, flips, map of classes". A crop after the resize narrows the window, and therefore the
+ * source region that the decoder must deliver. A crop after a flip is mirrored and moved before the
+ * flip. A resize after a flip is moved before the flip, and its weight tables are mirrored. An
+ * operation that cannot be merged (padding that is visible, a colour operation, a second resize)
+ * becomes a step from picture to picture. Operations after a step are added as steps too, or merged
+ * into the last step. */
 #include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 #include "augment/augment_sizes.h"
 
 #include <string.h>
 
-/* A plan while operations are added to it. */
+/* A plan that is being built, operation by operation. */
 struct growth {
     const struct psti_chain *chain;
     struct psti_augment_plan *plan;
-    uint32_t height, width; /* size of the picture after the operations so far */
+    uint32_t height, width; /* size of the picture after the operations added so far */
 };
 
 static struct psti_step *add_step(struct growth *g, enum psti_step_kind kind, uint32_t i_op)
@@ -34,7 +36,8 @@ static struct psti_step *add_step(struct growth *g, enum psti_step_kind kind, ui
 
 static bool in_front(const struct growth *g) { return g->plan->n_steps == 0 && !g->chain->unfused; }
 
-/* Narrows the front to a rectangle of the picture that it makes. */
+/* Narrows the front (the chain's first operations, which run together) to a rectangle of their
+ * result. */
 static void front_crop(struct psti_front *front, uint32_t y, uint32_t x, uint32_t height,
                        uint32_t width)
 {
@@ -69,7 +72,7 @@ static void grow_pad(struct growth *g, const uint32_t pad[4], uint32_t i_op)
     step->width = g->width;
 }
 
-/* Returns whether a window shows padding. A window that shows none is a crop. */
+/* Returns whether a window shows padding. A window without padding is only a crop. */
 static bool shows_padding(const struct psti_step *step)
 {
     return step->y < 0 || step->x < 0 || step->y + step->height > step->full_height ||
@@ -116,7 +119,7 @@ static void grow_resize(struct growth *g, const struct psti_op_sizes *sizes, uin
     g->height = sizes->to_height;
     g->width = sizes->to_width;
     if (!changes)
-        return; /* the size stays, and every filter would give the same picture */
+        return; /* the size stays, and then every filter gives the same pixels */
     if (!fits) {
         add_step(g, PSTI_STEP_RESIZE, i_op);
         return;
@@ -145,8 +148,8 @@ static void grow_flip(struct growth *g, const struct psti_op_sizes *sizes, uint3
     last->flip_x ^= sizes->flip_x;
 }
 
-/* Takes a map of classes into the front if it can. Classes can be mapped after crops, flips and
- * nearest resizes as well as before them. */
+/* Merges a MapLabels into the front if possible. The result is the same before and after crops,
+ * flips and nearest resizes. */
 static void grow_labels(struct growth *g, uint32_t i_op)
 {
     if (g->chain->labels[i_op] == NULL)
@@ -191,7 +194,7 @@ static void grow_erasing(struct growth *g, const struct psti_draw *draw, uint32_
     };
 }
 
-/* Adds the step of a colour operation that the draw has chosen to do. */
+/* Adds the step of a colour operation, if the draw has chosen to run it. */
 static void grow_color(struct growth *g, const uint64_t words[4], uint32_t i_op)
 {
     static const struct {
@@ -250,7 +253,7 @@ static void grow(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
         grow_labels(g, i_op);
 }
 
-/* Narrows the front to the part that the window shows, if the first step is a window. */
+/* If the first step is a window, narrows the front to the part that the window shows. */
 static void narrow_front(const struct psti_chain *chain, struct psti_augment_plan *plan)
 {
     if (chain->unfused || plan->n_steps == 0 || plan->steps[0].kind != PSTI_STEP_WINDOW)
@@ -280,8 +283,8 @@ struct psti_axis_side psti_augment_front_side(const struct psti_augment_plan *pl
     return side;
 }
 
-/* Gives the pixels [*begin, *end) that the front's window reads on one axis. They count from the
- * pixel of the delivered source in which the crop begins. */
+/* Writes the range [*begin, *end) of pixels that the front's window reads on one axis, counted from
+ * the pixel of the delivered source in which the crop begins. */
 static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32_t *begin,
                          uint32_t *end)
 {
@@ -301,9 +304,9 @@ static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32
     }
 }
 
-/* Places the crop on the grid of a source that is delivered at 1 / 2^scale_log2 of its size. The
- * two ends of the crop may lie at different places within a pixel of that grid. So filters at one
- * end are no mirror image of those at the other end, and no table may be mirrored. */
+/* Converts the crop to pixels of a source delivered at 1 / 2^scale_log2 of its size. The ends of
+ * the crop may lie anywhere within such a pixel. So the filters at one end do not mirror those at
+ * the other end, and no weight table can be mirrored. */
 static void scale_front(const struct psti_draw *draw, struct psti_augment_plan *plan)
 {
     struct psti_front *front = &plan->front;
@@ -382,7 +385,7 @@ void psti_augment_chain_skip(const struct psti_chain *chain, struct psti_draw *d
     take_region(&plan, draw);
 }
 
-/* The draw keeps the scale, so that every later call of psti_augment_plan makes the same plan. */
+/* Stores the scale in the draw, so every later call of psti_augment_plan makes the same plan. */
 void psti_augment_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
                               bool at_left)
 {

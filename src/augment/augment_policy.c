@@ -1,16 +1,17 @@
-/* augment_policy.c - RandAugment, TrivialAugment, AutoAugment and AugMix: a sample's random numbers
- * choose operations, which become steps.
+/* augment_policy.c - RandAugment, TrivialAugment, AutoAugment and AugMix: random numbers choose
+ * operations for each sample, which become steps.
  *
- * In: an operation and its stream of numbers. Out: steps; augment_augmix.c runs and mixes those of
- * AugMix. Pure, any thread. Sources: RandAugment (Cubuk et al., arXiv 1909.13719), TrivialAugment
- * "wide" (Mueller and Hutter, arXiv 2103.10158), AutoAugment with its three published tables (Cubuk
- * et al., arXiv 1805.09501), AugMix (Hendrycks et al., arXiv 1912.02781). Ranges and the order of
- * choices are those of torchvision. Numbers are used so:
+ * In: an operation and its stream of random numbers. Out: steps; augment_augmix.c runs the steps of
+ * AugMix and mixes the results. Pure functions, any thread. Sources: RandAugment (Cubuk et al.,
+ * arXiv 1909.13719), TrivialAugment "wide" (Mueller and Hutter, arXiv 2103.10158), AutoAugment with
+ * its three published tables (Cubuk et al., arXiv 1805.09501), AugMix (Hendrycks et al., arXiv
+ * 1912.02781). Ranges of parameters and the order of choices are those of torchvision. Random
+ * numbers are used as follows (tries: see augment_draw.c):
  *
  *     RandAugment        try 0: [0] operation, [1] sign
  *     TrivialAugment     try 0: [0] operation, [1] sign, [2] magnitude
- *     AutoAugment        try 0: [0] pair; try 1 and 2: [0] whether operation 1, 2 is done, [1] sign
- *     AugMix             one after another, as struct psti_dice has them */
+ *     AutoAugment        try 0: [0] pair; try 1 and 2: [0] whether operation 1, 2 runs, [1] sign
+ *     AugMix             a sequence of numbers, by struct psti_dice */
 #include "augment/augment_int.h"
 
 #include "base/philox.h"
@@ -35,18 +36,18 @@ enum name {
     INVERT
 };
 
-/* The ranges of the operations' parameters: the values at the highest magnitude. */
+/* The ranges of the operations' parameters: their values at the highest magnitude. */
 struct space {
-    double shear;              /* tangent */
-    double shift_share, shift; /* shift as a share of the side, and in pixels */
-    double degrees, factor;    /* factors are 1 - factor to 1 + factor */
-    int bits, bits_less;       /* posterising keeps from `bits` to bits - bits_less */
+    double shear;              /* shear as a tangent */
+    double shift_share, shift; /* translation: share of the side, and pixels */
+    double degrees, factor;    /* angle; factors go from 1 - factor to 1 + factor */
+    int bits, bits_less;       /* bits that posterize keeps at magnitude 0; fewer at the top */
 };
 static const struct space usual = {0.3, 150.0 / 331.0, 0, 30, 0.9, 8, 4};
 static const struct space wide = {0.99, 0, 32, 135, 0.99, 8, 6};
 static const struct space augmix = {0.3, 1.0 / 3.0, 0, 30, 0.9, 4, 4};
 
-/* Rounds to the nearest integer, and a half to the even one. */
+/* Rounds to the nearest integer, and a half to the even integer. */
 static int round_even(double v) { return (int)rint(v); }
 
 static void set_warp(const struct pst_op *op, struct psti_step *step, const struct psti_affine *map)
@@ -56,8 +57,8 @@ static void set_warp(const struct pst_op *op, struct psti_step *step, const stru
     psti_augment_warp_affine(&step->warp, map);
 }
 
-/* Returns the angle of a tangent, |tangent| <= 1, in degrees. Halves the angle twice, and sums the
- * series of the arcus tangens. */
+/* Returns the angle in degrees of a tangent, |tangent| <= 1. Halves the angle twice, then sums the
+ * arctangent series. */
 static double degrees_of(double tangent)
 {
     double t = tangent, sum = 0;
@@ -68,7 +69,7 @@ static double degrees_of(double tangent)
     return 4 * sum * t * (180 / 3.14159265358979323846);
 }
 
-/* Sets the step of a geometric operation. Translations are cut to whole pixels, and shears leave
+/* Sets the step of a geometric operation. Translations are truncated to whole pixels. Shears keep
  * the top left corner in its place. */
 static void set_geometry(const struct pst_op *op, const struct space *space, enum name name,
                          double level, struct psti_step *step)
@@ -108,9 +109,9 @@ static void set_factor(struct psti_step *step, enum name name, double factor)
     step->factors[i] = (float)factor;
 }
 
-/* Makes the step of an operation at magnitude `i` of n. `negative` matters only to operations that
- * have a sign. Returns false if the step changes nothing. The caller has set the size of the
- * step. */
+/* Sets the step of an operation with magnitude `i` of n. `negative` is used only by operations that
+ * have a sign. The caller has set the size of the step. Returns false if the step would change
+ * nothing. */
 static bool set_step(const struct pst_op *op, const struct space *space, enum name name, uint32_t i,
                      uint32_t n, bool negative, struct psti_step *step)
 {
@@ -152,7 +153,7 @@ static bool set_step(const struct pst_op *op, const struct space *space, enum na
     return false;
 }
 
-/* One operation of a pair of AutoAugment, which is done with the probability tenths / 10. */
+/* One of the two operations of an AutoAugment pair. It runs with the probability tenths / 10. */
 struct rule {
     unsigned char name, tenths, magnitude;
 };
@@ -208,8 +209,8 @@ static const struct rule auto_pairs[3][N_PAIRS][2] = {
         },
 };
 
-/* Returns whether a magnitude is negative: as in torchvision, if a number from 0 to 1 is at most a
- * half. */
+/* Returns whether a magnitude is negative. The rule is torchvision's: a random number from 0 to 1
+ * is at most 1/2. */
 static bool is_negative(uint32_t random) { return random < 0x80000000u; }
 
 static uint32_t auto_steps(const struct pst_op *op, const struct psti_number_stream *stream,

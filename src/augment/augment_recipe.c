@@ -1,8 +1,9 @@
-/* augment_recipe.c - writes one draw as a recipe for another machine.
+/* augment_recipe.c - writes one draw as a recipe, from which a GPU makes the same pixels.
  *
  * In: chain and draw. Out: a struct psti_recipe, and its tables in the caller's memory. Pure
- * functions, any thread. Both functions make the plan anew, which costs less than keeping it. The
- * front, which augment_run.c streams in one pass, becomes a first step here. */
+ * functions, any thread. Both functions make the plan again, which is cheaper than keeping it. The
+ * plan's front (the operations that augment_run.c runs row by row) becomes the first step of the
+ * recipe. */
 #include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 #include "augment/augment_recipe.h"
@@ -26,10 +27,10 @@ void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recip
     memcpy(finish->offset, chain->offset, chain->output.channels * sizeof chain->offset[0]);
 }
 
-/* The memory for a recipe's tables, and how many bytes they take so far. */
+/* The memory for a recipe's tables, and how many bytes are used. */
 struct shelf {
     const struct psti_chain *chain;
-    unsigned char *memory; /* NULL: the tables are only measured */
+    unsigned char *memory; /* NULL: only the size of the tables is computed */
     size_t nbytes;
 };
 
@@ -37,7 +38,7 @@ static void lay_axis(struct shelf *shelf, struct psti_axis_spec *spec,
                      struct psti_recipe_axis *axis)
 {
     size_t ints = psti_round_up((size_t)spec->n * 4, 64);
-    spec->channels = 0; /* a recipe's tables need no more taps for vectors of a CPU */
+    spec->channels = 0; /* 0: no padding of the taps for CPU vectors */
     if (shelf->memory != NULL) {
         struct psti_axis built;
         psti_augment_axis_build(spec, shelf->memory + shelf->nbytes, &built);
@@ -98,7 +99,7 @@ static void lay_window(const struct psti_chain *chain, const struct psti_step *f
     psti_augment_fill(chain, op, step->fill);
 }
 
-/* Adds a change of colours as augment_tone.c describes it. */
+/* Adds a step CHANGE for an operation on tones (see augment_tone.c). */
 static void lay_change(const struct psti_chain *chain, const struct psti_step *from,
                        struct psti_recipe_step *step)
 {
@@ -153,13 +154,13 @@ static void lay_erase(const struct psti_chain *chain, const struct psti_erase *f
                                  op->fill[c]);
 }
 
-/* Notes an operation that recipes cannot describe. */
+/* Records the name of an operation that recipes cannot describe. */
 static void lay_other(struct psti_recipe *recipe, enum pst_op_kind kind)
 {
     recipe->other = psti_augment_op_name(kind);
 }
 
-/* Adds a step that works on a picture of height x width. */
+/* Adds a step whose input is a picture of height x width. */
 static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t height,
                      uint32_t width, struct psti_recipe *recipe)
 {

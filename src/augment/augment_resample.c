@@ -1,10 +1,10 @@
 /* augment_resample.c - a separable resize, row by row.
  *
- * In: source rows in order. Out: resized rows. Each is handed to an emit function as soon as the
- * source rows that it needs are there. Each source row goes through the horizontal filter once,
- * into a ring of rows. 8-bit samples stay 8 bits in the ring, as in PIL and torch. Output rows are
- * weighted sums of rows of the ring. Source rows that no output needs are not touched. One thread:
- * the run's. */
+ * In: source rows in order. Out: resized rows. Each is passed to an emit function as soon as all
+ * source rows that it needs have arrived. Each source row is filtered horizontally once, and the
+ * result is kept in a ring buffer of rows. 8-bit samples are rounded to 8 bits there, as in PIL and
+ * torch. Output rows are weighted sums of rows in the ring. Source rows that no output needs are
+ * not read. It runs on the thread of the run. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
@@ -14,8 +14,9 @@
 static uint32_t channels_of(const struct psti_run *run) { return run->chain->output.channels; }
 static uint32_t bits_of(const struct psti_run *run) { return run->chain->output.bits; }
 
-/* Finds the tail of a source row. It begins with the first pixel that an unsafe output reads. The
- * windows of unsafe outputs do not lie within the row, so tail_x copies tails to padded memory. */
+/* Finds the tail of a source row: from the first pixel that an unsafe output reads to the end of
+ * the row. Unsafe outputs are those whose vector loads would reach beyond the row, so tail_x
+ * filters a padded copy of the tail. */
 static void find_tail(struct psti_resample *r, uint32_t n_source)
 {
     uint32_t begin = n_source;
@@ -28,8 +29,8 @@ static void find_tail(struct psti_resample *r, uint32_t n_source)
     r->tail_pixels = n_source - begin;
 }
 
-/* Puts the weights of axis x in the order of the best kernel that there is, and sets x_way. The
- * weights' memory begins `at` bytes from the beginning of the buffer. */
+/* Chooses the best available kernel for axis x, sets x_way, and reorders the weights for that
+ * kernel. The reordered weights begin `at` bytes from the start of the buffer. */
 static void order_x(struct psti_run *run, const struct psti_axis_spec *spec, size_t at)
 {
     struct psti_resample *r = &run->resample;
@@ -122,7 +123,7 @@ enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct p
     while (r->ring_rows < psti_augment_axis_max_taps(y) + PSTI_MAX_LANES)
         r->ring_rows *= 2;
     r->ring_row_nbytes = psti_round_up((size_t)x->n * run->pixel_nbytes + PSTI_SLACK, 64);
-    /* The ring has one row more. Lanes without a row of their own write there. */
+    /* The ring has one row more, for the output of kernel lanes that have no source row. */
     size_t nbytes;
     if (!psti_mul_size((size_t)r->ring_rows + 1, r->ring_row_nbytes, &nbytes))
         return psti_fail(err, PST_ERROR_LIMIT, "augment", "the resize needs too much memory");
@@ -178,7 +179,7 @@ static void wide_x(void *to, const unsigned char *from, const struct psti_axis *
     }
 }
 
-/* Makes the outputs [begin, end), which are not safe, from padded copies of the rows' tails. */
+/* Computes the unsafe outputs [begin, end) from padded copies of the rows' tails. */
 static void tail_x(struct psti_run *run, uint8_t *const *to, const uint8_t *const *from,
                    uint32_t lanes, uint32_t begin, uint32_t end)
 {
@@ -214,7 +215,8 @@ static void narrow_x(struct psti_run *run, uint8_t *const *to, const uint8_t *co
         tail_x(run, to, from, lanes, x->safe_end, x->n);
 }
 
-/* Filters the next `n` rows into the ring. n is at most the kernel's number of lanes. */
+/* Filters the next `n` source rows into the ring. n is at most the number of rows that the kernel
+ * takes. */
 static void rows_to_ring(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
                          uint32_t n, uint32_t lanes)
 {
@@ -288,7 +290,7 @@ static void emit_row(struct psti_run *run, uint32_t i)
         r->emit(run, i, to);
 }
 
-/* Returns the number of rows that the horizontal pass takes at once. */
+/* Returns how many rows the horizontal kernel takes at once. */
 static uint32_t lanes_of(const struct psti_run *run)
 {
     switch (run->resample.x_way) {

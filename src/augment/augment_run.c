@@ -1,15 +1,15 @@
-/* augment_run.c - runs one sample through its chain.
+/* augment_run.c - runs the chain on one sample.
  *
- * In: a draw, then the rows of its region as the decoder hands them over. Out: the pixels in the
- * batch slot. A run belongs to one thread and keeps its scratch (augment_scratch.c).
- * augment_resample.c does the filters. augment_steps.c and augment_augmix.c do the operations that
- * need the whole picture. */
+ * In: a draw, then the rows of its region as the decoder delivers them. Out: the pixels in the
+ * sample's slot of the batch. A run belongs to one thread and keeps its scratch
+ * (augment_scratch.c). augment_resample.c filters. augment_steps.c and augment_augmix.c run the
+ * operations that need the whole picture. */
 #include "augment/augment_int.h"
 
 #include "base/fail.h"
 
-/* Takes a finished row of the front, and stores it in the slot or, if steps follow, in
- * run->picture. */
+/* Receives a finished row of the front (the operations that run row by row). Stores it in the slot,
+ * or in run->picture if steps follow. */
 static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *row)
 {
     const struct psti_front *front = &run->plan.front;
@@ -33,7 +33,7 @@ static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *ro
     memcpy(to, row, picture->row_nbytes);
 }
 
-/* Returns the place in the slot of a row of bytes that need no work. */
+/* Returns the address in the slot of row i, for rows that can be written there directly. */
 static unsigned char *front_place(struct psti_run *run, uint32_t i)
 {
     const struct psti_front *front = &run->plan.front;
@@ -106,8 +106,8 @@ enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_c
     return status;
 }
 
-/* Copies rows that need no work to the slot, all at once if neither side has gaps between rows.
- * Returns false if the rows need work. */
+/* Copies rows that need no processing to the slot, all at once if neither side has gaps between
+ * rows. Returns false if the rows need processing. */
 static bool copy_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
                       uint32_t y, uint32_t n_rows)
 {
@@ -142,7 +142,7 @@ enum pst_status psti_augment_run_rows(void *ctx, const void *rows, size_t row_nb
     return PST_OK;
 }
 
-/* Runs the plan's steps. run->picture is input and output. */
+/* Runs the steps of the plan, in order, on run->picture. */
 static enum pst_status run_steps(struct psti_run *run, struct pst_error *err)
 {
     enum pst_status status = PST_OK;

@@ -1,9 +1,9 @@
 /* augment_scales.c - operations that draw a size or a canvas, and Letterbox.
  *
- * In: an operation, its random numbers, the size of the picture. Out: the size or the padding, as
- * words of the draw, and from these the geometry. Pure, any thread. The arithmetic is
- * torchvision's: float32 where torchvision's factor is a tensor, double where it is a number of
- * Python. The fractions of products are cut off, as int() does. */
+ * In: an operation, its random numbers, the size of the picture. Out: the drawn size or padding, as
+ * words of the draw, and the geometry that follows from them. Pure functions, any thread. The
+ * arithmetic is torchvision's: float32 where torchvision computes the factor with a tensor, double
+ * where it uses a Python number. Products are truncated, like int(). */
 #include "augment/augment_int.h"
 #include "augment/augment_sizes.h"
 
@@ -83,8 +83,8 @@ const char *psti_augment_scales_problem(const struct pst_op *op)
 /* Draws
  * --------------------------------------------------------------------------------------------- */
 
-/* Cuts the fraction of a side off. A side that is too large becomes one pixel more than is allowed,
- * so that the caller refuses it. */
+/* Truncates a side to an integer. A side that is too large becomes one pixel more than is allowed,
+ * so the caller rejects it. */
 static uint32_t whole_side(double side)
 {
     double most = (double)PSTI_AUGMENT_MAX_SIDE + 1;
@@ -171,8 +171,8 @@ void psti_augment_scales_draw(const struct pst_op *op, const struct psti_number_
 /* Geometry
  * --------------------------------------------------------------------------------------------- */
 
-/* Rounds a side to the nearest integer in 1..most, and a half to the even one, as YOLO's round()
- * does. */
+/* Rounds a side to the nearest integer in 1..most, and a half to the even integer, like round() in
+ * YOLO's Python code. */
 static uint32_t fitted_side(double side, uint32_t most)
 {
     double rounded = nearbyint(side);

@@ -1,7 +1,8 @@
-/* augment_scratch.c - the scratch memory of a run, and pictures in it.
+/* augment_scratch.c - the scratch memory of a run, and the pictures in it.
  *
- * A run keeps its scratch, so that later samples allocate nothing. The scratch is a block that is
- * taken at once, or buffers that grow to the largest sample so far. One thread: the run's. */
+ * A run keeps its scratch, so later samples allocate nothing. The scratch is either one block that
+ * was allocated in advance, or buffers that grow to the largest sample so far. It belongs to the
+ * thread of the run. */
 #include "augment/augment_scratch.h"
 
 #include "augment/augment_int.h"
@@ -22,7 +23,7 @@ enum pst_status psti_augment_run_open(struct psti_run **out, struct pst_error *e
     return PST_OK;
 }
 
-/* Returns whether the buffer was cut from the block. */
+/* Returns whether the buffer is part of the run's block. */
 static bool is_cut(const struct psti_run *run, const struct psti_augment_buffer *buffer)
 {
     uintptr_t at = (uintptr_t)buffer->data, block = (uintptr_t)run->block;

@@ -1,15 +1,15 @@
 /* augment_sizes.c - the geometry of one operation: padding, crop, resize, border, flips.
  *
- * In: an operation, its drawn words, the size of the picture before it. Out: its geometry, and the
- * size after it. Pure, any thread. */
+ * In: an operation, its words of the draw, the size of the picture before it. Out: its geometry,
+ * and the size after it. Pure functions, any thread. */
 #include "augment/augment_sizes.h"
 
 #include "augment/augment_int.h"
 
 #include <string.h>
 
-/* Returns half of the difference, rounded to the nearest integer, and a half to the even one, as
- * torchvision's int(round((larger - smaller) / 2.0)). */
+/* Returns half of the difference, rounded to the nearest integer, and a half to the even integer,
+ * like torchvision's int(round((larger - smaller) / 2.0)). */
 static uint32_t half_even(uint32_t difference)
 {
     uint32_t half = difference / 2;

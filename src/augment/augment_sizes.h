@@ -4,13 +4,13 @@
 
 #include "augment/augment.h"
 
-/* What an operation does with a picture of height x width. It follows from the operation's drawn
- * words. */
+/* The geometry that an operation applies to a picture of height x width. It is computed from the
+ * operation's words of the draw. */
 struct psti_op_sizes {
     bool has_pad;
     uint32_t pad[4]; /* padding before the crop: left, top, right, bottom */
     bool has_crop;
-    uint32_t y, x, height, width; /* the crop, as a region of the padded picture */
+    uint32_t y, x, height, width; /* the crop, in pixels of the padded picture */
     bool has_resize;
     uint32_t to_height, to_width;
     bool has_border;
@@ -21,11 +21,12 @@ void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uin
                            uint32_t width, struct psti_op_sizes *sizes);
 /* Changes *height and *width from the size before the operation to the size after it. */
 void psti_augment_after(const struct psti_op_sizes *sizes, uint32_t *height, uint32_t *width);
-/* Gives the padding that a RandomCrop (with pad_if_needed) or a CenterCrop adds to a picture of
- * that size. */
+/* Writes the padding that a RandomCrop (with pad_if_needed) or a CenterCrop adds to a picture of
+ * the given size. */
 void psti_augment_crop_pad(const struct pst_op *op, uint32_t height, uint32_t width,
                            uint32_t pad[4]);
-/* Gives the output size of a Resize. Returns false if a side would exceed PSTI_AUGMENT_MAX_SIDE. */
+/* Writes the output size of a Resize. Returns false if a side would exceed
+ * PSTI_AUGMENT_MAX_SIDE. */
 bool psti_augment_resize_size(const struct pst_op *op, uint32_t height, uint32_t width,
                               uint32_t *to_height, uint32_t *to_width);
 

@@ -1,8 +1,8 @@
-/* augment_steps.c - the operations that cannot be streamed, from picture to picture.
+/* augment_steps.c - operations that need the whole picture, so they cannot run row by row.
  *
- * In and out: run->picture, which changes between the run's two image buffers. One thread: the
- * run's. The results are those of the streamed front to the bit: resizes go through the same
- * resampler. */
+ * In and out: run->picture, which changes between the run's two image buffers. It runs on the
+ * thread of the run. Resizes use the same resampler as row-by-row processing, so the results are
+ * equal to the bit. */
 #include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 
@@ -20,7 +20,7 @@ static void fill_pixel(const struct psti_run *run, const struct pst_op *op, unsi
     }
 }
 
-/* Fills a row with copies of a pixel. Each copy doubles what is filled. */
+/* Fills a row with copies of one pixel. Each memcpy doubles the part that is filled. */
 static void fill_row(unsigned char *to, const unsigned char *fill, uint32_t width, size_t size)
 {
     const size_t nbytes = width * size;
@@ -34,8 +34,8 @@ static void fill_row(unsigned char *to, const unsigned char *fill, uint32_t widt
     }
 }
 
-/* Makes the pixels [begin, end) of a row of a window, which lie beyond the source. Either all of
- * them are fill or none is. */
+/* Writes the pixels [begin, end) of a window's row, which lie beyond the source. Either all of them
+ * show the fill or none does. */
 static void window_side(const int32_t *map, uint32_t begin, uint32_t end, size_t size,
                         const unsigned char *from, const unsigned char *fill, unsigned char *to)
 {
@@ -47,8 +47,8 @@ static void window_side(const int32_t *map, uint32_t begin, uint32_t end, size_t
         memcpy(to + x * size, from + (size_t)map[x] * size, size);
 }
 
-/* Makes one row of a window. The pixels [before, after) are copied as they lie. The map tells the
- * source of all other pixels, -1 for the fill. */
+/* Writes one row of a window. The pixels [before, after) are copied from the source in one piece.
+ * For the others, map[x] is the index of the source pixel, or -1 for the fill. */
 static void window_row(const struct psti_run *run, const int32_t *map, uint32_t before,
                        uint32_t after, uint32_t width, const unsigned char *from,
                        const unsigned char *fill, unsigned char *to)
@@ -212,7 +212,7 @@ enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_st
         psti_augment_labels_map(run->chain->labels[step->i_op], run->chain->output.bits,
                                 samples.data, samples.data, samples.n_pixels);
         break;
-    case PSTI_STEP_AUGMIX: /* augment_augmix.c does it, by steps of its own */
+    case PSTI_STEP_AUGMIX: /* run by augment_augmix.c, which makes steps of its own */
         break;
     }
     return PST_OK;

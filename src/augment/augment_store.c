@@ -1,16 +1,17 @@
-/* augment_store.c - stores a finished row of pixels at its place in the batch slot, in the slot's
- * dtype and layout.
+/* augment_store.c - stores a finished row of pixels in the sample's slot of the batch, in the
+ * slot's dtype and layout.
  *
- * In: a row, HWC, 8 or 16 bits. Out: bytes of the slot. Nothing is written outside of the row's own
- * bytes. One thread: the run's. Images become 0..1 or normalised floats by one multiplication and
- * one addition; integer dtypes scale as the decoder does (8 -> 16: v * 257, 16 -> 8: (v * 255 +
- * 32895) >> 16); masks keep their numbers. */
+ * In: a row, HWC, 8 or 16 bits. Out: bytes of the slot. Nothing outside of the row's own bytes is
+ * written. It runs on the thread of the run. Images become 0..1 or normalised floats by one
+ * multiplication and one addition. Integer dtypes are scaled as in the decoder (8 to 16 bits: v *
+ * 257, 16 to 8 bits: (v * 255 + 32895) >> 16). Masks keep their numbers. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
 
-/* Floats of samples of at least this size are stored past the caches. A batch of them would not
- * stay in a cache until it is read, and a store past the caches need not read the line first. */
+/* Samples whose floats take at least this many bytes are stored with non-temporal stores. A batch
+ * of such samples would not stay in the cache until it is read, and a non-temporal store need not
+ * load the cache line first. */
 #define STREAM_NBYTES ((size_t)256 << 10)
 
 void psti_augment_store_end(const struct psti_run *run)
@@ -49,7 +50,7 @@ void psti_augment_reverse_row(const struct psti_run *run, unsigned char *to,
         reverse_wide(to, from, width, run->pixel_nbytes);
 }
 
-/* Converts n 8-bit samples, which lie one after another, to the chain's dtype. */
+/* Converts n consecutive 8-bit samples to the chain's dtype. */
 static void convert(const struct psti_chain *chain, void *to, const uint8_t *from, size_t n,
                     const float *scale, const float *offset)
 {
@@ -82,7 +83,7 @@ static void convert(const struct psti_chain *chain, void *to, const uint8_t *fro
     }
 }
 
-/* Returns the kernel that splits and converts a row at once, or NULL. */
+/* Returns the kernel that splits and converts a row in one pass, or NULL if there is none. */
 static psti_planes *planes_kernel(const struct psti_chain *chain, uint32_t width)
 {
     if (chain->output.channels != 3 || width < 16)

@@ -1,16 +1,17 @@
-/* augment_sweep.c - the weights of an axis in the order of the source.
+/* augment_sweep.c - reorders the weights of an axis for a sweep: a kernel that goes through the
+ * source once.
  *
  * In: a built axis. Out: struct psti_sweep, which kernels read word by word (augment_kernels.h).
- * Any thread may call these functions. The memory is the caller's. A triangle filter that shrinks
- * is widened by the scale. Its windows then overlap by half: window i ends where window i + 2
- * begins. So filtering window by window would load and shuffle each pixel twice.
+ * Any thread may call these functions. The caller owns the memory. A triangle filter that shrinks
+ * is as wide as two outputs, so its windows overlap by half: window i ends where window i + 2
+ * begins. Filtering window by window would therefore load and shuffle each pixel twice.
  *
- * Pairs are counted in the direction in which the outputs go through the source. Pair p begins at
- * pixel 2 p, or at pixel -2 p if that direction is backwards. */
+ * Pixels are taken in pairs, in the direction in which the outputs go through the source. Pair p
+ * begins at pixel 2 p, or at pixel -2 p if the direction is backwards. */
 #include "augment/augment_int.h"
 
-/* The least number of taps for a sweep, measured on Zen 3. With fewer taps there is hardly one pair
- * for each output, and the cost of each output is more than a sweep saves. */
+/* The fewest taps with which a sweep is faster, measured on Zen 3. With fewer taps there is hardly
+ * one pair for each output, and the work for each output outweighs the saving. */
 #define LEAST_TAPS 5
 
 struct windows {
@@ -30,10 +31,10 @@ static int64_t last_pair(struct windows w, uint32_t i)
     return w.falls ? -(start / 2) : (start + w.axis->taps[i] - 1) / 2;
 }
 
-/* Returns the end of the safe outputs that a sweep can make. Each of these outputs must have a last
- * pair of its own, different from that of the output before. Window i + 2 may begin in the last
- * pair of window i, but not before that pair. Usually a sweep makes all safe outputs, or all but
- * one if the edge of the picture cuts off the last window. */
+/* Returns the end of the range of safe outputs that a sweep can compute. The last pair of each
+ * output must differ from that of the output before. Window i + 2 may begin in the last pair of
+ * window i, but not earlier. Usually a sweep can compute all safe outputs, or all but one if the
+ * picture's edge cuts off the last window. */
 static uint32_t find_end(struct windows w)
 {
     uint32_t begin = w.axis->safe_begin, end = w.axis->safe_end;
@@ -53,13 +54,13 @@ bool psti_augment_sweep_suits(const struct psti_axis_spec *spec)
 
 size_t psti_augment_sweep_nbytes(const struct psti_axis_spec *spec)
 {
-    /* Each output needs a count, and a word for the next output but one. Each pair needs two words.
-     * A source of odd width has one pixel more in its pairs. */
+    /* Each output takes a count and a word for the next output but one. Each pair takes two words.
+     * A source of odd width has one more pixel in its last pair. */
     return ((size_t)spec->n * 2 + spec->n_source + 1) * sizeof(uint32_t);
 }
 
-/* Returns the two weights of pixels `at` and `at` + 1 for output i, or 0 if the sweep does not make
- * that output. */
+/* Returns the two weights (an int16 in each half) of pixels `at` and `at` + 1 for output i, or 0 if
+ * i is not below `end`. */
 static uint32_t pair_weights(const struct psti_axis *axis, uint32_t i, uint32_t end, int64_t at)
 {
     if (i >= end)

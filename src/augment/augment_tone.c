@@ -1,9 +1,9 @@
-/* augment_tone.c - operations that map each channel's tones: inversion, posterising, solarising,
- * automatic contrast and equalisation.
+/* augment_tone.c - operations that map each channel's values: invert, posterize, solarize,
+ * autocontrast and equalize.
  *
- * In and out: HWC samples of 8 or 16 bits, in place. One thread: the run's. The results are those
- * of torchvision's v2 functions on integer tensors. Equalisation is PIL's, in 256 levels for 16
- * bits too. The last of 2 or 4 channels is alpha and stays as it is. */
+ * In and out: HWC samples of 8 or 16 bits, in place. It runs on the thread of the run. The results
+ * are those of torchvision's v2 functions on integer tensors. Equalize is PIL's, with 256 levels
+ * for 16 bits too. The last of 2 or 4 channels is alpha and is not changed. */
 #include "augment/augment_int.h"
 
 void psti_augment_apply_tables(const struct psti_samples *s, const uint8_t table[3][256])
@@ -30,7 +30,7 @@ static void apply_table(const struct psti_samples *s, uint8_t table[3][256])
     psti_augment_apply_tables(s, (const uint8_t(*)[256])table);
 }
 
-/* Changes each colour of 16 bits to ((colour ^ flip) & mask) if it is at least `least`. */
+/* Changes each 16-bit colour that is at least `least` to ((colour ^ flip) & mask). */
 static void change_wide(const struct psti_samples *s, float least, uint16_t flip, uint16_t mask)
 {
     for (size_t p = 0; p < s->n_pixels; p++) {
@@ -43,7 +43,7 @@ static void change_wide(const struct psti_samples *s, float least, uint16_t flip
     }
 }
 
-/* Does the same for samples of 8 or 16 bits. */
+/* Does what change_wide does, for samples of 8 or 16 bits. */
 static void change(const struct psti_samples *s, float least, uint16_t flip, uint16_t mask)
 {
     uint8_t table[3][256];
@@ -71,8 +71,7 @@ void psti_augment_posterize(const struct psti_samples *s, uint32_t bits)
     change(s, 0, 0, (uint16_t)(((1u << bits) - 1) << (all - bits)));
 }
 
-/* Counts the samples of each channel by value. Samples of 16 bits are counted by their high
- * byte. */
+/* Counts the samples of each channel by value. 16-bit samples are counted by their high byte. */
 static void count(const struct psti_samples *s, uint32_t histogram[3][256])
 {
     const unsigned char *at = s->data + (s->wide ? 1 : 0);
@@ -90,7 +89,7 @@ static void count(const struct psti_samples *s, uint32_t histogram[3][256])
     }
 }
 
-/* Stretches a sample of a channel whose samples reach from `low` to `high`. */
+/* Returns a sample after autocontrast. The channel's values go from `low` to `high`. */
 static float stretched(const struct psti_samples *s, float v, float low, float high)
 {
     float inverse = (high - low) * (1.0f / s->most);
@@ -111,7 +110,7 @@ static void stretch_wide(const struct psti_samples *s, uint32_t channel)
     }
 }
 
-/* Makes the table that stretches samples of 8 bits. */
+/* Fills the table that applies autocontrast to 8-bit samples. */
 static void stretch_table(const struct psti_samples *s, const uint32_t histogram[256],
                           uint8_t table[256])
 {
@@ -140,8 +139,9 @@ void psti_augment_autocontrast(const struct psti_samples *s)
     psti_augment_apply_tables(s, (const uint8_t(*)[256])table);
 }
 
-/* Makes the table that levels a histogram. `step` is the number of pixels of a level; the highest
- * tone does not count. Fewer pixels than levels leave the picture as it is. */
+/* Fills the table that equalizes a histogram. `step` is the number of pixels per output level, not
+ * counting those of the highest value. With fewer pixels than levels the picture stays
+ * unchanged. */
 static void level(const uint32_t histogram[256], size_t n_pixels, uint8_t table[256])
 {
     uint32_t highest = 255;

@@ -1,12 +1,12 @@
 /* augment_warp.c - warps: affine maps, perspective and elastic displacement, from picture to
  * picture of the same size.
  *
- * In: run->picture, and a struct psti_warp. Out: run->picture in the other image buffer. One
- * thread: the run's. Each output pixel asks for a place in the source. Places are integers with 32
- * bits of fraction, made from doubles, so they are the same on every machine. Definitions are
- * torchvision's: the centre of pixel i is i + 0.5, a nearest pixel is the one whose centre is
- * nearest, and where bilinear interpolation sees pixels outside, they count as 0 and the result is
- * blended with the fill by the share of pixels inside. */
+ * In: run->picture, and a struct psti_warp. Out: run->picture in the other image buffer. It runs on
+ * the thread of the run. For each output pixel, a position in the source is computed. Positions are
+ * integers with 32 bits of fraction, computed from doubles, so they are the same on every machine.
+ * Definitions are torchvision's: the centre of pixel i is i + 0.5, and nearest takes the pixel
+ * whose centre is nearest. In bilinear interpolation pixels outside count as 0, and the result is
+ * blended with the fill by the share of weight outside. */
 #include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 
@@ -17,7 +17,7 @@
 
 #define ONE ((int64_t)1 << 32)
 #define HALF (ONE / 2)
-/* Coordinates further outside are set to this value. No pixel is near it. */
+/* Coordinates further outside are clamped to this value, which is far from any pixel. */
 #define FAR 0x1p29
 
 void psti_augment_warp_affine(struct psti_warp *warp, const struct psti_affine *f)
@@ -26,7 +26,7 @@ void psti_augment_warp_affine(struct psti_warp *warp, const struct psti_affine *
     psti_augment_sincos(f->degrees, &sine, &cosine);
     psti_augment_sincos(f->degrees_y, &sine_y, &cosine_y);
     psti_augment_sincos(f->degrees - f->degrees_y, &turned_sine, &turned_cosine);
-    /* The matrix of rotation times shears has determinant 1, so its inverse is (d, -b; -c, a). */
+    /* The matrix of rotation and shears has determinant 1, so its inverse is (d, -b; -c, a). */
     double a = turned_cosine / cosine_y, b = -(a * f->tan_x + sine);
     double c = turned_sine / cosine_y, d = cosine - c * f->tan_x;
     double x = f->center_x + f->x, y = f->center_y + f->y;
@@ -41,8 +41,8 @@ void psti_augment_warp_affine(struct psti_warp *warp, const struct psti_affine *
     warp->is_elastic = false;
 }
 
-/* Solves the n equations a x = b by elimination with pivots. Returns false if they have no single
- * solution. Row i is a[i][0..7] and b in a[i][8]. */
+/* Solves the n linear equations a x = b by Gaussian elimination with pivoting. Row i holds its
+ * coefficients in a[i][0..7] and b in a[i][8]. Returns false if there is no unique solution. */
 static bool solve(double a[8][9])
 {
     for (int k = 0; k < 8; k++) {
@@ -67,7 +67,7 @@ static bool solve(double a[8][9])
     return true;
 }
 
-/* Gives the perspective that takes each of the four points `from` to the point `to`. */
+/* Computes the perspective that maps each of the four points `from` to the point `to`. */
 static bool perspective_of(const double from[4][2], const double to[4][2], double m[8])
 {
     double a[8][9] = {{0}};
@@ -90,9 +90,9 @@ static bool perspective_of(const double from[4][2], const double to[4][2], doubl
     return true;
 }
 
-/* words[k] holds the place of corner k (top left, top right, bottom right, bottom left) as x | y <<
- * 32. As in torchvision, the corners' coordinates are pixel numbers, while the map is applied to
- * the centres of pixels. */
+/* words[k] holds the position of corner k (top left, top right, bottom right, bottom left) as x | y
+ * << 32. As in torchvision, corners are given as pixel numbers, while the map is applied to the
+ * centres of pixels. */
 static bool perspective_warp(const uint64_t words[4], uint32_t height, uint32_t width,
                              struct psti_warp *warp)
 {
@@ -112,7 +112,7 @@ static bool perspective_warp(const uint64_t words[4], uint32_t height, uint32_t 
     return changes && perspective_of(end, start, warp->m);
 }
 
-/* The words that an affine operation has drawn. */
+/* The values that an affine operation has stored in its words of the draw. */
 struct affine_words {
     float degrees, scale, shear_x, shear_y;
     int32_t x, y;
@@ -162,7 +162,8 @@ static float between(const float range[2], uint32_t random)
     return (float)(range[0] + ((double)range[1] - range[0]) * psti_uniform01(random));
 }
 
-/* Returns a shift by a whole number of pixels in -most..most, rounded, a half to the even one. */
+/* Returns a random shift by a whole number of pixels in -most..most, where most is `share` of the
+ * side; a half is rounded to even. */
 static int32_t shift_of(float share, uint32_t side, uint32_t random)
 {
     double most = (double)share * side;
@@ -186,9 +187,9 @@ static void affine_draw(const struct pst_op *op, const struct psti_number_stream
     memcpy(words, &drawn, sizeof drawn);
 }
 
-/* Draws the corners. Each moves inwards by less than `distortion` of half a side. A last word of 0
- * says that nothing is done. A bottom corner at (0, 0) belongs to a picture of one row, for which
- * nothing is done either. */
+/* Draws the corners. Each moves inwards by less than `distortion` of half a side. If the last word
+ * is 0, nothing is done. The bottom corner can be (0, 0) only in a picture of one row, and nothing
+ * is done with that either. */
 static void perspective_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                              uint32_t height, uint32_t width, uint64_t words[4])
 {
@@ -218,8 +219,9 @@ void psti_augment_warp_draw(const struct pst_op *op, const struct psti_number_st
         perspective_draw(op, stream, height, width, words);
 }
 
-/* The map of a warp takes output to source. Its inverse takes points from the source to the output.
- * The inverse of a map (A b; g 1) is one of the same kind, up to a factor. */
+/* Computes the inverse of a warp's map. The map takes an output point to the source; the inverse
+ * takes a source point to the output. The inverse of a map (A b; g 1) has the same form, up to a
+ * factor. */
 void psti_augment_warp_inverse(const struct psti_warp *warp, double inverse[9])
 {
     const double *m = warp->m;
@@ -244,7 +246,8 @@ void psti_augment_warp_point(const struct psti_warp *warp, uint32_t height, uint
     *y = (i[3] * px + i[4] * py + i[5]) / below + height * 0.5;
 }
 
-/* Where the pixels of one row lie in the source, in pixel numbers with 32 bits of fraction. */
+/* Positions in the source of the pixels of one output row, as pixel numbers with 32 bits of
+ * fraction. */
 struct places {
     int64_t *x, *y;
 };
@@ -264,7 +267,7 @@ static void locate_affine(const struct psti_warp *warp, const struct psti_pictur
     double at_y = m[3] * x + m[4] * y + m[5] + half_y - 0.5;
     double end_x = at_x + m[0] * to->width, end_y = at_y + m[3] * to->width;
     bool near = fabs(at_x) < FAR && fabs(at_y) < FAR && fabs(end_x) < FAR && fabs(end_y) < FAR;
-    for (uint32_t i = 0; near && i < to->width; i++) { /* the loop below without its checks */
+    for (uint32_t i = 0; near && i < to->width; i++) { /* no clamping is needed */
         places->x[i] = (int64_t)((at_x + m[0] * i) * 0x1p32);
         places->y[i] = (int64_t)((at_y + m[3] * i) * 0x1p32);
     }
@@ -287,7 +290,7 @@ static void locate_perspective(const struct psti_warp *warp, const struct psti_p
     }
 }
 
-/* Adds an elastic warp's displacements of one row. */
+/* Adds the displacements of an elastic warp to the positions of one row. */
 static void add_shifts(const struct psti_run *run, const struct psti_picture *to, uint32_t row,
                        const struct places *places)
 {
@@ -299,7 +302,7 @@ static void add_shifts(const struct psti_run *run, const struct psti_picture *to
     }
 }
 
-/* The source of a warp, and the fill that it shows outside. */
+/* The source picture of a warp, and the fill that is shown outside of it. */
 struct view {
     const struct psti_picture *from;
     uint32_t channels, pixel_nbytes;
@@ -333,7 +336,7 @@ static float sample_at(const struct view *v, const unsigned char *pixel, uint32_
     return v->wide ? (float)psti_load_u16(pixel + 2 * (size_t)c) : (float)pixel[c];
 }
 
-/* The four pixels around a place, their weights (0 for pixels outside), and the sum of the
+/* The four pixels around a position, their weights (0 for a pixel outside), and the sum of the
  * weights. */
 struct corners {
     const unsigned char *pixels[4];
@@ -358,8 +361,8 @@ static void find_corners(const struct view *v, int64_t x, int64_t y, struct corn
     }
 }
 
-/* Samples RGB of 8 bits at a place whose four pixels are all inside, without checks. Returns false
- * for other places. */
+/* Interpolates 8-bit RGB at a position whose four pixels all lie inside the picture. Returns false
+ * for other positions. */
 static bool sample_inner_rgb(const struct view *v, int64_t x, int64_t y, unsigned char *to)
 {
     uint64_t left = (uint64_t)(x >> 32), top = (uint64_t)(y >> 32);
@@ -429,9 +432,10 @@ static void make_view(const struct psti_run *run, const struct pst_op *op,
     }
 }
 
-/* Makes the displacements of an elastic warp in pixels, first for x and then for y: noise from -1
- * to 1, blurred, times half of alpha, as in torchvision 0.28. (Older versions divide x by the
- * height and y by the width, so that alpha means other pixels in each axis.) */
+/* Computes the displacements of an elastic warp in pixels, first all of x and then all of y: noise
+ * from -1 to 1, blurred, times half of alpha, as in torchvision 0.28. (Older versions divide x by
+ * the height and y by the width, so alpha does not mean the same number of pixels on both axes
+ * there.) */
 static enum pst_status make_shifts(struct psti_run *run, const struct psti_step *step,
                                    struct pst_error *err)
 {

@@ -1,9 +1,9 @@
 /* alloc.c - allocates and frees all memory of the library.
  *
- * A header of 16 bytes before each allocation has its size and the distance to the start of the
- * hook's memory. So hooks get sizes, and psti_free needs none. The hooks are process-wide on
- * purpose (as in SQLite and curl): they are set once, before anything else, and read without a
- * lock afterwards. */
+ * A header of 16 bytes before each allocation holds its size and the distance to the start of the
+ * memory that the hook (pst_set_allocator) returned. So hooks are told sizes, and psti_free needs
+ * none. The hooks are process-wide on purpose, as in SQLite and curl: they are set once, before
+ * anything else, and read without a lock afterwards. */
 #include "base/alloc.h"
 
 #include "base/checked.h"
@@ -21,7 +21,7 @@
 
 struct header {
     size_t nbytes;  /* bytes that the caller of psti_alloc asked for */
-    uint32_t lead;  /* distance from the start of the hook's memory to the caller's */
+    uint32_t lead;  /* bytes from the start of the hook's memory to the caller's memory */
     uint32_t magic; /* lets debug builds detect a free of foreign memory */
 };
 
@@ -29,8 +29,9 @@ struct header {
 #define HEADER_MAGIC 0x50535430u
 #define ALIGNMENT_MAX ((size_t)1 << 20)
 
-/* Every copy walks through large memory such as batch slots and files in memory. Huge pages make
- * its address translation almost free. This is a hint: a kernel without huge pages ignores it. */
+/* Large memory, such as batch slots and files in memory, is read and written from end to end. With
+ * huge pages, address translation for it costs almost nothing. This is a hint: a kernel without
+ * huge pages ignores it. */
 #define HUGE_PAGE_NBYTES ((size_t)2 << 20)
 #define HUGE_BLOCK_NBYTES (2 * HUGE_PAGE_NBYTES)
 
@@ -151,8 +152,8 @@ void psti_free(void *memory)
         return;
     struct header header = *header_of(memory);
     if (header.magic != HEADER_MAGIC)
-        __builtin_trap(); /* memory was freed twice or not allocated here: to go on would corrupt
-                           * the caller's heap */
+        /* The memory was freed twice or not allocated here. Going on would corrupt the heap. */
+        __builtin_trap();
     header_of(memory)->magic = 0;
     atomic_fetch_sub_explicit(&live_nbytes, header.nbytes, memory_order_relaxed);
     hooks.free(hooks.ctx, (char *)memory - header.lead, header.nbytes + header.lead);

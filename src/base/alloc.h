@@ -1,9 +1,9 @@
 /* alloc.h - allocates memory through the hooks of pst_set_allocator, and counts it. The library
  * uses no other allocator.
  *
- * Sizes are kept in a header before the memory, so that psti_free needs no size. All functions
- * return NULL if there is no memory (or if a test made the call fail, see fault.h). The memory is
- * uninitialised unless a comment says otherwise. */
+ * A header before each allocation holds its size, so psti_free needs no size. All functions return
+ * NULL if there is no memory, or if a test made the call fail (fault.h). Memory is uninitialised
+ * unless a comment says otherwise. */
 #ifndef PST_BASE_ALLOC_H
 #define PST_BASE_ALLOC_H
 
@@ -17,12 +17,12 @@ void *psti_calloc(size_t n, size_t size);        /* zeroed; checks n * size for 
 void *psti_alloc_array(size_t n, size_t size);   /* not zeroed; checks n * size for overflow */
 void *psti_realloc(void *memory, size_t nbytes); /* if it returns NULL, `memory` is unchanged */
 void *psti_alloc_aligned(size_t alignment,
-                         size_t nbytes); /* alignment: a power of two <= 1 MiB. psti_free frees the
-                                          * memory. */
+                         /* alignment: a power of two <= 1 MiB; free with psti_free */
+                         size_t nbytes);
 char *psti_strdup(const char *text);
 void psti_free(void *memory); /* NULL is allowed */
 
-/* Returns how many allocations of several huge pages the kernel has refused to put on such
+/* Returns for how many allocations of at least two huge pages the kernel has refused to use huge
  * pages. */
 uint64_t psti_alloc_n_small_pages(void);
 

@@ -1,5 +1,5 @@
-/* bits.h - little-endian loads and stores at any address, bits at any place, rounding, and a
- * division. */
+/* bits.h - little-endian loads and stores at any address, bit fields at any bit offset, rounding,
+ * and a 128-bit division. */
 #ifndef PST_BASE_BITS_H
 #define PST_BASE_BITS_H
 
@@ -37,9 +37,9 @@ static inline void psti_store_u16(void *p, uint16_t v) { memcpy(p, &v, 2); }
 static inline void psti_store_u32(void *p, uint32_t v) { memcpy(p, &v, 4); }
 static inline void psti_store_u64(void *p, uint64_t v) { memcpy(p, &v, 8); }
 
-/* Returns the 64 bits from bit `at` on. Reads 9 bytes by two loads, whose results are ORed; where
- * the loads overlap they have the same bits. The code is written so that clang makes no SHRD of it,
- * an instruction that is slow on AMD's processors. */
+/* Returns the 64 bits that begin at bit number `at`. Reads 9 bytes by two loads and ORs them; bits
+ * that both loads hold are equal. The code is written in a way that keeps clang from using SHRD, an
+ * instruction that is slow on AMD's processors. */
 static inline __attribute__((always_inline)) uint64_t psti_load_bits64(const uint8_t *bytes,
                                                                        uint64_t at)
 {
@@ -47,22 +47,22 @@ static inline __attribute__((always_inline)) uint64_t psti_load_bits64(const uin
     return psti_load_u64(p) >> (at & 7) | psti_load_u64(p + 1) << (8 - (at & 7));
 }
 
-/* Returns the value, rounded up to a multiple of `alignment`, which is a power of two. The caller
- * knows that value + alignment does not overflow. */
+/* Returns `value` rounded up to a multiple of `alignment`, a power of two. The caller makes sure
+ * that value + alignment does not overflow. */
 static inline size_t psti_round_up(size_t value, size_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* Returns value / divisor. The caller knows that the quotient is below 2^64, which means that the
- * upper half of `value` is below `divisor`. The operator `/` would need the compiler's runtime
- * library, which wheels leave out (scripts/wheels.py). */
+/* Returns value / divisor. The caller makes sure that the quotient is below 2^64: the upper half of
+ * `value` is below `divisor`. The operator `/` would call the compiler's runtime library, which
+ * wheels do not contain (scripts/wheels.py). */
 static inline uint64_t psti_divide_u128(unsigned __int128 value, uint64_t divisor)
 {
     uint64_t high = (uint64_t)(value >> 64), low = (uint64_t)value;
     if (high == 0)
         return low / divisor;
-    for (int bit = 0; bit < 64; bit++) { /* bits of the result come in where those of `low` leave */
+    for (int bit = 0; bit < 64; bit++) { /* quotient bits enter `low` as dividend bits leave it */
         uint64_t carry = high >> 63;
         high = high << 1 | low >> 63;
         low <<= 1;

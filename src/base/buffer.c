@@ -1,6 +1,6 @@
-/* buffer.c - memory that grows to the largest size requested and is used again.
+/* buffer.c - a buffer that grows to the largest requested size and is reused.
  *
- * A buffer frees its memory before it allocates more, so it never holds two allocations. */
+ * A buffer frees its memory before it allocates a larger one, so it never holds two allocations. */
 #include "base/buffer.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* checked.h - arithmetic that detects overflow. Functions return false after an overflow; *out is
- * then undefined. */
+/* checked.h - arithmetic that detects overflow. The functions return false on overflow and leave
+ * *out undefined. */
 #ifndef PST_BASE_CHECKED_H
 #define PST_BASE_CHECKED_H
 

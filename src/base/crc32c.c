@@ -1,9 +1,9 @@
 /* crc32c.c - CRC-32C by an instruction of the CPU, or by a table of 16 entries.
  *
- * In: bytes; out: 32 bits. Pure; any thread. CPUs with AVX2 have SSE4.2, which has the instruction.
- * ARM has it from version 8.1 on, and the machine says so (PSTI_CPU_ARM_CRC). Without it a byte
- * costs two look-ups. That is fast enough for the walk over TFRecord files, which computes
- * checksums of the 8 bytes of lengths, and of small records. */
+ * In: bytes; out: 32 bits. Pure functions, any thread. x86 CPUs with AVX2 also have SSE4.2, which
+ * includes the instruction. ARM has it from version 8.1 on, or optionally before
+ * (PSTI_CPU_ARM_CRC). Without it, each byte takes two table look-ups. That is fast enough for
+ * TFRecord files: only the 8 bytes of each length and small records are checked. */
 #include "base/crc32c.h"
 
 #include "base/bits.h"
@@ -15,8 +15,8 @@
 
 uint32_t psti_crc32c_c(uint32_t before, const void *bytes, size_t nbytes)
 {
-    /* of_4_bits[i] is the remainder of the 4 bits i by the polynomial 0x1EDC6F41 with its bits
-     * reversed. */
+    /* of_4_bits[i] is the CRC of the 4 bits i: their remainder modulo the polynomial 0x1EDC6F41, in
+     * reversed bit order. */
     static const uint32_t of_4_bits[16] = {
         0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3,
         0x61C69362, 0x7198540D, 0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9,
@@ -44,8 +44,7 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t before
     return ~(uint32_t)sum;
 }
 #elif defined(__aarch64__)
-/* The instruction is given in assembler, because compilers differ in how a function gets the
- * extension. */
+/* Inline assembler, because compilers differ in how a function is given the CPU extension. */
 static uint32_t by_instruction(uint32_t before, const uint8_t *at, size_t nbytes)
 {
     uint32_t sum = ~before;

@@ -1,7 +1,8 @@
 /* fail.c - fills struct pst_error and prints it as one line.
  *
- * No allocation, no locks: an error can be reported when nothing else works. A caller that knows
- * more than the function that failed (the sample, the data set) adds it on the way up. */
+ * It allocates nothing and takes no locks, so an error can be reported when nothing else works. A
+ * caller that knows more than the failed function (the sample, the data set) adds it on the way
+ * up. */
 #include "base/fail.h"
 
 #include <errno.h>
@@ -22,8 +23,8 @@ void pst_error_clear(struct pst_error *err)
     err->offset = -1;
 }
 
-/* Copies `text` into `out`. Keeps the end of a text that is too long, because the end of a path
- * says most. */
+/* Copies `text` into `out`. If it is too long, its end is kept, because the end of a path tells the
+ * most. */
 static void copy_end(char *out, size_t capacity, const char *text)
 {
     size_t length = strlen(text);

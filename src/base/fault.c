@@ -1,4 +1,4 @@
-/* fault.c - the counters of fault.h. Only builds with PST_FAULTS have them. */
+/* fault.c - the counters of fault.h, only in builds with PST_FAULTS. */
 #include "base/fault.h"
 
 #ifdef PST_FAULTS
@@ -26,6 +26,6 @@ void psti_fault_arm(enum psti_fault_kind kind, uint64_t n, bool sticky)
 
 uint64_t psti_fault_count(enum psti_fault_kind kind) { return atomic_load(&faults[kind].count); }
 #else
-/* ISO C needs at least one declaration in a file. */
+/* ISO C requires at least one declaration in a file. */
 typedef int psti_fault_unused;
 #endif

@@ -1,4 +1,4 @@
-/* gate.c - counts the threads that have entered a gate. */
+/* gate.c - counts the threads that are inside a gate, and makes others wait. */
 #include "base/gate.h"
 
 void psti_gate_open(struct psti_gate *gate, uint32_t limit)

@@ -1,8 +1,9 @@
-/* hash.c - XXH3-64 and XXH32 of xxHash (BSD-2-Clause), inlined so that no hash state is ever
+/* hash.c - XXH3-64 and XXH32 of xxHash (BSD-2-Clause). xxHash is inlined, so no hash state is ever
  * allocated.
  *
- * In: bytes; out: 64 bits. Pure; any thread. Long inputs go to hash_avx2.c if the CPU has AVX2,
- * because checksums take a tenth of the time of decoding the fastest units. */
+ * In: bytes; out: 64 bits. Pure functions, any thread. Long inputs are hashed by hash_avx2.c if the
+ * CPU has AVX2. That matters because checksums take a tenth of the time of decoding the fastest PLI
+ * units. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,8 +1,9 @@
 /* hash_avx2.c - XXH3-64 compiled for AVX2.
  *
- * Input and output are as in hash.h. The result is the same, in half the time. Pure; any thread.
- * xxHash chooses its vectors when it is compiled, so the whole of it is compiled here for AVX2,
- * with static functions. The form of its state does not depend on the vectors. */
+ * In and out: see hash.h. The results are the same as those of hash.c, in half the time. Pure
+ * functions, any thread. xxHash chooses its vector code at compile time, so this file compiles the
+ * whole of it for AVX2, as static functions. The layout of its state does not depend on the vector
+ * code. */
 #include "base/hash.h"
 
 #if defined(__x86_64__)

@@ -1,10 +1,9 @@
-/* inflate.c - inflates raw deflate data in memory. libdeflate inflates whole data, zlib only the
- * beginning of data.
+/* inflate.c - inflates raw deflate data in memory: libdeflate inflates whole streams, zlib only the
+ * beginning of a stream.
  *
- * libdeflate is faster, but needs all of the input and of the output at once. It promises nothing
- * about an output that is cut short, so zlib inflates the first bytes where no more are wanted.
- * libdeflate takes its memory from malloc, because it lets a program set another allocator only for
- * the whole process. */
+ * libdeflate is faster, but needs all of the input and output at once and guarantees nothing for
+ * partial output. So zlib inflates if only the first bytes are wanted. libdeflate allocates by
+ * malloc, because it allows an allocator to be set only for the whole process. */
 #include "base/inflate.h"
 
 #include "base/alloc.h"
@@ -21,7 +20,7 @@ struct psti_inflater {
     const char *room;
     struct libdeflate_decompressor *whole;
     z_stream heads;
-    bool has_heads; /* true once zlib has initialised `heads` */
+    bool has_heads; /* zlib has initialised `heads` */
 };
 
 enum pst_status psti_inflate_open(struct psti_inflater **out, const char *room,
@@ -86,7 +85,7 @@ static void give(void *context, void *memory)
     psti_free(memory);
 }
 
-/* Resets zlib's state for other data. */
+/* Resets zlib's state for a new stream. */
 static bool begin_head(struct psti_inflater *inflater)
 {
     if (inflater->has_heads)
@@ -105,7 +104,7 @@ enum pst_status psti_inflate_head(struct psti_inflater *inflater, const void *in
     if (!begin_head(inflater))
         return psti_fail(err, PST_ERROR_MEMORY, inflater->room, "out of memory to inflate");
     z_stream *stream = &inflater->heads;
-    stream->next_in = (Bytef *)(uintptr_t)in; /* zlib does not write there */
+    stream->next_in = (Bytef *)(uintptr_t)in; /* zlib does not write to its input */
     stream->avail_in = n_in < UINT_MAX ? (uInt)n_in : UINT_MAX;
     stream->next_out = out;
     stream->avail_out = n_out < UINT_MAX ? (uInt)n_out : UINT_MAX;

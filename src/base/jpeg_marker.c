@@ -1,5 +1,5 @@
-/* jpeg_marker.c - finds the markers of a JPEG, for parsers of headers. Pure functions; the bytes
- * may be anything. */
+/* jpeg_marker.c - finds the markers of a JPEG for parsers of its headers. Pure functions. The bytes
+ * are not trusted. */
 #include "base/jpeg_marker.h"
 
 #include <string.h>

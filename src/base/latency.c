@@ -1,12 +1,12 @@
-/* latency.c - a histogram of durations of requests, and a clock of the time in which any request
- * was under way. */
+/* latency.c - a histogram of the durations of requests, and a clock of the time in which at least
+ * one request was in progress. */
 #include "base/latency.h"
 
 #include "base/clock.h"
 
 #include <string.h>
 
-#define SUB_LOG2 2 /* log2 of the buckets for each power of two */
+#define SUB_LOG2 2 /* log2 of the number of buckets for each power of two */
 
 void psti_latency_open(struct psti_latency *latency)
 {
@@ -16,7 +16,7 @@ void psti_latency_open(struct psti_latency *latency)
 
 void psti_latency_close(struct psti_latency *latency) { pthread_mutex_destroy(&latency->lock); }
 
-/* Returns the bucket of a duration. Below 4 ns each duration has a bucket of its own. */
+/* Returns the bucket of a duration in nanoseconds. Below 4 ns each duration has its own bucket. */
 static uint32_t bucket_of(uint64_t ns)
 {
     if (ns < 1 << SUB_LOG2)
@@ -26,7 +26,7 @@ static uint32_t bucket_of(uint64_t ns)
            (uint32_t)(ns >> (log2 - SUB_LOG2) & ((1 << SUB_LOG2) - 1));
 }
 
-/* Returns the largest duration that falls into the bucket. */
+/* Returns the largest duration, in nanoseconds, that belongs to the bucket. */
 static uint64_t end_of(uint32_t bucket)
 {
     if (bucket < 1 << SUB_LOG2)

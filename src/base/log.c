@@ -1,4 +1,5 @@
-/* log.c - keeps the one callback of the process. It is set before other threads use the library. */
+/* log.c - stores the log callback of the process. It must be set before other threads use the
+ * library. */
 #include "base/log.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* log.h - sends messages to the callback of pst_set_log. Without a callback it does nothing. */
+/* log.h - sends messages to the callback of pst_set_log, or drops them if there is none. */
 #ifndef PST_BASE_LOG_H
 #define PST_BASE_LOG_H
 

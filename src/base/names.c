@@ -1,5 +1,5 @@
-/* names.c - the names of the members of public enumerations: statuses, forms, dtypes, types of
- * fields. Only constant tables. */
+/* names.c - names for the members of public enumerations: statuses, forms, dtypes, field types. It
+ * has only constant tables. */
 #include <penstock/dataset.h>
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* options.c - converts structs that cross the library's border to this library's size and back. */
+/* options.c - converts the structs of the public API between the caller's version and this
+ * library's. */
 #include "base/options.h"
 
 #include "base/fail.h"

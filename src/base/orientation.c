@@ -1,10 +1,10 @@
-/* orientation.c - the orientation of a picture, from its EXIF and XMP.
+/* orientation.c - finds the orientation of a picture in its EXIF and XMP metadata.
  *
  * In: blocks of metadata, which are often broken. Out: a number from 1 to 8. Pure functions, any
  * thread. An EXIF block is a small TIFF file: a byte order mark, the offset of a directory, and
- * entries of 12 bytes. Only tag 0x0112 of the first directory is read. XMP is XML, which is not
- * parsed: the text tiff:Orientation is searched, as Pillow does. A picture with broken metadata is
- * shown as it is stored. */
+ * entries of 12 bytes. Only tag 0x0112 of the first directory is read. XMP is XML, but it is not
+ * parsed: as in Pillow, the text tiff:Orientation is searched for. A picture with broken metadata
+ * is shown as it is stored. */
 #include "base/orientation.h"
 
 #include "base/bits.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define TAG_ORIENTATION 0x0112
-#define XMP_NAME "http://ns.adobe.com/xap/1.0/" /* with the string's own NUL */
+#define XMP_NAME "http://ns.adobe.com/xap/1.0/" /* includes the string's own NUL */
 
 enum tiff_type {
     TIFF_BYTE = 1,
@@ -31,7 +31,7 @@ enum tiff_type {
     TIFF_LONG8 = 16
 };
 
-/* Bytes of one value, by its type. 0: there is no such type. */
+/* Bytes of one value, indexed by TIFF type. 0: the type does not exist. */
 static const uint8_t value_nbytes[] = {
     [TIFF_BYTE] = 1,     [TIFF_ASCII] = 1,     [TIFF_SHORT] = 2,     [TIFF_LONG] = 4,
     [TIFF_RATIONAL] = 8, [TIFF_SBYTE] = 1,     [TIFF_UNDEFINED] = 1, [TIFF_SSHORT] = 2,
@@ -69,7 +69,7 @@ static double load_double(const uint8_t *p, bool big)
     return value;
 }
 
-/* Returns the number at `p`, or 0 for types that hold text or bytes, as Pillow does. */
+/* Returns the number at `p`. As in Pillow, it is 0 for types that hold text or bytes. */
 static double load_number(const uint8_t *p, uint32_t type, bool big)
 {
     switch (type) {
@@ -104,8 +104,8 @@ static uint8_t valid(double value)
     return value >= 1 && value <= 8 && (uint8_t)value == value ? (uint8_t)value : 1;
 }
 
-/* Reads an entry that has the tag of the orientation. Returns 0 if the bytes end before its value:
- * the entry then counts as absent. */
+/* Reads the entry with the orientation tag. Returns 0 if the data end before its value: then the
+ * entry counts as missing. */
 static uint8_t entry_orientation(const uint8_t *tiff, size_t nbytes, const uint8_t *entry, bool big)
 {
     uint32_t type = load_u16(entry + 2, big);
@@ -150,15 +150,15 @@ uint8_t psti_exif_orientation(const uint8_t *block, size_t nbytes)
     return found;
 }
 
-/* The text that is searched for. After it come =" or > and the digit. */
+/* The text that is searched for. It is followed by =" or by > and then by the digit. */
 static const char XMP_TAG[] = "tiff:Orientation";
 enum {
     XMP_TAG_LENGTH = sizeof XMP_TAG - 1,
-    XMP_EQUALS = XMP_TAG_LENGTH + 1, /* the tag and = have matched */
-    XMP_OPEN                         /* the next character is the digit */
+    XMP_EQUALS = XMP_TAG_LENGTH + 1, /* the tag and the = have matched */
+    XMP_OPEN                         /* the next character must be the digit */
 };
 
-/* Returns how many characters match when `c` is read after `n` have matched. */
+/* Returns how many characters of the pattern match after `c` is read, if `n` matched before it. */
 static uint8_t next_state(uint8_t n, uint8_t c)
 {
     if (n < XMP_TAG_LENGTH && c == (uint8_t)XMP_TAG[n])
@@ -167,7 +167,8 @@ static uint8_t next_state(uint8_t n, uint8_t c)
         return XMP_EQUALS;
     if ((n == XMP_TAG_LENGTH && c == '>') || (n == XMP_EQUALS && c == '"'))
         return XMP_OPEN;
-    /* The tag has the letter t again, after "tiff:Orien": a tag may begin there. */
+    /* The tag itself contains "t" again, after "tiff:Orien", so a new tag may begin at that
+     * letter. */
     if (n > 1 && n <= XMP_TAG_LENGTH && XMP_TAG[n - 1] == 't' && c == 'i')
         return 2;
     return c == 't';

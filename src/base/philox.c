@@ -1,5 +1,5 @@
-/* philox.c - Philox-4x32-10, with the constants and rounds that were published (Salmon et al., SC
- * 2011, section 3.3). */
+/* philox.c - Philox-4x32-10 with its published constants and rounds (Salmon et al., SC 2011,
+ * section 3.3). */
 #include "base/philox.h"
 
 static void multiply(uint32_t a, uint32_t b, uint32_t *high, uint32_t *low)
@@ -21,8 +21,8 @@ void psti_philox4x32_10(const uint32_t counter[4], const uint32_t key[2], uint32
         c1 = low1;
         c2 = high0 ^ c3 ^ k1;
         c3 = low0;
-        k0 += 0x9E3779B9u; /* from the golden ratio */
-        k1 += 0xBB67AE85u; /* from sqrt(3) - 1 */
+        k0 += 0x9E3779B9u; /* derived from the golden ratio */
+        k1 += 0xBB67AE85u; /* derived from sqrt(3) - 1 */
     }
     out[0] = c0;
     out[1] = c1;

@@ -1,4 +1,4 @@
-/* queue.c - a ring of pointers under one lock. */
+/* queue.c - a ring buffer of pointers, guarded by one lock. */
 #include "base/queue.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,7 @@ void psti_queue_destroy(struct psti_queue *queue)
     queue->items = NULL;
 }
 
-/* Adds an item. The caller holds the lock and knows that the ring is not full. */
+/* Adds an item. The caller holds the lock and has checked that the ring is not full. */
 static void put(struct psti_queue *queue, void *item)
 {
     queue->items[(queue->head + queue->n) % queue->capacity] = item;
@@ -35,7 +35,7 @@ static void put(struct psti_queue *queue, void *item)
     pthread_cond_signal(&queue->not_empty);
 }
 
-/* Removes the oldest item. The caller holds the lock and knows that there is one. */
+/* Removes the oldest item. The caller holds the lock and has checked that there is an item. */
 static void *take(struct psti_queue *queue)
 {
     void *item = queue->items[queue->head];

@@ -1,7 +1,7 @@
-/* queue.h - a queue of pointers with a fixed capacity, one lock, and any number of producers and
+/* queue.h - a queue of pointers with a fixed capacity and one lock, for any number of producers and
  * consumers.
  *
- * The capacity is fixed at init, so that pushing never allocates. After close, push fails, and pop
+ * The capacity is fixed at init, so pushing never allocates. After close, push fails, and pop
  * returns the items that are left. */
 #ifndef PST_BASE_QUEUE_H
 #define PST_BASE_QUEUE_H
@@ -20,7 +20,7 @@ struct psti_queue {
 };
 
 enum pst_status psti_queue_init(struct psti_queue *queue, size_t capacity, struct pst_error *err);
-void psti_queue_destroy(struct psti_queue *queue);          /* no thread may use the queue */
+void psti_queue_destroy(struct psti_queue *queue); /* no thread may use the queue any more */
 bool psti_queue_push(struct psti_queue *queue, void *item); /* waits while full; false if closed */
 void *psti_queue_pop(struct psti_queue *queue); /* waits while empty; NULL if closed and empty */
 void *psti_queue_try_pop(struct psti_queue *queue); /* NULL if empty */

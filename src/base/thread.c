@@ -1,4 +1,4 @@
-/* thread.c - starts threads, and counts the cores to use. */
+/* thread.c - starts threads, and returns how many cores to use. */
 #include "base/thread.h"
 
 #include "base/alloc.h"
@@ -43,8 +43,8 @@ enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn
         psti_free(start);
         psti_fail_os(err, os_error, "base", NULL, -1, "cannot start thread '%s'", name);
         if (err)
-            err->status = PST_ERROR_LIMIT; /* for EAGAIN: the system's limit on threads is
-                                            * reached */
+            /* EAGAIN: the system's limit on threads is reached */
+            err->status = PST_ERROR_LIMIT;
         return PST_ERROR_LIMIT;
     }
     char full_name[16];

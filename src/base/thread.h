@@ -1,4 +1,4 @@
-/* thread.h - starts threads. Locks are plain pthread mutexes and conditions. */
+/* thread.h - starts threads, and helps with conditions. Locks are plain pthread mutexes. */
 #ifndef PST_BASE_THREAD_H
 #define PST_BASE_THREAD_H
 
@@ -6,17 +6,17 @@
 
 #include <pthread.h>
 
-/* Starts a thread that runs fn(arg), named "pst-<name>" (name: at most 10 characters). All signals
- * are blocked in it, so that they reach the host program's threads. */
+/* Starts a thread that runs fn(arg). It is named "pst-<name>"; `name` has at most 10 characters.
+ * All signals are blocked in it, so that the host program's threads receive them. */
 enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
                                   void *arg, struct pst_error *err);
 void psti_thread_join(pthread_t thread);
-/* Returns the value of PENSTOCK_NUM_THREADS if that is 1..4096, else psti_cores(). */
+/* Returns the value of PENSTOCK_NUM_THREADS if it is in 1..4096, otherwise psti_cores(). */
 unsigned psti_thread_cores(void);
-/* Waits on `cond`, made by psti_cond_init, until `deadline_ns`, a time of psti_clock_ns. Returns 0
- * or ETIMEDOUT. */
+/* Waits on `cond`, made by psti_cond_init, until it is signalled or psti_clock_ns reaches
+ * `deadline_ns`. Returns 0 or ETIMEDOUT. */
 int psti_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadline_ns);
-/* Makes a condition whose deadlines are times of the monotonic clock. */
+/* Creates a condition whose deadlines are times of the monotonic clock. */
 void psti_cond_init(pthread_cond_t *cond);
 
 #endif

@@ -1,10 +1,10 @@
-/* batch.h - the door of batch: contiguous memory for batches, its owners, and the budget of host
- * memory.
+/* batch.h - the public interface of src/batch: memory for batches, reference counts, and the budget
+ * of host memory.
  *
- * A pool makes slots of one layout, as many as the budget allows, and takes them back for the next
- * batch. A slot has exactly one owner at a time: the loader while it is filled, then the holders of
- * references to the batch. The pool outlives its loader until the last batch is released. The
- * loader uses the pool's lock and condition as its own. */
+ * A pool makes slots of one layout, as many as the budget allows, and reuses a slot when its batch
+ * is released. A slot has one owner at a time: the loader while it is filled, then whoever holds
+ * references to the batch. The pool lives until its last batch is released, even after its loader
+ * was closed. The loader uses the pool's lock and condition variable for its own state, too. */
 #ifndef PST_BATCH_BATCH_H
 #define PST_BATCH_BATCH_H
 
@@ -14,27 +14,28 @@
 
 struct psti_pool;
 
-/* How rows that may differ are put together (batch_collate.c). */
+/* How the rows of a field are combined if they differ in shape (batch_collate.c). */
 struct psti_slot_ragged {
     enum pst_ragged kind;
-    bool planar;           /* true: rows of pixels are CHW */
-    uint32_t multiple;     /* >= 1; for PADDED, and pixels */
-    unsigned char fill[8]; /* for PADDED: the bytes of one element */
-    uint32_t ndim;         /* dimensions of a row, for batches in which no row has elements */
+    bool planar;           /* true: a row of pixels is CHW; false: HWC */
+    uint32_t multiple;     /* >= 1; PADDED pixels: pad sides to multiples */
+    unsigned char fill[8]; /* PADDED: the bytes of the element that fills gaps */
+    /* Number of axes of a row, for a batch in which no row has elements. */
+    uint32_t ndim;
     int64_t shape[PST_MAX_NDIM];
 };
 
-/* One field of a batch. Either every row has `shape`, and all lie in one array (N, shape...),
- * 64-byte aligned. Or rows may differ (may_differ), and each has memory of its own. If there is an
- * array all the same (has_array), rows that happen to have `shape` go there; a batch whose rows all
- * lie there is not ragged. */
+/* One field of a batch. If all rows have `shape`, they lie in one array (N, shape...), aligned to
+ * 64 bytes. If rows may differ (may_differ), each row has separate memory. With may_differ and
+ * has_array, there is an array too, which takes the rows that have `shape`; a batch whose rows all
+ * lie in it is not ragged. */
 struct psti_slot_field {
     char name[64];
     enum pst_field_type type;
     enum pst_dtype dtype;
     bool has_array;
     bool may_differ;
-    uint32_t ndim; /* dimensions of a row in the array */
+    uint32_t ndim; /* number of axes of a row in the array */
     int64_t shape[PST_MAX_NDIM];
     struct psti_slot_ragged ragged;
 };
@@ -43,42 +44,42 @@ struct psti_slot_field {
 enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
                                      uint32_t batch_size, uint64_t host_memory,
                                      struct psti_pool **out, struct pst_error *err);
-/* Opens a pool of another layout with the lock, the condition and the budget of `other`. Batches of
- * either pool that are held count for both. */
+/* Opens a pool of another layout that shares the lock, the condition variable and the budget of
+ * `other`. Held batches of both pools are counted together. */
 enum pst_status psti_batch_pool_open_beside(struct psti_pool *other,
                                             const struct psti_slot_field *fields, uint32_t n_fields,
                                             uint32_t batch_size, struct psti_pool **out,
                                             struct pst_error *err);
-/* Closes the loader's access to the pool. Free slots are freed now, the pool itself with its last
- * batch. The caller must not hold the lock. */
+/* Closes the loader's access to the pool. Free slots are freed now; the pool itself is freed with
+ * its last batch. The caller must not hold the pool's lock. */
 void psti_batch_pool_close(struct psti_pool **pool);
 
-/* Slots whose arrays lie on a GPU. This room has no code for GPUs: the loader makes the memory and
- * manages it. Index and all arrays lie on the GPU, those of pixels last. The numbers before the
- * pixels lie in host memory too, at the same offsets. Rows with memory of their own lie in host
- * memory only. */
+/* Slots whose arrays lie on a GPU. src/batch has no code for GPUs, so the loader allocates their
+ * memory through these functions. The index and all arrays lie on the GPU, arrays of pixels last.
+ * Host memory has a copy of everything before the pixels, at the same offsets. Rows with separate
+ * memory lie in host memory only. */
 struct psti_slot_part {
-    void *numbers;  /* address in host memory, aligned to 4096 bytes */
-    uint64_t array; /* address on the GPU, aligned to 256 bytes */
-    void *own;      /* other data that the maker keeps with a slot */
+    void *numbers;  /* copy in host memory, aligned to 4096 bytes */
+    uint64_t array; /* arrays on the GPU, address aligned to 256 bytes */
+    /* Data of the loader that belongs to this slot. */
+    void *own;
 };
 struct psti_slot_gpu {
     void *ctx;
     int32_t device; /* number of the device, for tensors */
-    /* Returns how many bytes of host memory `make` takes for n_rows rows, without those of
-     * `numbers`. */
+    /* Returns the bytes of host memory that `make` takes for n_rows rows, besides `numbers`. */
     uint64_t (*nbytes)(void *ctx, uint32_t n_rows);
-    /* Makes a slot's memory, without error text. The pool's lock is held. */
+    /* Allocates a slot's memory. It writes no error text. The pool's lock is held. */
     enum pst_status (*make)(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,
                             struct psti_slot_part *part);
     /* Frees the memory of a slot. The pool's lock is held. */
     void (*unmake)(void *ctx, struct psti_slot_part *part);
-    /* `stream` is going to read the batch: notes it as a reader until `released`, and lets it wait
-     * until the batch may be read. One thread at a time for each part. */
+    /* Makes the CUDA stream `stream` wait until the batch may be read, and records it as a reader
+     * until `released`. One thread at a time for each part. */
     enum pst_status (*await)(void *ctx, struct psti_slot_part *part, uint64_t stream,
                              struct pst_error *err);
-    /* Called when nobody holds the batch any more. Returns false if its memory must not be used
-     * again. */
+    /* Called when the last reference to the batch is released. Returns false if the memory must not
+     * be reused. */
     bool (*released)(void *ctx, struct psti_slot_part *part);
     /* Called after the last slot was freed. */
     void (*close)(void *ctx);
@@ -86,44 +87,46 @@ struct psti_slot_gpu {
 /* Tells the pool how slots on a GPU are made. Must be called before the first slot is made. `gpu`
  * is copied; its `close` is called when the pool is freed. */
 void psti_batch_pool_set_gpu(struct psti_pool *pool, const struct psti_slot_gpu *gpu);
-/* Computes the bytes of host memory that a slot of this pool takes, besides rows with memory of
- * their own. Returns false if they exceed size_t. */
+/* Computes the bytes of host memory that a slot takes, without rows that have separate memory.
+ * Returns false if they exceed size_t. */
 bool psti_batch_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes);
-/* Does as psti_batch_place_of, for slots of the pool's batch_size. */
+/* Gives a field's offset and row size as psti_batch_place_of does, for slots of the pool's
+ * batch_size. */
 bool psti_batch_pool_place_of(const struct psti_pool *pool, uint32_t i_field, size_t *offset,
                               size_t *row_nbytes);
-/* Says that the own rows of a batch take at most `nbytes`, so that each slot gets as much from the
- * start. Must be called before the first slot is made. Without this call, the largest batch so far
- * decides. */
+/* Sets the most bytes that the separately stored rows of a batch take, so each slot allocates them
+ * at once. Must be called before the first slot is made. Without this call, the size of the largest
+ * batch so far is used. */
 void psti_batch_pool_set_rows(struct psti_pool *pool, size_t nbytes);
 
-/* Slots in host memory that the loader makes, such as page-locked memory, which a GPU's streams may
- * still read when nobody holds the batch any more. It excludes psti_slot_gpu. `part` has `numbers`,
- * where all arrays lie, and `own`. */
+/* Slots in host memory that the loader allocates. It may be page-locked memory, which a GPU's
+ * streams may still read after the batch was released. A pool has either this or psti_slot_gpu.
+ * `part` has `numbers`, where all arrays lie, and `own`. */
 struct psti_slot_host {
     void *ctx;
-    /* Makes memory of nbytes > 0. If it returns PST_OK and leaves `own` NULL, the slot gets plain
+    /* Allocates nbytes > 0. If it returns PST_OK with `own` NULL, the pool allocates ordinary
      * memory. It writes no error text. The pool's lock is held. */
     enum pst_status (*make)(void *ctx, size_t nbytes, struct psti_slot_part *part);
-    /* Waits until nobody reads the memory, and frees it. The lock is held. */
+    /* Waits until nobody reads the memory, and frees it. The pool's lock is held. */
     void (*unmake)(void *ctx, struct psti_slot_part *part);
-    /* Called when nobody holds the batch any more. Returns false if its memory must not be used
-     * again. */
+    /* Called when the last reference to the batch is released. Returns false if the memory must not
+     * be reused. */
     bool (*released)(void *ctx, struct psti_slot_part *part);
-    /* Returns whether the memory may be written again. With `wait` the thread sleeps until it may.
-     * The lock is held. NULL: it always may. */
+    /* Returns true if the memory may be overwritten. With `wait` the thread sleeps until it may.
+     * The pool's lock is held. NULL: it always may. */
     bool (*is_writable)(void *ctx, struct psti_slot_part *part, bool wait);
-    /* Returns a free slot's rank: the slot with the least one is taken. UINT32_MAX: a new slot is
-     * to be made rather than this one taken. If none can be made, it is called again for each slot,
-     * with n_free UINT32_MAX. n_free: number of free slots. The lock is held. NULL: the slot that
-     * came back last is taken. Not together with is_writable. */
+    /* Returns the priority of a free slot: the slot with the lowest number is reused. UINT32_MAX:
+     * prefer making a new slot. If no new slot can be made, it is called again for each slot with
+     * n_free UINT32_MAX. n_free: number of free slots. The pool's lock is held. NULL: the slot
+     * released last is reused. Not together with is_writable. */
     uint32_t (*order)(void *ctx, const struct psti_slot_part *part, uint32_t n_free);
-    /* Called when the slot is taken for a batch. The lock is held. May be NULL. */
+    /* Called when a slot is taken for a batch. The pool's lock is held. May be NULL. */
     void (*taken)(void *ctx, const struct psti_slot_part *part);
     /* Called after the last slot was freed. */
     void (*close)(void *ctx);
 };
-/* Tells the pool how `host` makes slots, under the conditions of psti_batch_pool_set_gpu. */
+/* Tells the pool how slots in host memory are made. Must be called before the first slot is made;
+ * `host` is copied, and its `close` is called when the pool is freed. */
 void psti_batch_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host);
 
 /* Makes each array begin at a multiple of `alignment` bytes, a power of two of at least 64. Must be
@@ -132,13 +135,13 @@ void psti_batch_pool_set_alignment(struct psti_pool *pool, size_t alignment);
 
 pthread_mutex_t *psti_batch_pool_lock(struct psti_pool *pool);
 pthread_cond_t *psti_batch_pool_changed(
-    struct psti_pool *pool); /* is signalled when a slot comes back */
+    struct psti_pool *pool); /* signalled when a slot is returned */
 /* Returns true in a forked child of the process that opened the pool. The pool's locks must not be
  * touched there. */
 bool psti_batch_pool_is_forked(const struct psti_pool *pool);
 
-/* These functions charge the budget and give back to it. Any thread may call them, without a lock.
- * `reserve` bytes are kept for charges with from_reserve. */
+/* These functions take bytes from the budget and return them. Any thread may call them, without a
+ * lock. `reserve` bytes can only be taken with from_reserve. */
 bool psti_batch_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve);
 void psti_batch_pool_uncharge(struct psti_pool *pool, uint64_t nbytes);
 void psti_batch_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes);
@@ -146,23 +149,24 @@ void psti_batch_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes);
 struct psti_batch_pool_stats {
     uint64_t limit, used, peak;
     uint32_t n_slots, n_held;
-    uint32_t n_others; /* held batches of other pools with this budget */
+    uint32_t n_others; /* held batches of other pools that share this budget */
 };
 /* Gives counters of the pool. The caller must hold the lock. */
 void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_stats *stats);
 
-/* The caller must hold the lock for all functions up to psti_batch_pool_make. */
+/* The caller must hold the pool's lock for all functions from here to psti_batch_pool_make. */
 /* Claims an empty slot for n_rows rows. Returns PST_ERROR_LIMIT if the budget allows no further
  * slot, or PST_ERROR_MEMORY if the system has no memory. Writes no error text. */
 enum pst_status psti_batch_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out);
-bool psti_batch_pool_has_free(const struct psti_pool *pool); /* a slot that nobody holds */
-void psti_batch_pool_put_back(pst_batch *batch); /* puts back a slot that was never handed out */
-/* Gives the slot to the caller, with one reference. */
+bool psti_batch_pool_has_free(const struct psti_pool *pool); /* true if nobody holds one of the
+                                                              * slots */
+void psti_batch_pool_put_back(pst_batch *batch); /* returns a slot that was never handed out */
+/* Marks the slot's batch as held by the caller, with one reference. */
 void psti_batch_pool_hand_out(pst_batch *batch);
-/* Frees the slots that nobody uses, except `keep` of them. Of these it frees the memory for own
+/* Frees unused slots except `keep` of them. The kept slots lose the memory of separately stored
  * rows. */
 void psti_batch_pool_trim(struct psti_pool *pool, uint32_t keep);
-/* Makes slots before they are needed, up to n in all, as far as the budget allows. */
+/* Makes slots in advance until there are n in all, as far as the budget allows. */
 enum pst_status psti_batch_pool_make(struct psti_pool *pool, uint32_t n);
 
 /* The functions that fill a slot. The loader's threads call them, for different rows at the same
@@ -170,24 +174,24 @@ enum pst_status psti_batch_pool_make(struct psti_pool *pool, uint32_t n);
 int64_t *psti_batch_indices(pst_batch *batch);
 uint64_t *psti_batch_draws(pst_batch *batch);
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step);
-/* Notes how the images of the batch are mixed; NULL: they are not. */
+/* Records how the images of the batch are mixed; NULL: they are not mixed. */
 void psti_batch_set_mix(pst_batch *batch, const struct pst_batch_mix *mix);
-/* Returns the part of a slot that lies on a GPU or that psti_slot_host made; NULL for other
- * slots. */
+/* Returns the part of a slot on a GPU, or of a slot that psti_slot_host made; NULL for other slots.
+ */
 struct psti_slot_part *psti_batch_part(pst_batch *batch);
-/* Sets the address of the field's array in this batch to `array`, until the slot is claimed again.
- * Not for slots on a GPU. */
+/* Lets the field's array of this batch lie at `array`, until the slot is claimed again. Not for
+ * slots on a GPU. */
 void psti_batch_set_array(pst_batch *batch, uint32_t i_field, void *array);
-/* Gives the offset of a field's array in the part's memory, and the bytes of one of its rows.
+/* Gives the offset of a field's array within the slot's memory, and the bytes of one of its rows.
  * Returns false if the field has no array. */
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
                          size_t *row_nbytes);
-/* Returns the address of a row in a field's array. In slots on a GPU the field must not be one of
- * pixels. */
+/* Returns the address of a row in a field's array in host memory. Not for fields of pixels on a
+ * GPU. */
 void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row);
-/* Returns memory for a row of that shape: in the array if the row fits there, else memory of its
- * own, aligned to 64 bytes. The row is recorded with this shape. Returns NULL if budget or memory
- * is used up; *status says which. */
+/* Returns memory for a row of this shape: in the array if the row fits there, else separate memory,
+ * aligned to 64 bytes. It records the row with this shape. Returns NULL if the budget or memory is
+ * exhausted; *status says which. */
 void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint32_t ndim,
                          const int64_t *shape, enum pst_status *status);
 /* Returns the memory of a recorded row. */
@@ -196,15 +200,15 @@ void *psti_batch_row_data(const pst_batch *batch, uint32_t i_field, uint32_t row
 int64_t psti_batch_row_length(const pst_batch *batch, uint32_t i_field, uint32_t row);
 /* Makes a recorded row shorter: shape[0] = n. */
 void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, int64_t n);
-/* Ends the filling of a batch of n_rows rows. Rows with bad[row] != 0 (NULL: none) are removed, and
- * later rows move up. */
+/* Ends the filling of a batch of n_rows rows. Rows with bad[row] != 0 are removed, and later rows
+ * move up. bad NULL: all rows are good. */
 void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad);
-/* Returns memory, charged to the budget, for the one thread that has a finished batch. It is valid
- * until psti_batch_collate or the next call. Returns NULL if there is none; *status says why. */
+/* Returns memory, charged to the budget, for the thread that has the finished batch. It is valid
+ * until psti_batch_collate or the next call. Returns NULL on failure; *status says why. */
 void *psti_batch_hold(pst_batch *batch, size_t nbytes, enum pst_status *status);
-/* Joins the rows of a finished batch, in all fields that want it, in memory that is charged to the
- * budget. Returns PST_ERROR_LIMIT if the budget has too little, or PST_ERROR_ARGUMENT if rows do
- * not fit together. Called by one thread, once for a batch. */
+/* Combines the rows of a finished batch for all fields with a `ragged` setting, in memory that is
+ * charged to the budget. Returns PST_ERROR_LIMIT if the budget is too small, or PST_ERROR_ARGUMENT
+ * if rows cannot be combined. One thread calls it, once for each batch. */
 enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err);
 
 #endif

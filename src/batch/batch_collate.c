@@ -1,8 +1,9 @@
-/* batch_collate.c - puts the rows of a finished batch together: padded, or one behind another.
+/* batch_collate.c - combines the rows of a finished batch into few arrays: padded, or in sequence
+ * with offsets.
  *
- * In: rows with memory of their own. Out: a few arrays for each field, however many rows there are,
- * in one block that stays with the slot and grows to what the largest batch needed. One thread has
- * the batch. First all fields are measured, then the block is made, then it is filled. */
+ * In: rows that each have separate memory. Out: a few arrays for each field, however many rows
+ * there are, in one block that stays with the slot and grows to the size of the largest batch. One
+ * thread works on a batch: it measures all fields, allocates the block, and fills it. */
 #include "batch/batch_int.h"
 
 #include "base/alloc.h"
@@ -13,7 +14,7 @@
 
 #include <string.h>
 
-/* What the rows of a field have in common, and where they differ. */
+/* What the rows of a field have in common, and along which axes they differ. */
 struct measure {
     uint32_t ndim;             /* number of dimensions of a row */
     bool varies[PST_MAX_NDIM]; /* axes along which rows may differ */
@@ -30,7 +31,7 @@ static uint64_t elements_of(uint32_t ndim, const int64_t *shape)
     return n;
 }
 
-/* Returns whether rows of the field may differ along that axis. */
+/* True if rows of the field may have different lengths along this axis. */
 static bool may_vary(const struct psti_slot_field *field, uint32_t ndim, uint32_t axis)
 {
     if (psti_batch_layout_is_pixels(field))
@@ -43,8 +44,8 @@ static bool is_first_axis_alone(const struct psti_slot_field *field)
     return !psti_batch_layout_is_pixels(field) && field->type != PST_FIELD_AUDIO;
 }
 
-/* Returns the number of axes of a row whose lengths are delivered. The axis of a mask's one channel
- * is not. */
+/* Returns the number of axes of a row whose lengths are delivered. The channel axis of a mask is
+ * left out. */
 static uint32_t shown_axes(const struct psti_slot_field *field, const struct measure *measure)
 {
     return measure->ndim - (field->type == PST_FIELD_MASK);
@@ -61,7 +62,7 @@ static enum pst_status fail_row(const pst_batch *batch, uint32_t i_field, uint32
     return status;
 }
 
-/* Notes the lengths of one row. The first row that has elements decides how many axes there are. */
+/* Adds the lengths of one row. The first row that has elements determines the number of axes. */
 static const char *measure_row(const struct psti_slot_field *field, const struct psti_row *row,
                                struct measure *measure)
 {
@@ -108,7 +109,7 @@ static enum pst_status measure_field(const pst_batch *batch, uint32_t i_field,
     return PST_OK;
 }
 
-/* Describes the arrays of a field. Their memory is not known yet. */
+/* Fills in dtype and shape of a field's arrays. Their memory is allocated later. */
 static void describe(const pst_batch *batch, uint32_t i_field, const struct measure *measure,
                      struct psti_collated *collated)
 {
@@ -141,8 +142,8 @@ static void describe(const pst_batch *batch, uint32_t i_field, const struct meas
     }
 }
 
-/* Places the arrays of a field in a block, from *at on, and sets their strides. Returns false if
- * the block would be too large. */
+/* Assigns offsets in the block to the arrays of a field, from *at on, and sets their strides.
+ * Returns false if the block would be too large. */
 static bool place_parts(struct psti_collated *collated, size_t *at)
 {
     for (uint32_t p = 0; p <= PST_COLLATED_SHAPES; p++) {
@@ -153,7 +154,7 @@ static bool place_parts(struct psti_collated *collated, size_t *at)
         for (uint32_t i = 0; i < part->ndim; i++)
             if (!psti_mul_size(nbytes, (size_t)part->shape[i], &nbytes))
                 return false;
-        part->data = (void *)(uintptr_t)*at; /* an offset, until the block is allocated */
+        part->data = (void *)(uintptr_t)*at; /* offset in the block, which is not allocated yet */
         if (nbytes > SIZE_MAX / 4 ||
             !psti_add_size(*at, psti_round_up(nbytes, PSTI_CACHE_LINE), at))
             return false;
@@ -180,10 +181,10 @@ static void fill(char *to, size_t nbytes, const unsigned char *element, size_t e
         memcpy(to + i, element, element_nbytes);
 }
 
-/* Copies a row into the corner of a larger array, and fills the rest of that. Strides are in
- * bytes. */
+/* Copies a row to the start of every axis of a larger array, and fills the remainder. Strides are
+ * in bytes. */
 struct pad {
-    uint32_t n_axes; /* axes of the row, up to the last one that is shorter than the array's */
+    uint32_t n_axes; /* axes up to the last one that must be filled */
     const int64_t *shape, *place;
     size_t from_strides[PST_MAX_NDIM], to_strides[PST_MAX_NDIM];
     const unsigned char *element;
@@ -226,7 +227,7 @@ static void pad_row(const struct psti_slot_field *field, const struct measure *m
     pad_axis(&pad, 0, row->data, to);
 }
 
-/* Writes the lengths of the axes that vary, or 0 for a row without elements. */
+/* Writes the lengths along the axes that vary; 0 for a row without elements. */
 static void put_lengths(const struct measure *measure, const struct psti_row *row, bool empty,
                         int64_t *to)
 {
@@ -261,7 +262,8 @@ static void fill_offsets(const pst_batch *batch, uint32_t i_field, const struct 
     char *to = collated->parts[PST_COLLATED_VALUES].data;
     uint32_t n_axes = shown_axes(field, measure);
     bool rows = is_first_axis_alone(field);
-    uint32_t first = field->type == PST_FIELD_MASK && field->ragged.planar; /* rows (1, H, W) */
+    uint32_t first = field->type == PST_FIELD_MASK && field->ragged.planar; /* mask rows are (1, H,
+                                                                             * W) */
     offsets[0] = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct psti_row *row = psti_batch_row_record(batch, i_field, i);

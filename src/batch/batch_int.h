@@ -1,4 +1,4 @@
-/* batch_int.h - declarations that the files of this room share. */
+/* batch_int.h - declarations that the files of src/batch share. */
 #ifndef PST_BATCH_BATCH_INT_H
 #define PST_BATCH_BATCH_INT_H
 
@@ -7,8 +7,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* A chunk of memory, from which rows with memory of their own are cut. Chunks stay with the
- * slot. */
+/* A block of memory that the separately stored rows are cut from. Chunks stay with the slot. */
 struct psti_chunk {
     struct psti_chunk *next;
     size_t nbytes, used; /* bytes of memory after this header */
@@ -22,14 +21,14 @@ struct psti_row {
     int64_t shape[PST_MAX_NDIM];
 };
 
-/* Memory for joined rows, besides the memory of the rows themselves. */
+/* Memory of the combined rows (batch_collate.c). */
 struct psti_block {
     void *data;                 /* NULL: there is no block */
     size_t nbytes;              /* bytes that were charged to the budget */
     struct psti_slot_part part; /* if its `own` is set, psti_slot_host made the memory */
 };
 
-/* The joined rows of a field (batch_collate.c), in the slot's block. */
+/* The combined rows of a field (batch_collate.c), which lie in the slot's block. */
 struct psti_collated {
     bool is_there;
     struct pst_tensor parts[PST_COLLATED_SHAPES + 1]; /* an entry with ndim 0 is unused */
@@ -38,12 +37,11 @@ struct psti_collated {
 struct psti_layout_field {
     struct psti_slot_field field;
     size_t row_nbytes; /* bytes of a row of the array */
-    int i_rows;        /* index of the field's list among the slot's row lists; -1: rows never
-                        * differ */
+    int i_rows;        /* index of the field's row list; -1: it has none */
 };
 
-/* What the pools of one loader have in common. The loader has a pool for each layout that it had,
- * as long as somebody holds batches of that layout. */
+/* What the pools of one loader share. The loader has a pool for each layout in use, and an old pool
+ * lives as long as somebody holds one of its batches. */
 struct psti_pool_family {
     pthread_mutex_t lock; /* guards n_pools and n_held, and members of the pools */
     pthread_cond_t changed;
@@ -62,9 +60,8 @@ struct psti_pool {
     uint32_t n_slots, n_held;
     bool closed;
     /* Atomic members: */
-    atomic_size_t block_nbytes; /* the most that the joined rows of a batch have taken so far */
-    atomic_size_t rows_nbytes;  /* bytes of a batch's own rows: the limit if it is known, else the
-                                 * most so far */
+    atomic_size_t block_nbytes; /* maximum number of bytes of combined rows in a batch so far */
+    atomic_size_t rows_nbytes;  /* bytes of own rows in a batch: the limit, or the most so far */
     /* Members that are constant after open: */
     bool has_gpu;
     struct psti_slot_gpu gpu;
@@ -81,16 +78,16 @@ struct pst_batch {
     atomic_uint refs;
     uint32_t n_rows_max, count;
     uint64_t epoch, step;
-    struct pst_batch_mix mix; /* its kind is 0 if the batch is not mixed */
+    struct pst_batch_mix mix; /* how the batch is mixed; kind 0: it is not mixed */
     size_t nbytes;
     char *data;                     /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
     struct psti_slot_part part;     /* has_gpu: `data` is part.numbers and ends before the pixels;
                                        has_host: `data` is part.numbers if there is an `own` */
     size_t numbers_nbytes;          /* bytes of index and numbers */
-    size_t *offsets;                /* [n_fields] offsets of the arrays in data */
+    size_t *offsets;                /* [n_fields] where the arrays are now, as offsets in data */
     size_t *homes;                  /* [n_fields] the original offsets, for arrays that were
                                      * moved */
-    bool *ragged;                   /* [n_fields], set by finish */
+    bool *ragged;                   /* [n_fields], set by psti_batch_finish */
     uint64_t *draws;                /* [n_rows_max] */
     struct psti_row *rows;          /* [n_row_lists][n_rows_max] */
     struct psti_collated *collated; /* [n_fields] */
@@ -109,20 +106,20 @@ bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, si
                                size_t *numbers, size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
 void psti_batch_fill_strides(struct pst_tensor *tensor);
-/* Adds a chunk with space for `nbytes` (batch_memory.c). If the budget allows it, the chunk is
- * larger, for later rows. Returns NULL if there is no memory; *status says why. The caller must
- * hold the slot's lock, or the batch must be unshared. */
+/* Adds a chunk of at least `nbytes` (batch_memory.c); it is larger if the budget allows, for later
+ * rows. Returns NULL on failure; *status says why. The caller must hold the slot's lock, or be the
+ * only user of the batch. */
 struct psti_chunk *psti_batch_add_chunk(pst_batch *batch, size_t nbytes, enum pst_status *status);
-/* Frees all chunks and gives their bytes back to the budget. The batch must be unshared. */
+/* Frees all chunks and returns their bytes to the budget. The caller must be the only user of the
+ * batch. */
 void psti_batch_free_chunks(pst_batch *batch);
-/* Gives an unused slot that has no chunks a first one of the pool's rows_nbytes, if the budget has
- * plenty. */
+/* Gives a slot without chunks a first chunk of the pool's rows_nbytes, if the budget has plenty. */
 void psti_batch_hold_rows(pst_batch *batch);
-/* Frees the block and gives its bytes back to the budget. The caller must hold the pool's lock, or
- * the batch must be unshared. */
+/* Frees the block and returns its bytes to the budget. The caller must hold the pool's lock, or be
+ * the only user of the batch. */
 void psti_batch_block_free(pst_batch *batch);
-/* Frees a slot and gives its bytes back to the budget (batch_pool.c). The caller must hold the
- * pool's lock, or the batch must be unshared. */
+/* Frees a slot and returns its bytes to the budget (batch_pool.c). The caller must hold the pool's
+ * lock, or be the only user of the batch. */
 void psti_batch_free(pst_batch *batch);
 void psti_batch_pool_free(struct psti_pool *pool);
 

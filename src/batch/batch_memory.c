@@ -1,9 +1,9 @@
-/* batch_memory.c - the budget of host memory, and what a slot takes of it besides its arrays:
- * chunks, from which rows with memory of their own are cut, and the block of rows put together.
+/* batch_memory.c - the budget of host memory, and the memory of a slot besides its arrays: chunks,
+ * which separately stored rows are cut from, and the block of combined rows.
  *
- * In: how many bytes are needed. Out: memory that stays with the slot, or the reason why there is
- * none. Any thread may charge the budget. Threads that fill a slot add chunks with its lock held;
- * one thread has the slot for all else. */
+ * In: a number of bytes. Out: memory that stays with the slot, or the reason why there is none. Any
+ * thread may charge the budget. Threads that fill a slot add chunks with its lock held; for
+ * everything else one thread has the slot. */
 #include "batch/batch_int.h"
 
 #include "base/alloc.h"
@@ -99,7 +99,8 @@ void psti_batch_block_free(pst_batch *batch)
     *block = (struct psti_block){0};
 }
 
-/* Allocates the block: page-locked if the slot is, else plain. The budget has been charged. */
+/* Allocates the block of combined rows: page-locked if the slot is, else ordinary memory. Its bytes
+ * are already charged to the budget. */
 static enum pst_status make_block(pst_batch *batch, size_t nbytes)
 {
     struct psti_pool *pool = batch->pool;
@@ -121,7 +122,7 @@ static enum pst_status make_block(pst_batch *batch, size_t nbytes)
     return PST_OK;
 }
 
-/* Makes the block at least `nbytes` long. */
+/* Makes sure that the block of combined rows has at least `nbytes`. */
 static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
 {
     struct psti_pool *pool = batch->pool;
@@ -131,7 +132,7 @@ static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
     psti_batch_block_free(batch);
     pthread_mutex_unlock(&pool->family->lock);
     size_t wanted = nbytes + nbytes / 8;
-    if (batch->n_rows_max == pool->batch_size) { /* not a slot for one fetch of many rows */
+    if (batch->n_rows_max == pool->batch_size) { /* a slot for a larger fetch is used once */
         size_t most = atomic_load(&pool->block_nbytes);
         while (wanted > most && !atomic_compare_exchange_weak(&pool->block_nbytes, &most, wanted))
             ;

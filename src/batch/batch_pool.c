@@ -1,8 +1,7 @@
-/* batch_pool.c - slots: made when the budget allows, handed out, taken back, kept for the next
- * batch.
+/* batch_pool.c - the slots of a pool: made if the budget allows, handed out, returned, and reused.
  *
- * In: a layout and a budget. Out: slots. Any thread may release a batch, at any time, also after
- * the loader was closed: the pool lives until its last batch. Contents of batches: batch_rows.c. */
+ * In: a layout and a budget. Out: slots. Any thread may release a batch at any time, even after the
+ * loader was closed, because the pool lives until its last batch. batch_rows.c fills batches. */
 #include "batch/batch_int.h"
 
 #include "base/alloc.h"
@@ -25,7 +24,7 @@ static bool array_row_nbytes(const struct psti_slot_field *field, size_t *nbytes
     return true;
 }
 
-/* Places the arrays of numbers or, if `pixels`, those of pixels. */
+/* Assigns offsets to the arrays of numbers or, if `pixels`, to the arrays of pixels. */
 static bool add_arrays(const struct psti_pool *pool, uint32_t n_rows, bool pixels, size_t *offsets,
                        size_t *at)
 {
@@ -56,7 +55,7 @@ bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, si
     return add_arrays(pool, n_rows, true, offsets, total) && *total <= SIZE_MAX / 4;
 }
 
-/* Returns the bytes of a slot besides its data. */
+/* Returns the bytes that a slot needs in addition to its arrays. */
 static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_t n_rows)
 {
     return sizeof(pst_batch) +
@@ -64,7 +63,7 @@ static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_
            (size_t)n_rows * (n_row_lists * sizeof(struct psti_row) + sizeof(uint64_t));
 }
 
-/* Makes a pool that does not belong to a family yet. */
+/* Makes a pool that does not belong to a family of pools yet. */
 static enum pst_status make_pool(const struct psti_slot_field *fields, uint32_t n_fields,
                                  uint32_t batch_size, struct psti_pool **out, struct pst_error *err)
 {
@@ -195,7 +194,7 @@ void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_
                                             .n_others = pool->family->n_held - pool->n_held};
 }
 
-/* Returns whether pool->host made the slot's memory. */
+/* True if the pool's psti_slot_host functions made the slot's memory. */
 static bool is_hosts(const pst_batch *batch) { return batch->pool->has_host && batch->part.own; }
 
 void psti_batch_free(pst_batch *batch)
@@ -219,7 +218,7 @@ void psti_batch_free(pst_batch *batch)
     psti_free(batch);
 }
 
-/* Allocates the memory of the arrays. */
+/* Allocates the memory of the slot's arrays. */
 static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
 {
     struct psti_pool *pool = batch->pool;
@@ -243,7 +242,7 @@ static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
     return batch->data ? PST_OK : PST_ERROR_MEMORY;
 }
 
-/* Makes a slot. The budget has been charged with its `nbytes`. */
+/* Makes a slot. Its `nbytes` are already charged to the budget. */
 static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t nbytes,
                                  pst_batch **out)
 {
@@ -283,7 +282,7 @@ void psti_batch_pool_set_rows(struct psti_pool *pool, size_t nbytes)
     atomic_store(&pool->rows_nbytes, nbytes);
 }
 
-/* Gives the slot one chunk for as many bytes as the largest batch so far needed. */
+/* Gives the slot one chunk of the size that the largest batch so far needed. */
 static void hold_rows(pst_batch *batch)
 {
     if (batch->chunks &&
@@ -292,8 +291,8 @@ static void hold_rows(pst_batch *batch)
     psti_batch_hold_rows(batch);
 }
 
-/* Called when a slot comes back. If it needed several chunks, each slot gets one chunk of their
- * total size from now on. */
+/* Called when a slot is returned. If its batch needed several chunks, each slot gets one chunk of
+ * their total size from now on. */
 static void settle_rows(pst_batch *batch)
 {
     struct psti_pool *pool = batch->pool;
@@ -359,8 +358,8 @@ static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst
 
 bool psti_batch_pool_has_free(const struct psti_pool *pool) { return pool->free != NULL; }
 
-/* Returns the free slot that the host's order puts first, or NULL. `any` says that no other slot
- * can be made. */
+/* Removes the free slot with the lowest `order` from the list and returns it; NULL: make a new
+ * slot. `any`: a new slot cannot be made, so some free slot must be taken. */
 static pst_batch *first_free(struct psti_pool *pool, bool any)
 {
     pst_batch **first = any ? &pool->free : NULL, *batch;
@@ -381,8 +380,7 @@ static pst_batch *first_free(struct psti_pool *pool, bool any)
     return batch;
 }
 
-/* Returns whether nobody reads the slot any more. With `wait` the thread sleeps until that is
- * so. */
+/* True if nobody reads the slot's memory any more. With `wait` the thread sleeps until then. */
 static bool may_write(struct psti_pool *pool, pst_batch *batch, bool wait)
 {
     const struct psti_slot_host *host = &pool->host;
@@ -392,8 +390,8 @@ static bool may_write(struct psti_pool *pool, pst_batch *batch, bool wait)
            (!batch->block.part.own || host->is_writable(host->ctx, &batch->block.part, wait));
 }
 
-/* Takes a free slot that may be written, or returns NULL if there is none. With `wait`, if none may
- * be written yet, it waits for the slot that came back first. */
+/* Takes a free slot that may be overwritten; NULL if there is none. If readers in other processes
+ * still use all free slots and `wait` is set, waits for the slot that was returned first. */
 static pst_batch *take_free(struct psti_pool *pool, bool wait)
 {
     const struct psti_slot_host *host = &pool->host;
@@ -487,8 +485,8 @@ void pst_batch_retain(pst_batch *batch) { atomic_fetch_add(&batch->refs, 1); }
 void pst_batch_release(pst_batch *batch)
 {
     if (!batch || psti_batch_pool_is_forked(batch->pool))
-        return; /* a forked child leaks the batch: a thread that does not exist there may hold the
-                 * lock */
+        return; /* a forked child leaks the batch, because the pool's lock may be held by a thread
+                 * that only the parent has */
     if (atomic_fetch_sub(&batch->refs, 1) != 1)
         return;
     struct psti_pool *pool = batch->pool;

@@ -1,7 +1,8 @@
-/* batch_rows.c - rows of a slot while it is filled, and the caller's view of a finished batch.
+/* batch_rows.c - the rows of a slot while it is filled, and the public functions that read a
+ * finished batch.
  *
- * Several threads write different rows while a slot is filled. Only rows with memory of their own
- * take the slot's lock, to cut a piece from a chunk. After finish nothing changes. */
+ * Several threads write different rows while a slot is filled. They take the slot's lock only to
+ * cut memory for a row from a chunk. After psti_batch_finish nothing changes. */
 #include "batch/batch_int.h"
 
 #include "base/alloc.h"
@@ -34,8 +35,8 @@ void psti_batch_set_array(pst_batch *batch, uint32_t i_field, void *array)
     batch->offsets[i_field] = (uintptr_t)array - (uintptr_t)batch->data;
 }
 
-/* Returns the memory at an offset from the batch's arrays. The sum of both may wrap around: an
- * array that lies before them has an offset near SIZE_MAX. */
+/* Returns the address at an offset from the batch's arrays. An array that lies before them in
+ * memory has an offset near SIZE_MAX, so the sum may wrap around. */
 static void *host_at(const pst_batch *batch, size_t offset)
 {
     return (void *)((uintptr_t)batch->data + offset);
@@ -115,7 +116,7 @@ void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint3
         if (shape[i] < 0 || !psti_mul_size(nbytes, (size_t)shape[i], &nbytes))
             return NULL;
     bool in_array = shape_is_arrays(field, ndim, shape);
-    /* An empty row needs a pointer that is not NULL; it is never read. */
+    /* An empty row needs a non-NULL address, which is never read. */
     void *memory = batch->data;
     if (in_array)
         memory = array_row(batch, i_field, row);
@@ -148,7 +149,7 @@ void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, in
     record->shape[0] = n;
 }
 
-/* Moves row `from` to row `to` < from, in all fields. */
+/* Moves row `from` to the place of row `to`, which comes before it, in all fields. */
 static void move_row(pst_batch *batch, uint32_t to, uint32_t from)
 {
     psti_batch_indices(batch)[to] = psti_batch_indices(batch)[from];
@@ -223,7 +224,7 @@ void psti_batch_fill_strides(struct pst_tensor *tensor)
     }
 }
 
-/* Fills in row `row` of the array, on the GPU or in host memory. */
+/* Fills `tensor` for one row of a field's array, on the GPU or in host memory. */
 static void fill_place(const pst_batch *batch, uint32_t i_field, uint32_t row, bool on_gpu,
                        struct pst_tensor *tensor)
 {
@@ -243,7 +244,7 @@ static void whole_field(const pst_batch *batch, uint32_t i_field, bool on_gpu,
     psti_batch_fill_strides(tensor);
 }
 
-/* Refuses a field or row that the batch does not have, or not in this form. */
+/* Returns the error for a field or row that does not exist, or not as the requested kind. */
 static enum pst_status fail_field(const pst_batch *batch, uint32_t i_field, const char *why,
                                   struct pst_error *err)
 {

@@ -1,4 +1,4 @@
-/* cache.c - a cache: its budget, and the sets that share it. */
+/* cache.c - a cache: its budget of bytes, and the sets that share it. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -71,8 +71,8 @@ enum pst_status psti_cache_open_remote(const struct psti_cache_remote_ops *ops, 
 
 void *psti_cache_remote(const pst_cache *cache) { return cache->remote ? cache->remote_ctx : NULL; }
 
-/* Gives up one owner of the cache and releases the lock, which the caller holds. The last owner
- * frees all. */
+/* Removes one owner of the cache, and releases the lock, which the caller holds. The last owner
+ * frees the cache. */
 static void let_go(pst_cache *cache)
 {
     bool last = --cache->n_owners == 0;
@@ -100,7 +100,7 @@ void pst_cache_close(pst_cache **cache_ptr)
     let_go(cache);
 }
 
-/* Returns the open or closed set with this shape, or NULL. The caller holds the lock. */
+/* Returns the open or closed set with this shape, or NULL. The lock must be held. */
 static struct psti_cache_set *look(pst_cache *cache, const struct psti_cache_shape *shape)
 {
     struct psti_cache_set *set = cache->sets;
@@ -112,7 +112,7 @@ static struct psti_cache_set *look(pst_cache *cache, const struct psti_cache_sha
     return set;
 }
 
-/* As look, and adds an owner to the set. */
+/* Finds a set like `look`, and adds an owner to it. */
 static struct psti_cache_set *find_set(pst_cache *cache, const struct psti_cache_shape *shape)
 {
     struct psti_cache_set *set = look(cache, shape);
@@ -124,7 +124,7 @@ static struct psti_cache_set *find_set(pst_cache *cache, const struct psti_cache
     return set;
 }
 
-/* Puts a new set into the list, unless another thread has put one there meanwhile. */
+/* Adds a new set to the list, unless another thread has added one with this shape meanwhile. */
 static struct psti_cache_set *add_set(pst_cache *cache, struct psti_cache_set *made)
 {
     pthread_mutex_lock(&cache->lock);
@@ -141,7 +141,7 @@ static struct psti_cache_set *add_set(pst_cache *cache, struct psti_cache_set *m
     return set;
 }
 
-/* Opens the set of that shape. A new set's table comes out of the budget by `take`. */
+/* Opens the set with that shape. A new set's table is charged to the budget by `take`. */
 static enum pst_status open_set(pst_cache *cache, const struct psti_cache_shape *shape,
                                 bool (*take)(struct psti_cache_set *set, uint64_t nbytes),
                                 struct psti_cache_set **out, struct pst_error *err)
@@ -152,7 +152,7 @@ static enum pst_status open_set(pst_cache *cache, const struct psti_cache_shape 
     pthread_mutex_unlock(&cache->lock);
     if (*out)
         return PST_OK;
-    /* This runs without the lock: space for the table may need closed sets to be freed. */
+    /* This runs without the lock, because closed sets may have to be freed for the table. */
     enum pst_status status = psti_cache_set_make(cache, shape, take, &made, err);
     if (status == PST_OK)
         *out = add_set(cache, made);
@@ -171,8 +171,9 @@ enum pst_status psti_cache_set_open_free(pst_cache *cache, const struct psti_cac
     return open_set(cache, shape, psti_cache_take_free, out, err);
 }
 
-/* Gives up one owner of the set. Takes the set out of the list if that was the last one and the set
- * holds no item: the caller frees the set that is returned then. The caller holds the lock. */
+/* Removes one owner of the set. If it was the last one and the set holds no item, takes the set out
+ * of the list and returns it, and the caller must free it. Otherwise returns NULL. The lock must be
+ * held. */
 static struct psti_cache_set *disown(struct psti_cache_set *set)
 {
     pst_cache *cache = set->cache;
@@ -210,9 +211,9 @@ enum pst_status psti_cache_set_exchange(struct psti_cache_set **set,
     const struct psti_cache_shape former = (*set)->shape;
     pst_cache *cache = (*set)->cache;
     pthread_mutex_lock(&cache->lock);
-    cache->n_owners++; /* the set may be the last one that keeps the cache */
+    cache->n_owners++; /* this set may be the only owner that keeps the cache open */
     pthread_mutex_unlock(&cache->lock);
-    psti_cache_set_close(set); /* first, because the other one may need its memory */
+    psti_cache_set_close(set); /* closed before the new set is made, which may need its memory */
     enum pst_status status = psti_cache_set_open(cache, shape, set, err);
     if (status != PST_OK && psti_cache_set_open(cache, &former, set, NULL) != PST_OK)
         *set = NULL;

@@ -1,4 +1,4 @@
-/* cache_advise.c - the size of a data set and the free memory -> the size of a cache. */
+/* cache_advise.c - advises the size of a cache from the size of a data set and the free memory. */
 #include "cache/cache_int.h"
 
 #include "base/machine/cores.h"

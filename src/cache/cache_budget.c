@@ -1,5 +1,5 @@
-/* cache_budget.c - what sets take of the budget of their cache. Closed sets are freed where it has
- * too little. Any thread; the account itself takes no lock. */
+/* cache_budget.c - takes bytes from the cache's budget for sets, and frees closed sets if too few
+ * are left. Any thread; the counters need no lock. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -31,7 +31,8 @@ bool psti_cache_take_from_holes(struct psti_cache_set *set, uint64_t nbytes)
 
 bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes)
 {
-    /* If items are replaced, holes are kept for the items that replace others. */
+    /* If items are replaced, bytes come from the budget first, so that holes stay free for the new
+     * items. */
     bool later = atomic_load_explicit(&set->queue, memory_order_relaxed) != NULL;
     if (!later && psti_cache_take_from_holes(set, nbytes))
         return true;
@@ -70,7 +71,7 @@ bool psti_cache_pay_for_holes(struct psti_cache_set *set, uint64_t nbytes)
         atomic_fetch_add_explicit(&set->nbytes, given, memory_order_relaxed);
         return true;
     }
-    /* Another item may have taken them, and pays as well. */
+    /* If another item was faster to take these bytes, it pays for them in the same way. */
     (void)psti_cache_take_from_holes(set, given);
     return false;
 }

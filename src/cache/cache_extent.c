@@ -1,4 +1,5 @@
-/* cache_extent.c - items that are read from a file: their memory, and how they become visible.
+/* cache_extent.c - extents: memory for items that are read from a file, until they become visible
+ * to readers.
  *
  * The thread that loads the file owns the extent until the set adopts it or it is dropped. */
 #include "cache/cache_int.h"
@@ -78,7 +79,7 @@ size_t psti_cache_extent_drop(struct psti_cache_extent *extent)
     return lost;
 }
 
-/* Publishes the items of one run. */
+/* Makes the items of one run visible to readers. */
 static void publish(struct psti_cache_extent *extent, const struct psti_cache_run *run, uint64_t *n,
                     uint64_t *nbytes)
 {
@@ -86,7 +87,8 @@ static void publish(struct psti_cache_extent *extent, const struct psti_cache_ru
     for (size_t at = 0; at < run->nbytes; at += room) {
         const struct psti_cache_item *item =
             (const void *)(extent->memory->bytes + run->place + at);
-        uint64_t item_nbytes = item->nbytes; /* once it is published it may be replaced */
+        uint64_t item_nbytes = item->nbytes; /* read before the item becomes visible, because it may
+                                              * be replaced then */
         psti_format_cache_room(item_nbytes, &room);
         if (!psti_cache_set_publish(extent->set, item)) {
             const struct psti_cache_run hole = {run->place + at, room};

@@ -1,23 +1,22 @@
-/* cache_later.c - items that another form replaces after they were kept.
+/* cache_later.c - replaces items in another form after they were kept.
  *
- * In: a set whose items were kept as they are stored. Out: the same items in another form, one
- * after the other, while readers go on. A queue has the numbers of all items that the set holds, in
- * the order in which they were kept. That is, but for threads that overtake each other, the order
- * of their addresses. So what the replaced items leave free is one gap that moves through the
- * memory, and the replacing items lie in it without holes between them. Items that stay as they are
- * move into the gap, too.
+ * In: a set whose items were kept as stored. Out: the same items in another form, replaced one
+ * after the other while readers go on. A queue has the numbers of all items that the set holds, in
+ * the order in which they were kept. This is nearly the order of their addresses. So the space of
+ * replaced items forms one gap that moves through the memory, and the new items lie in it without
+ * holes between them. Items that keep their form move into the gap, too.
  *
- * A replaced item's bytes stay as they are until no reader can have them. Readers count themselves
- * in one of two counters; `turn` (0 or 1) says in which. A replaced item is free for use once each
- * of the two counters was seen at 0 after the item's entry had changed: every reader that found the
- * old entry was counted before it looked, and has left. The turn changes only when the other
- * counter is 0, so new readers keep none of the two above 0 for ever.
+ * The bytes of a replaced item stay unchanged while a reader may use them. Readers count themselves
+ * in one of two counters; `turn` (0 or 1) says in which. A replaced item's space is free when each
+ * counter was seen at 0 after the item's entry had changed: every reader that found the old entry
+ * had counted itself before, and has left. The turn changes only when the other counter is 0, so
+ * new readers cannot keep a counter above 0 forever.
  *
  * Readers of a shared set in other processes count themselves in their views (cache_view.c), which
- * the set's owner asks in rounds. A round has ended when each view has seen both of its own
- * counters at 0 since the round began. Replaced items of a shared set are free if besides a round
- * has ended that began after their turn. Nothing is freed any more once a reader may go on that
- * nobody can ask (psti_cache_later_freeze). */
+ * the set's owner asks in rounds. A round ends when each view has seen both of its counters at 0
+ * since the round began. The space of a replaced item of a shared set is free when also a round has
+ * ended that began after the item's turn. If a reader may still exist that cannot be asked, no more
+ * space is freed (psti_cache_later_freeze). */
 #include "cache/cache_int.h"
 #include "cache/cache_queue.h"
 
@@ -28,8 +27,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SPARE_PART 32 /* 1 / SPARE_PART of the cache is room for items on their way */
-#define ADVANCES 2    /* as many turns free what nobody reads */
+#define SPARE_PART 32 /* 1 / SPARE_PART of the cache is reserved for items being replaced */
+#define ADVANCES 2    /* after this many turns everything without readers is freed */
 
 unsigned psti_cache_enter(struct psti_cache_set *set)
 {
@@ -46,7 +45,7 @@ void psti_cache_leave(struct psti_cache_set *set, unsigned reader)
         atomic_fetch_sub(&set->n_readers[reader - 1], 1);
 }
 
-/* Gives bytes of the budget back: to the spare ones first. The lock is held. */
+/* Returns bytes: first to the queue's spare bytes, the rest to the budget. The lock is held. */
 static void give(struct psti_cache_set *set, struct psti_cache_queue *queue, uint64_t nbytes)
 {
     uint64_t wanted = queue->spare_max - queue->spare;
@@ -55,7 +54,8 @@ static void give(struct psti_cache_set *set, struct psti_cache_queue *queue, uin
     psti_cache_return(set, nbytes - kept);
 }
 
-/* Takes bytes for an item: those of holes, those that are free, or spare ones. The lock is held. */
+/* Takes bytes for an item: from holes, from the budget, or from the spare bytes. The lock is
+ * held. */
 static bool take(struct psti_cache_set *set, struct psti_cache_queue *queue, uint64_t nbytes)
 {
     if (psti_cache_take_from_holes(set, nbytes) || psti_cache_take_free(set, nbytes))
@@ -66,8 +66,9 @@ static bool take(struct psti_cache_set *set, struct psti_cache_queue *queue, uin
     return true;
 }
 
-/* Gives the system the pages of items that lie in the memory of a loaded file, where no other item
- * will lie. Neighbours are swept one after the other, so their common pages are given, too. */
+/* Returns the pages of replaced items to the system, for items in the memory of a loaded file,
+ * where no other item will be placed. Neighbouring items are swept in order, so pages that they
+ * share are returned, too. */
 static void sweep(struct psti_cache_queue *queue, const struct psti_cache_retired *item)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -83,7 +84,7 @@ static void sweep(struct psti_cache_queue *queue, const struct psti_cache_retire
     queue->swept = (char *)to;
 }
 
-/* Nobody reads the item any more. The lock is held. */
+/* Frees the space of a replaced item that has no reader any more. The lock is held. */
 static void release(struct psti_cache_set *set, struct psti_cache_queue *queue,
                     const struct psti_cache_retired *item)
 {
@@ -100,15 +101,15 @@ static void release(struct psti_cache_set *set, struct psti_cache_queue *queue,
         queue->spare += wanted;
 }
 
-/* True if items that were replaced before this turn wait for a round of the set's views. The lock
- * is held. */
+/* True if items replaced before this turn must wait for a round of the set's views. The lock is
+ * held. */
 static bool needs_round(struct psti_cache_set *set, const struct psti_cache_queue *queue)
 {
     return set->cache->shared && queue->n_retired[atomic_load(&set->turn) ^ 1] > 0 &&
            queue->n_ended < queue->n_needed;
 }
 
-/* Frees what no reader can have, and begins another turn if that is possible. The lock is held. */
+/* Frees the items that no reader can use, and begins another turn if possible. The lock is held. */
 static void advance(struct psti_cache_set *set, struct psti_cache_queue *queue)
 {
     for (int i = 0; i < ADVANCES && queue->n_retired[0] + queue->n_retired[1] > 0; i++) {
@@ -124,7 +125,7 @@ static void advance(struct psti_cache_set *set, struct psti_cache_queue *queue)
     }
 }
 
-/* The item was replaced. The lock is held. */
+/* Notes that the item was replaced. The lock is held. */
 static void retire(struct psti_cache_set *set, struct psti_cache_queue *queue,
                    const struct psti_cache_item *item, size_t room)
 {
@@ -133,21 +134,23 @@ static void retire(struct psti_cache_set *set, struct psti_cache_queue *queue,
         (struct psti_cache_retired){(char *)(uintptr_t)item, room};
 }
 
-/* Where readers of a shared set see how many items wait. NULL: the set is not shared. */
+/* Returns where readers of a shared set see the number of waiting items; NULL: the set is
+ * private. */
 static atomic_uint_fast64_t *waiting_of(const struct psti_cache_set *set)
 {
     struct psti_cache_store_head *head = (void *)set->memory.bytes;
     return set->cache->shared ? &head->n_waiting : NULL;
 }
 
-/* The queue's lock is held. */
+/* Stops all replacing. The queue's lock is held. */
 static void freeze(struct psti_cache_queue *queue)
 {
     queue->is_frozen = true;
     atomic_store(queue->n_left, 0);
 }
 
-/* Makes `queue` that of the set, and notes what the set holds. False: another one was first. */
+/* Makes `queue` the set's queue, and notes the items that the set holds. False: another thread
+ * installed a queue before. */
 static bool install(struct psti_cache_set *set, struct psti_cache_queue *queue)
 {
     struct psti_cache_queue *none = NULL;
@@ -201,7 +204,7 @@ static const struct psti_cache_item *next_of(struct psti_cache_set *set,
                                               : queue->numbers[queue->n_next]);
 }
 
-/* The next item leaves the queue. The lock is held. */
+/* Removes the next item from the queue. The lock is held. */
 static void pass(struct psti_cache_queue *queue, bool is_again)
 {
     queue->n_again -= is_again;
@@ -209,8 +212,8 @@ static void pass(struct psti_cache_queue *queue, bool is_again)
     atomic_fetch_sub_explicit(queue->n_left, 1, memory_order_relaxed);
 }
 
-/* The item, which has left the queue, comes again, after all others. False: it did already, or
- * there are too many such items. The lock is held. */
+/* Queues the item once more, after all others. False: that was done before, or there are too many
+ * such items. The lock is held. */
 static bool put_again(struct psti_cache_queue *queue, uint64_t number, bool is_again)
 {
     if (queue->is_frozen || is_again || queue->n_again == PSTI_CACHE_AGAIN_MAX)
@@ -230,12 +233,12 @@ bool psti_cache_later_take(struct psti_cache_set *set, struct psti_cache_later *
     pthread_mutex_lock(&queue->lock);
     advance(set, queue);
     uint32_t n_busy = queue->n_retired[0] + queue->n_retired[1] + queue->n_out;
-    /* Who takes a number out of the queue is the only one who may replace its item. */
+    /* Only the thread that takes a number out of the queue may replace its item. */
     while (!found && n_busy < PSTI_CACHE_RETIRED && (item = next_of(set, queue, &is_again))) {
         uint64_t room = 0;
         psti_format_cache_room(item->nbytes, &room);
         found = take(set, queue, room);
-        if (!found && n_busy > 0) /* which gives room back */
+        if (!found && n_busy > 0) /* the items in use will free space when their readers leave */
             break;
         pass(queue, is_again);
         if (!found)
@@ -251,9 +254,9 @@ bool psti_cache_later_take(struct psti_cache_set *set, struct psti_cache_later *
     return found;
 }
 
-/* Finds a place for the item: for one that only moves, in a hole before its own place. If no hole
- * is large enough for another one, spare bytes that are bytes of holes become those again, so that
- * other spare bytes pay for a place behind all items. The lock is held. */
+/* Finds space for the item. An item that only moves must go to a hole before its present place. If
+ * no hole is large enough for another item, spare bytes that came from holes are given back to
+ * them, so that other spare bytes can pay for space after all items. The lock is held. */
 static size_t find_place(struct psti_cache_set *set, struct psti_cache_queue *queue,
                          const struct psti_cache_item *old, bool moves, size_t room)
 {
@@ -266,7 +269,7 @@ static size_t find_place(struct psti_cache_set *set, struct psti_cache_queue *qu
         queue->spare -= given;
         if (psti_cache_pay_for_holes(set, room))
             return psti_cache_memory_place(&set->memory, &set->end, room);
-        if (psti_cache_take_from_holes(set, given)) /* else an admitted item was faster */
+        if (psti_cache_take_from_holes(set, given)) /* otherwise another item took them first */
             queue->spare += given;
         return SIZE_MAX;
     }
@@ -274,7 +277,7 @@ static size_t find_place(struct psti_cache_set *set, struct psti_cache_queue *qu
     return psti_cache_set_take_hole(set, room, is_here ? (size_t)(at - first) : SIZE_MAX);
 }
 
-/* Copies the item to its place, and shows it instead of the old one. */
+/* Copies the item to its new place, and lets the table point to it. */
 static void show(struct psti_cache_set *set, const struct psti_cache_later *later,
                  const struct psti_cache_span *item, size_t place)
 {
@@ -347,7 +350,7 @@ void psti_cache_later_end_round(struct psti_cache_set *set)
 
 void psti_cache_later_freeze(struct psti_cache_set *set)
 {
-    /* Before the look for a queue: one that comes now is frozen, too. */
+    /* Set before looking for a queue, so that a queue opened at this moment is frozen, too. */
     atomic_store(&set->is_frozen, true);
     struct psti_cache_queue *queue = psti_cache_queue_of(set);
     if (!queue)

@@ -1,12 +1,12 @@
-/* cache_load.c - a saved cache (docs/format-cache.md) -> items of a cache.
+/* cache_load.c - loads a saved cache (docs/format-cache.md) into a cache.
  *
- * The file is read once, front to back. The items of a data set are read into an extent, which is
- * memory of the cache already, and no copy is made; the page cache is told to drop what was read.
+ * The file is read once, front to back. The items of a data set are read directly into an extent,
+ * which is memory of the cache, so nothing is copied; the kernel is told to drop the file's pages.
  * Budget is taken for an item before memory is. No loader sees an item before the whole file has
- * been read and checked: then the extents are adopted by their sets. After a failure the extents
- * are freed, and the sets are as they were.
+ * been read and checked. Then the sets adopt the extents. After a failure the extents are freed,
+ * and the sets are unchanged.
  *
- * Nothing in the file is trusted. What passed a check is not read from the file again. */
+ * Nothing in the file is trusted. Bytes that passed a check are never read from the file again. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -22,14 +22,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_NBYTES = 64 << 20 }; /* most bytes of one read */
+enum { READ_NBYTES = 64 << 20 }; /* maximum number of bytes of one read */
 
-/* A data set of the file. */
+/* A data set in the file. */
 struct loaded {
     struct loaded *next;
     struct psti_cache_set *set;
     struct psti_cache_extent *extent;
-    uint64_t nbytes_taken; /* of the budget, for items of the extent */
+    uint64_t nbytes_taken; /* bytes of the budget taken for items of the extent */
 };
 
 struct load {
@@ -37,14 +37,15 @@ struct load {
     const char *path;
     int fd; /* -1 if not open */
     uint64_t file_nbytes;
-    uint64_t offset;        /* of the next byte to read */
-    struct loaded *sets;    /* the last one of the file first */
-    struct loaded *current; /* whose blocks follow; NULL if its table found no room */
+    uint64_t offset;        /* offset of the next byte to read */
+    struct loaded *sets;    /* the file's data sets, the last one first */
+    struct loaded *current; /* the data set whose blocks follow; NULL if there is no space for
+                               its table */
     bool has_set;           /* the file has named a data set */
-    uint64_t n_numbers;     /* numbers of items that this data set may have */
-    uint64_t next_number;   /* least number that its next item may have */
+    uint64_t n_numbers;     /* limit of the numbers of this data set's items */
+    uint64_t next_number;   /* smallest number that the data set's next item may have */
     uint64_t n_sets, n_items;
-    uint8_t *table; /* u8 (PSTI_CACHE_TABLE_NBYTES): of the current block */
+    uint8_t *table; /* u8 (PSTI_CACHE_TABLE_NBYTES): table of the current block */
     struct pst_cache_file_report report;
 };
 
@@ -54,7 +55,7 @@ static enum pst_status fail_here(const struct load *load, enum pst_status status
     return psti_fail_at(err, status, "cache", load->path, (int64_t)load->offset, "%s", what);
 }
 
-/* Adds the file, and the place of the parsed bytes in it, to an error of format/. */
+/* Adds the file, and the offset of the parsed bytes in it, to an error from format/. */
 static enum pst_status fail_parsed(const struct load *load, uint64_t at, enum pst_status status,
                                    struct pst_error *err)
 {
@@ -65,7 +66,7 @@ static enum pst_status fail_parsed(const struct load *load, uint64_t at, enum ps
     return status;
 }
 
-/* Reads the next bytes of the file. PST_ERROR_TRUNCATED: it ends before. */
+/* Reads the next bytes of the file. PST_ERROR_TRUNCATED: the file ends before. */
 static enum pst_status read_next(struct load *load, void *bytes, uint64_t nbytes,
                                  struct pst_error *err)
 {
@@ -118,7 +119,7 @@ static bool is_known(const struct load *load, const struct psti_cache_set *set)
     return loaded != NULL;
 }
 
-/* Opens the set of the data set whose blocks follow, with memory for its items. */
+/* Opens the set for the data set whose blocks follow, with memory for its items. */
 static enum pst_status begin_set(struct load *load, const struct psti_cache_shape *shape,
                                  struct pst_error *err)
 {
@@ -132,7 +133,7 @@ static enum pst_status begin_set(struct load *load, const struct psti_cache_shap
     psti_format_cache_numbers(shape, &load->n_numbers);
     enum pst_status status = psti_cache_set_open_free(load->cache, shape, &set, NULL);
     if (status == PST_ERROR_LIMIT)
-        return PST_OK; /* its items are refused */
+        return PST_OK; /* the items of this data set are refused */
     if (status != PST_OK)
         return fail_here(load, status, "no memory for the table of a data set", err);
     struct loaded *loaded = is_known(load, set) ? NULL : psti_calloc(1, sizeof *loaded);
@@ -147,8 +148,8 @@ static enum pst_status begin_set(struct load *load, const struct psti_cache_shap
     return psti_cache_extent_open(set, (size_t)capacity, &loaded->extent, err);
 }
 
-/* Compares the items first to last - 1 of the block with the table. They lie at `bytes`, and in the
- * file from offset `at` on. */
+/* Compares the items first to last - 1 of the block with the block's table. bytes: the items in
+ * memory; at: their offset in the file. */
 static enum pst_status check_items(const struct load *load, uint64_t first, uint64_t last,
                                    const char *bytes, uint64_t at, struct pst_error *err)
 {
@@ -170,7 +171,7 @@ static enum pst_status check_items(const struct load *load, uint64_t first, uint
     return PST_OK;
 }
 
-/* Reads the items first to last - 1 of the block, which take nbytes, into the extent. */
+/* Reads the items first to last - 1 of the block, nbytes in all, into the extent. */
 static enum pst_status read_items(struct load *load, uint64_t first, uint64_t last, uint64_t nbytes,
                                   struct pst_error *err)
 {
@@ -185,7 +186,8 @@ static enum pst_status read_items(struct load *load, uint64_t first, uint64_t la
     return status == PST_OK ? check_items(load, first, last, bytes, at, err) : status;
 }
 
-/* Takes budget for an item if the cache lacks it and has room. */
+/* Takes budget for an item, if the cache lacks the item and has space. False: the item is
+ * skipped. */
 static bool take_item(struct load *load, const struct psti_cache_entry *entry, uint64_t room)
 {
     struct loaded *current = load->current;
@@ -227,7 +229,7 @@ static enum pst_status read_block(struct load *load, const struct psti_cache_blo
             continue;
         }
         status = read_items(load, first, i, wanted, err);
-        load->offset += room; /* passes over this item */
+        load->offset += room; /* the next read begins after this item */
         first = i + 1;
         wanted = 0;
     }
@@ -268,8 +270,8 @@ static enum pst_status read_records(struct load *load, struct pst_error *err)
     }
 }
 
-/* Makes the items visible if the file is good, or frees them, and closes the sets. The first set of
- * the file is closed last, so it is the last of them to give way. */
+/* Makes the items visible if the file is good, otherwise frees them, and closes the sets. The
+ * file's first set is closed last, so it will be freed last. */
 static void end_sets(struct load *load, bool good)
 {
     uint64_t n_read = load->n_items - load->report.n_present - load->report.n_refused;
@@ -288,7 +290,7 @@ static void end_sets(struct load *load, bool good)
         psti_cache_set_close(&loaded->set);
         psti_free(loaded);
     }
-    /* Items that loaders have added since they were looked for. */
+    /* Items that loaders have added since they were found missing. */
     load->report.n_present += n_read - load->report.n_items;
 }
 

@@ -1,8 +1,8 @@
-/* cache_memory.c - a large range of addresses, claimed step by step.
+/* cache_memory.c - a large range of addresses, for which memory is claimed step by step.
  *
  * A private range is reserved without access rights, which costs no memory under any overcommit
- * policy. The system may refuse to make a step accessible, and the caller then gets an error.
- * Memory that is touched beyond a limit would instead get the process killed. */
+ * policy. The system may refuse to make a step accessible, and then the caller gets an error. If
+ * memory were instead touched beyond a limit, the process would be killed. */
 #include "cache/cache_int.h"
 
 #include "base/bits.h"
@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define STEP_NBYTES ((size_t)16 << 20)
-#define STORE_STEP_NBYTES ((size_t)1 << 20) /* all of it is taken at once */
+#define STORE_STEP_NBYTES ((size_t)1 << 20) /* a step of this length is taken from the budget at
+                                             * once */
 
 enum pst_status psti_cache_memory_open(struct psti_cache_memory *memory, size_t capacity,
                                        bool shared, struct pst_error *err)
@@ -81,7 +82,8 @@ bool psti_cache_memory_claim(struct psti_cache_memory *memory, size_t end)
 size_t psti_cache_memory_place(struct psti_cache_memory *memory, atomic_size_t *end, size_t nbytes)
 {
     size_t place = atomic_load_explicit(end, memory_order_relaxed);
-    /* The end moves only after its memory came. So it never passes the budget, nor the range. */
+    /* The end advances only after its memory was claimed, so it never exceeds the budget or the
+     * range. */
     do {
         if (!psti_cache_memory_claim(memory, place + nbytes))
             return SIZE_MAX;

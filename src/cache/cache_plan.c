@@ -1,11 +1,11 @@
-/* cache_plan.c - chooses which samples a cache admits: those that save the most seconds for their
- * bytes.
+/* cache_plan.c - chooses the samples that a cache admits: those that save the most seconds for
+ * their bytes.
  *
- * In: bytes and seconds of each sample. Out: a byte for each. The choice is the greedy one for the
- * knapsack problem (Dantzig 1957): by seconds for each byte, each sample that still fits. If
- * samples could be split, the same order would be optimal; that optimum is a bound for every
- * choice. What the greedy choice misses of it is less than the seconds of one sample. Pure, but for
- * memory. */
+ * In: bytes and seconds of each sample. Out: a byte for each sample, not 0 if it is admitted. The
+ * choice is the greedy one for the knapsack problem (Dantzig 1957): samples in the order of seconds
+ * per byte, each if it still fits. If samples could be split, this order would be optimal, and that
+ * optimum is an upper bound for every choice. The greedy choice is below it by less than the
+ * seconds of one sample. Pure functions, besides allocating memory. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -17,13 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sample that saves something. */
+/* A sample that saves time if it is admitted. */
 struct candidate {
     double per_byte, seconds;
     uint64_t room, sample;
 };
 
-/* The most seconds for a byte first; of equal ones the lower sample. */
+/* Sorts by seconds per byte, the most first; with equal values by sample number. */
 static int compare(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
@@ -32,7 +32,7 @@ static int compare(const void *a, const void *b)
     return x->sample < y->sample ? -1 : x->sample > y->sample;
 }
 
-/* Fills in the candidates that save time, and returns their number. */
+/* Fills in the samples that save time. *n_found: their number. */
 static enum pst_status find_candidates(const struct pst_cache_cost *costs, size_t cost_nbytes,
                                        uint64_t n, struct candidate *found, uint64_t *n_found,
                                        struct pst_error *err)

@@ -1,6 +1,7 @@
-/* cache_queue.c - items of a set in the order in which they were kept, for cache_later.c.
+/* cache_queue.c - a queue of the items of a set in the order in which they were kept, for
+ * cache_later.c.
  *
- * In: numbers of items, from any thread that keeps one. Out: the same numbers, each once. */
+ * In: numbers of items, from any thread that keeps an item. Out: the same numbers, each once. */
 #include "cache/cache_queue.h"
 
 #include "base/alloc.h"
@@ -8,7 +9,8 @@
 
 struct psti_cache_queue *psti_cache_queue_of(struct psti_cache_set *set)
 {
-    return atomic_load(&set->queue); /* in one order with is_frozen (psti_cache_later_freeze) */
+    return atomic_load(&set->queue); /* sequentially consistent with is_frozen, see
+                                        psti_cache_later_freeze */
 }
 
 struct psti_cache_queue *psti_cache_queue_make(uint64_t n, atomic_uint_fast64_t *n_left)
@@ -39,7 +41,8 @@ void psti_cache_queue_free(struct psti_cache_queue *queue)
 
 void psti_cache_queue_note(struct psti_cache_queue *queue, uint64_t number)
 {
-    /* Who looks for items while others keep some sees an item that its keeper is about to note. */
+    /* The bit avoids noting an item twice: a thread that lists the set's items may see an item
+     * before the thread that keeps it has noted it. */
     uint64_t bit = (uint64_t)1 << (number % 64);
     if (queue->is_frozen || queue->n_noted == queue->n_numbers ||
         (queue->noted[number / 64] & bit))

@@ -1,11 +1,11 @@
-/* cache_save.c - the items of a cache -> a file (docs/format-cache.md).
+/* cache_save.c - saves the items of a cache to a file (docs/format-cache.md).
  *
- * The file is written front to back under a temporary name beside the target, made durable and then
- * renamed. So the target is either the old file or the whole new one. Loaders go on meanwhile: each
- * set is held while its items are written, items are never moved, and an item that is added after
- * its place in the table was passed is not in the file. The memory needed does not depend on the
- * number of items: a block of up to PSTI_CACHE_BLOCK_ITEMS of them at a time. Sets that lack sums
- * are left out. */
+ * The file is written front to back under a temporary name in the target's directory, synced, and
+ * then renamed. So the target is either the old file or the complete new one. Loaders go on
+ * meanwhile: each set is held while its items are written, and items are never moved. An item that
+ * is added after its table entry was passed is not in the file. Memory does not depend on the
+ * number of items: blocks of up to PSTI_CACHE_BLOCK_ITEMS are written. Sets without checksums are
+ * left out. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,7 @@
 
 enum { BUFFER_NBYTES = 4 << 20, N_NAMES_TRIED = 100 };
 
-/* The items of the block that is being put together, and its table. */
+/* The items of the block that is being written, and its table. */
 struct block {
     uint64_t n;
     const struct psti_cache_item *items[PSTI_CACHE_BLOCK_ITEMS];
@@ -35,7 +35,7 @@ struct block {
 };
 
 struct save {
-    const char *path; /* of the target, as the caller gave it */
+    const char *path; /* path of the target, as the caller gave it */
     const char *name; /* the part of `path` after the last slash */
     int dir;          /* the open directory of the target, or -1 */
     char temporary[NAME_MAX + 1];
@@ -71,7 +71,8 @@ static enum pst_status open_directory(struct save *save, struct pst_error *err)
                           : fail_at_target(save, errno, "cannot open the file's directory", err);
 }
 
-/* Refuses a target that a rename would replace by surprise. */
+/* Refuses a target that exists and is no regular file, because the rename would replace a symbolic
+ * link or a device. */
 static enum pst_status check_target(const struct save *save, struct pst_error *err)
 {
     struct stat st;
@@ -116,7 +117,7 @@ static enum pst_status append_record(struct save *save, const struct psti_cache_
     return psti_output_append(&save->output, bytes, sizeof bytes, err);
 }
 
-/* Takes the items from number *next on into the block, as many as it can have. */
+/* Adds items from number *next on to the block, as many as it can hold. */
 static void gather(struct save *save, struct psti_cache_set *set, uint64_t n_numbers,
                    uint64_t *next, struct psti_cache_block *head)
 {
@@ -222,7 +223,7 @@ static enum pst_status write_all(struct save *save, pst_cache *cache, struct pst
         status = append_end(save, err);
     if (status == PST_OK)
         status = psti_output_sync(&save->output, err);
-    /* The file's pages would take as much memory again as the cache. */
+    /* The file's pages in the page cache would take as much memory again as the cache. */
     if (status == PST_OK && !psti_fault(PSTI_FAULT_ADVICE))
         (void)!posix_fadvise(save->output.fd, 0, 0, POSIX_FADV_DONTNEED);
     return status;

@@ -1,14 +1,13 @@
-/* cache_set.c - the items of one data set: a table of places, and the memory they lie in.
+/* cache_set.c - the items of one data set: a table of addresses, and the memory of the items.
  *
- * Items are only ever added, one after the other. So an address that was published stays valid as
- * long as the set is open, and asking needs no lock. Only cache_later.c moves items, and keeps an
- * old address valid until its readers have left. An entry of the table goes from 0 (the item is
- * not here) to 1 (one thread has reserved space), and from 1 to the item's address or back to 0.
- * Items that were read from a file go from 0 to their address at once. In a shared set, whose table
- * other processes read, an entry that found no room goes from 0 to 2, so that readers know it
- * without asking. A writer stores the item's
- * bytes first and then the entry, with release order. A reader loads the entry with acquire order
- * and then reads the bytes. */
+ * Items are only ever added, one after the other. So a published address stays valid as long as the
+ * set is open, and asking needs no lock. Only cache_later.c moves items, and keeps an old address
+ * valid until its readers have left. A table entry changes from 0 (the item is not here) to 1 (a
+ * thread has reserved space), and from 1 to the item's address or back to 0. For items that were
+ * read from a file it changes from 0 to the address at once. In a shared set, whose table other
+ * processes read, the entry of an item that found no space changes from 0 to 2, so that readers
+ * need not ask the service. A writer stores the item's bytes first and then the entry, with release
+ * order. A reader loads the entry with acquire order and then reads the bytes. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -19,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STORE_FIRST 64 /* place of the first item in a shared set's memory */
+#define STORE_FIRST 64 /* offset of the first item in a shared set's memory */
 
-/* Makes the table of n entries. The memory of a store is zero at first. */
+/* Makes the table of n entries, all 0. The memory of a store is zero at first. */
 static enum pst_status make_table(struct psti_cache_set *set, uint64_t n, struct pst_error *err)
 {
     size_t nbytes = psti_cache_table_nbytes(n);
@@ -123,8 +122,9 @@ size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes, bool pays
     return place == SIZE_MAX ? psti_cache_memory_place(&set->memory, &set->end, nbytes) : place;
 }
 
-/* Finds a place for an admitted item. If items are replaced, the place is behind all others as long
- * as no item has taken the bytes of a hole. So holes stay free for items that replace others. */
+/* Finds space for an admitted item. If the set's items are replaced, the space is after all other
+ * items, as long as no item has taken the bytes of a hole. So holes stay free for replacing
+ * items. */
 static size_t place_admitted(struct psti_cache_set *set, size_t nbytes)
 {
     if (atomic_load_explicit(&set->queue, memory_order_relaxed) &&
@@ -133,7 +133,7 @@ static size_t place_admitted(struct psti_cache_set *set, size_t nbytes)
     return psti_cache_set_place(set, nbytes, true);
 }
 
-/* Joins hole `i` to the one that follows it, if there is one. The lock is held. */
+/* Merges hole `i` with the one that follows or precedes it, if there is one. The lock is held. */
 static void join_holes(struct psti_cache_set *set, size_t i)
 {
     size_t n = atomic_load(&set->n_holes);
@@ -150,7 +150,7 @@ static void join_holes(struct psti_cache_set *set, size_t i)
     }
 }
 
-/* Joins the hole to one or two that it continues. The lock is held. */
+/* Merges *more with the holes next to it. False: there are none. The lock is held. */
 static bool extend_hole(struct psti_cache_set *set, const struct psti_cache_run *more)
 {
     size_t n = atomic_load(&set->n_holes);
@@ -190,7 +190,7 @@ bool psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache
     if (added)
         atomic_fetch_add(&set->holes_nbytes, hole->nbytes);
     pthread_mutex_unlock(&set->memory.lock);
-    if (added) /* without memory to note it, it stays taken until the set is freed */
+    if (added) /* otherwise the hole stays unused until the set is freed */
         atomic_fetch_add(&set->hole_nbytes, hole->nbytes - kept);
     return added;
 }
@@ -207,7 +207,7 @@ static atomic_uint_fast64_t *entry_of(struct psti_cache_set *set, uint64_t sampl
 
 const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number)
 {
-    /* In one order with the counts of readers (cache_later.c). */
+    /* This load is sequentially consistent with the counts of readers (cache_later.c). */
     uint_fast64_t found = atomic_load(&set->table[number]);
     return found >= PSTI_CACHE_FIRST ? (const void *)(set->origin + (uintptr_t)found) : NULL;
 }
@@ -254,7 +254,7 @@ enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sampl
     }
     if (atomic_compare_exchange_strong(entry, &found, PSTI_CACHE_RESERVED))
         return PSTI_CACHE_ADMIT;
-    psti_cache_return(set, room); /* another thread was faster */
+    psti_cache_return(set, room); /* another thread has reserved space for the item first */
     return PSTI_CACHE_PASS;
 }
 
@@ -292,7 +292,8 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
     size_t place = place_admitted(set, room);
     if (place == SIZE_MAX) {
         psti_cache_give_up(set, sample, i_item, nbytes);
-        if (set->cache->shared) /* else it would be asked for, and read, again and again */
+        if (set->cache->shared) /* otherwise clients would ask for the item again and again, and
+                                   the service would read it each time */
             atomic_store(entry_of(set, sample, i_item), PSTI_CACHE_DECLINED);
         return false;
     }

@@ -1,11 +1,10 @@
-/* cache_view.c - reads the set of another process: its table and its items.
+/* cache_view.c - reads another process's set: its table and its items.
  *
  * The owner writes an item's bytes first and then its entry, with release order; a reader loads the
- * entry with acquire order. The bytes of an item do not change while a reader is in the view that
- * entered before it asked: the owner lets other items lie there only after a round of all views
- * (cache_later.c). A seal keeps the memory from becoming shorter. An entry is believed only as far
- * as the memory reaches now, which the kernel is asked for whenever an entry lies behind what was
- * known. */
+ * entry with acquire order. An item's bytes do not change while a reader is in the view that
+ * entered before it asked: the owner reuses their space only after a round of all views
+ * (cache_later.c). A seal keeps the memory from shrinking. An entry is accepted only if it lies
+ * within the memory. If it lies beyond the known size, the kernel is asked for the present size. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -20,9 +19,10 @@ struct psti_cache_view {
     struct psti_cache_export from;
     const atomic_uint_fast64_t *table;
     const char *memory;
-    atomic_size_t known; /* bytes of `memory` that are known to be there */
+    atomic_size_t known; /* known length of `memory`, which may have grown since */
     atomic_uint turn, n_readers[2];
-    atomic_uint n_steps; /* that the round under way still has; 0: there is none */
+    atomic_uint n_steps; /* number of steps that the present round still needs; 0: there is no
+                            round */
 };
 
 enum pst_status psti_cache_view_open(const struct psti_cache_shape *shape,
@@ -71,7 +71,7 @@ void psti_cache_view_close(struct psti_cache_view **view_ptr)
     psti_free(view);
 }
 
-/* True if the memory reaches to `end`. */
+/* True if the memory has at least `end` bytes. */
 static bool reaches(struct psti_cache_view *view, uint64_t end)
 {
     if (end <= atomic_load_explicit(&view->known, memory_order_relaxed))
@@ -83,7 +83,7 @@ static bool reaches(struct psti_cache_view *view, uint64_t end)
     return end <= nbytes;
 }
 
-/* Returns the item at that place, if all of it lies in the memory. */
+/* Returns the item at that offset, if it lies completely in the memory, else NULL. */
 static const struct psti_cache_item *item_at(struct psti_cache_view *view, uint64_t place)
 {
     uint64_t end;
@@ -99,7 +99,9 @@ enum psti_cache_answer psti_cache_view_ask(struct psti_cache_view *view, uint64_
                                            struct psti_cache_span *span)
 {
     uint64_t number = sample * view->shape.n_items + i_item;
-    uint_fast64_t found = atomic_load(&view->table[number]); /* in one order with n_readers */
+    uint_fast64_t found = atomic_load(&view->table[number]); /* sequentially consistent with
+                                                                n_readers, so that a replaced
+                                                                item is not read */
     if (found < PSTI_CACHE_FIRST)
         return found == PSTI_CACHE_DECLINED ? PSTI_CACHE_PASS : PSTI_CACHE_ADMIT;
     const struct psti_cache_item *item = item_at(view, found);
@@ -126,8 +128,9 @@ bool psti_cache_view_leave(struct psti_cache_view *view, unsigned reader)
 
 void psti_cache_view_begin_round(struct psti_cache_view *view) { atomic_store(&view->n_steps, 2); }
 
-/* Two steps: the counter that new readers do not use is at 0, and becomes theirs; then the other
- * one is at 0, too. A reader that is late to count itself has not looked for its item yet. */
+/* Goes on with a round, in two steps. First the counter that new readers do not use must be 0; then
+ * new readers use it. Second the other counter must be 0. A reader that counts itself late has not
+ * looked for its item yet, so it finds the new one. */
 bool psti_cache_view_go_on(struct psti_cache_view *view)
 {
     for (unsigned steps = atomic_load(&view->n_steps); steps > 0; steps--) {
@@ -141,7 +144,7 @@ bool psti_cache_view_go_on(struct psti_cache_view *view)
     return true;
 }
 
-/* A number of the store's head, which the owner writes. */
+/* Returns a number of the header in the shared memory, which the owner writes. */
 static uint64_t head_number(struct psti_cache_view *view, const atomic_uint_fast64_t *number)
 {
     return reaches(view, sizeof(struct psti_cache_store_head))

@@ -1,10 +1,11 @@
 /* containers_fields.c - turns the members of each sample into values of fields.
  *
- * In: samples of a walk, on one thread. Out: fields, as they come up, and a value for each member.
+ * In: samples of a walk, on one thread. Out: fields, as their first members appear, and one value
+ * for each member.
  *
- * Each suffix that comes up is numbered, and keeps what becomes of it: left out, refused, or the
- * number of its field. An array field has the shape of its first value until another one differs;
- * then its shape is restated as any. */
+ * Each suffix gets a number when it first appears, and a decision: its members are left out, or
+ * refused, or become values of a field. An array field has the shape of its first value. When a
+ * later value has another shape, the field is declared again with "any shape". */
 #include "containers/containers_fields.h"
 
 #include "containers/containers_names.h"
@@ -24,21 +25,23 @@
 #define ROOM "containers"
 enum { NONE = UINT8_MAX, INT_NBYTES_MAX = 64 };
 
-/* All members with one suffix become values of one field, or are left out. */
+/* What becomes of the members with one suffix: values of one field, or nothing. */
 struct psti_suffix_use {
-    uint32_t i_rule; /* 1 + the number of the user's rule, or 0 */
+    uint32_t i_rule; /* 1 + the index of the user's rule for this suffix; 0: no rule */
     uint8_t type;    /* enum pst_field_type */
-    uint8_t i_field; /* in `fields`, or NONE */
+    uint8_t i_field; /* index in `fields`, or NONE */
     bool is_left_out, is_code;
 };
 
 struct psti_field_use {
     struct pst_field field;
-    uint32_t i_sink;   /* the sink's number */
-    uint32_t suffix;   /* number of the one that it was made for */
-    bool is_made_up;   /* no suffix spells its name, and no rule either */
-    uint64_t n_sample; /* of the last sample with a value, from 1 on */
-    uint32_t by;       /* the suffix of that value */
+    uint32_t i_sink;   /* number that the sink gave to this field */
+    uint32_t suffix;   /* number of the suffix for which the field was added */
+    bool is_made_up;   /* the name was made from a suffix that is no legal name, and no rule states
+                        * it */
+    uint64_t n_sample; /* number, counted from 1, of the last sample that has a value of this
+                        * field */
+    uint32_t by;       /* number of the suffix that gave the value of sample n_sample */
 };
 
 struct psti_containers_fields {
@@ -46,18 +49,18 @@ struct psti_containers_fields {
     uint32_t n_rules, n_fields;
     struct psti_field_sink sink;
     struct psti_walk_names suffixes;
-    struct psti_suffix_use *uses; /* of each suffix */
+    struct psti_suffix_use *uses; /* [n_uses], indexed by the number of a suffix */
     size_t n_uses, uses_capacity;
     struct psti_field_use fields[PST_MAX_FIELDS];
     uint64_t n_samples;
-    struct pst_error failure; /* of a suffix; its status is PST_OK until then */
+    struct pst_error failure; /* why a suffix was refused; its status is PST_OK while none was */
 };
 
-/* A member that a value is made of. */
+/* A member whose content becomes a value. */
 struct psti_member_value {
     const char *key;
     const struct psti_part *part;
-    struct psti_npy npy; /* of arrays */
+    struct psti_npy npy; /* header of the member, if it is an array */
     struct psti_container_value value;
 };
 
@@ -90,7 +93,7 @@ void psti_containers_fields_close(struct psti_containers_fields **fields)
     *fields = NULL;
 }
 
-/* Decides what becomes of a suffix. */
+/* Decides by rules and suffix what becomes of the members with a suffix. */
 static struct psti_suffix_use decide(const struct psti_containers_fields *fields,
                                      const char *suffix)
 {
@@ -112,7 +115,7 @@ static struct psti_suffix_use decide(const struct psti_containers_fields *fields
     return use;
 }
 
-/* Makes room for one more suffix. */
+/* Makes room in `uses` for one more suffix. */
 static enum pst_status grow_uses(struct psti_containers_fields *fields, struct pst_error *err)
 {
     if (fields->n_uses < fields->uses_capacity)
@@ -126,8 +129,8 @@ static enum pst_status grow_uses(struct psti_containers_fields *fields, struct p
     return PST_OK;
 }
 
-/* Finds the number of a suffix, and decides what becomes of it if it is new. What fails once fails
- * from then on. */
+/* Finds the number of a suffix. If it is new, decides what becomes of its members. After the first
+ * failure, each later call fails with the same error. */
 static enum pst_status find_use(struct psti_containers_fields *fields, const char *suffix,
                                 uint32_t *number, struct pst_error *err)
 {
@@ -163,13 +166,13 @@ static uint32_t wants(void *context, const char *suffix, uint64_t decoded_nbytes
 {
     struct psti_containers_fields *fields = context;
     uint32_t number = 0;
-    /* If it fails the taking of the sample does too, and says so. */
+    /* A failure here is stored, and take() reports it for the same sample. */
     if (find_use(fields, suffix, &number, NULL) != PST_OK)
         return 0;
     return head_nbytes(&fields->uses[number], decoded_nbytes);
 }
 
-/* Fills in an error about a member. */
+/* Fills in an error that names a member, its sample and its offset. */
 static enum pst_status bad_member(const struct psti_member_value *member, enum pst_status status,
                                   const char *what, struct pst_error *err)
 {
@@ -177,7 +180,7 @@ static enum pst_status bad_member(const struct psti_member_value *member, enum p
                         member->key, member->part->suffix, what);
 }
 
-/* Reads white space, a sign, digits, white space. */
+/* Parses a decimal integer with an optional sign and white space on both sides. */
 static bool read_int(const uint8_t *text, uint32_t n, int64_t *out)
 {
     const uint8_t *end = text + n;
@@ -238,7 +241,7 @@ static enum pst_status take_array(struct psti_member_value *member, struct pst_e
     return PST_OK;
 }
 
-/* Makes the value of a member, but for the number of its field. */
+/* Makes the value of a member, except the number of its field. */
 static enum pst_status take_value(struct psti_member_value *member, enum pst_field_type type,
                                   int64_t n_classes, struct pst_error *err)
 {
@@ -253,7 +256,9 @@ static enum pst_status take_value(struct psti_member_value *member, enum pst_fie
         .decoded_nbytes = part->decoded_nbytes,
         .coding = part->coding,
         .facts = psti_hash64(facts, sizeof facts),
-        .has_crc32 = part->has_crc32 && type != PST_FIELD_ARRAY, /* its header is left out */
+        .has_crc32 = part->has_crc32 && type != PST_FIELD_ARRAY, /* an array's header is left out,
+                                                                  * so the CRC-32 of the whole
+                                                                  * member does not fit */
         .crc32 = part->check,
     };
     if (type == PST_FIELD_INT)
@@ -269,7 +274,7 @@ static enum pst_status take_value(struct psti_member_value *member, enum pst_fie
     return PST_OK;
 }
 
-/* Adds a field for a suffix, whose first value the member is. */
+/* Adds a field for a suffix. `member` is the first one with that suffix, and gives the shape. */
 static enum pst_status add_field(struct psti_containers_fields *fields, uint32_t suffix,
                                  const struct psti_member_value *member, const char *name,
                                  bool is_made_up, int64_t n_classes, struct pst_error *err)
@@ -298,7 +303,7 @@ static enum pst_status add_field(struct psti_containers_fields *fields, uint32_t
     return status;
 }
 
-/* Gives a suffix that is new its field: the one that has that name already, or a new one. */
+/* Assigns a field to a new suffix: the existing field of the same name, or else a new field. */
 static enum pst_status settle(struct psti_containers_fields *fields, uint32_t suffix,
                               const struct psti_member_value *member, int64_t n_classes,
                               struct pst_error *err)
@@ -327,7 +332,8 @@ static enum pst_status settle(struct psti_containers_fields *fields, uint32_t su
     return add_field(fields, suffix, member, name, is_made_up, n_classes, err);
 }
 
-/* Compares an array with its field, whose shape becomes any where they differ. */
+/* Compares the shape of an array with that of its field. If they differ, declares the field as one
+ * of any shape. */
 static enum pst_status check_array(struct psti_containers_fields *fields,
                                    struct psti_field_use *use,
                                    const struct psti_member_value *member, struct pst_error *err)
@@ -350,7 +356,7 @@ static enum pst_status check_array(struct psti_containers_fields *fields,
     return PST_OK;
 }
 
-/* Makes the value of one member. *has: false if it is left out. */
+/* Makes the value of one member. *has: false if the member is left out. */
 static enum pst_status take_part(struct psti_containers_fields *fields,
                                  struct psti_member_value *member, bool *has, struct pst_error *err)
 {
@@ -404,7 +410,8 @@ static enum pst_status take(void *context, const struct psti_sample *sample, str
         if (status != PST_OK)
             return status;
         if (has)
-            values[n++] = member.value; /* no field comes twice */
+            values[n++] = member.value; /* each field comes at most once in a sample, so `values` is
+                                         * long enough */
     }
     if (n == 0)
         return PST_OK;

@@ -1,11 +1,11 @@
-/* containers_group.c - collects the members of each sample, and gives the samples at the end.
+/* containers_group.c - collects the members of each sample, and gives out the samples at the end.
  *
  * In: members in the order of the file, on one thread. Out: samples, to their taker.
  *
- * Keys and suffixes are numbered texts. The members of a sample are a list from the last one to the
- * first, by numbers in one array. Heads lie behind each other in another array, of 8-byte words:
- * one that says how many bytes there are and how the member is coded, one with the decoded size of
- * a coded member, the bytes. */
+ * Keys and suffixes are stored once and referred to by number. The members of a sample are a linked
+ * list from the last one to the first; the links are indices into one array. The first bytes (head)
+ * of members lie in another array, of 8-byte words. Each entry is one word with the number of bytes
+ * and the coding, then, for a coded member, one word with the decoded size, then the bytes. */
 #include "containers/containers_group.h"
 
 #include "containers/containers_names.h"
@@ -23,16 +23,16 @@
 #define NBYTES_END (UINT64_C(1) << 40)
 #define BACK_MAX ((UINT64_C(1) << 24) - 1)
 
-/* The group keeps this of each member. */
+/* What the group stores for each member. */
 struct psti_kept_member {
     uint64_t offset;
     uint64_t nbytes : 40;
-    uint64_t back : 24; /* from the header to the content; a longer way is shortened */
+    uint64_t back : 24; /* bytes from the header to the content; BACK_MAX if they are more */
     int64_t mtime;
     uint32_t check;
-    uint32_t suffix; /* number of its text */
-    uint32_t before; /* the sample's member before this one, or NONE */
-    uint32_t extra;  /* its place in `extras`, or 0 */
+    uint32_t suffix; /* number of the suffix in `suffixes` */
+    uint32_t before; /* index of the member of the same sample that came before, or NONE */
+    uint32_t extra;  /* index of its entry in `extras`; 0: none */
 };
 
 struct psti_member_group {
@@ -40,12 +40,12 @@ struct psti_member_group {
     const struct psti_sample_taker *taker;
     const struct psti_head_reader *reader;
     struct psti_walk_names keys, suffixes;
-    uint32_t *last; /* of each key: its last member */
+    uint32_t *last; /* indexed by key: index of the key's last member */
     struct psti_kept_member *members;
     uint64_t *extras;
     size_t last_capacity, n_members, members_capacity, n_extras, extras_capacity;
-    uint32_t current; /* key of the last member, or NONE */
-    uint32_t whole;   /* the key before that one, or NONE */
+    uint32_t current; /* key of the last member that was added, or NONE */
+    uint32_t whole;   /* key that came before `current`: its sample is complete; or NONE */
     struct psti_walk_counts counts;
 };
 
@@ -60,7 +60,7 @@ enum pst_status psti_containers_group_open(const char *path, const struct psti_s
     (*out)->taker = taker;
     (*out)->reader = reader;
     (*out)->current = (*out)->whole = NONE;
-    (*out)->n_extras = 1; /* place 0 means that there is none */
+    (*out)->n_extras = 1; /* 0 means "no entry", so the first entry begins at 1 */
     return PST_OK;
 }
 
@@ -77,8 +77,8 @@ void psti_containers_group_close(struct psti_member_group **group)
     *group = NULL;
 }
 
-/* Returns the array of *capacity elements, with room for n > 0 of them. NULL: there is no memory,
- * and the array is as it was. */
+/* Grows an array of *capacity elements so that it has room for n > 0. Returns the array, or NULL if
+ * there is no memory; the old array then stays as it is. */
 static void *reserve(void *array, size_t *capacity, size_t n, size_t size)
 {
     if (n <= *capacity)
@@ -96,14 +96,14 @@ static enum pst_status no_memory(const struct psti_member_group *group, struct p
                      group->n_members + 1, group->path);
 }
 
-/* True for a component such as __meta__. */
+/* True for a part of a path that begins and ends with two underscores, such as __meta__. */
 static bool is_hidden(const char *component, size_t nbytes)
 {
     return nbytes >= 4 && memcmp(component, "__", 2) == 0 &&
            memcmp(component + nbytes - 2, "__", 2) == 0;
 }
 
-/* Splits a name into a key and a suffix. False: it belongs to no sample. */
+/* Splits a member's name into key and suffix. False: the name belongs to no sample. */
 static bool split_name(const char **name, size_t *key_nbytes, const char **suffix)
 {
     while ((*name)[0] == '.' && (*name)[1] == '/')
@@ -120,7 +120,7 @@ static bool split_name(const char **name, size_t *key_nbytes, const char **suffi
     return psti_format_name_problem(*name, *key_nbytes) == NULL;
 }
 
-/* Finds the number of a suffix, in lower case. Only letters of ASCII have one. */
+/* Finds the number of a suffix, after turning ASCII letters to lower case. */
 static enum pst_status find_suffix(struct psti_member_group *group, const char *suffix,
                                    uint32_t *number, struct pst_error *err)
 {
@@ -137,7 +137,8 @@ static enum pst_status find_suffix(struct psti_member_group *group, const char *
     return psti_containers_names_add(&group->suffixes, lower, n, number, &is_new, err);
 }
 
-/* Finds the number of a key. Most members have the key of the member before. */
+/* Finds the number of a key. Looks first at the last member's key, which is nearly always the
+ * same. */
 static enum pst_status find_key(struct psti_member_group *group, const char *key, size_t nbytes,
                                 uint32_t *number, struct pst_error *err)
 {
@@ -165,7 +166,7 @@ static uint64_t header_of(const struct psti_kept_member *member)
     return member->offset - member->back;
 }
 
-/* Refuses a member whose suffix its sample has, and one too many. */
+/* Refuses a member if its sample has that suffix already, or has too many members. */
 static enum pst_status check_sample(const struct psti_member_group *group, uint32_t key,
                                     uint32_t suffix, uint64_t header, struct pst_error *err)
 {
@@ -187,7 +188,8 @@ static enum pst_status check_sample(const struct psti_member_group *group, uint3
                         PSTI_SAMPLE_PARTS_MAX);
 }
 
-/* Keeps the head of a member, and what is not the same for all of them. *extra: where. */
+/* Stores the first bytes of a member, and its coding and decoded size if it is coded. *extra: index
+ * of the entry; 0 if there is nothing to store. */
 static enum pst_status keep_extra(struct psti_member_group *group,
                                   const struct psti_walk_member *member, const char *suffix,
                                   uint32_t *extra, struct pst_error *err)
@@ -228,7 +230,7 @@ static enum pst_status keep_extra(struct psti_member_group *group,
     return PST_OK;
 }
 
-/* Keeps a member of a sample. */
+/* Stores a member of a sample. */
 static enum pst_status keep(struct psti_member_group *group, const struct psti_walk_member *member,
                             uint32_t key, uint32_t suffix, struct pst_error *err)
 {
@@ -293,7 +295,7 @@ enum pst_status psti_containers_group_add(struct psti_member_group *group,
     return status;
 }
 
-/* Tells of a member as its taker wants it. */
+/* Fills in the struct psti_part that the taker receives for a member. */
 static void tell(const struct psti_member_group *group, const struct psti_kept_member *member,
                  struct psti_part *part)
 {

@@ -1,10 +1,12 @@
-/* containers_group.h - makes samples of the members of one container, whatever kind it is.
+/* containers_group.h - groups the members of one container of any kind into samples.
  *
- * The rules are those of WebDataset (webdataset/tariterators.py), but for neighbours: members of a
- * sample may lie anywhere in the file. docs/tar-fields.md states them.
+ * The rules are those of WebDataset (webdataset/tariterators.py), with one difference: the members
+ * of a sample may lie anywhere in the file, not only next to each other. docs/tar-fields.md states
+ * the rules.
  *
- * Samples are kept until the last member was added. A member takes 40 bytes, and its head with 8 to
- * 24 more. A sample takes 14 to 19 bytes and its key. Lists have up to a quarter in reserve. */
+ * Samples are kept in memory until the last member was added. Each member takes 40 bytes, plus its
+ * first bytes and 8 to 24 bytes if those are kept. Each sample takes 14 to 19 bytes and its key.
+ * Arrays may be up to a quarter larger than needed. */
 #ifndef PST_CONTAINERS_CONTAINERS_GROUP_H
 #define PST_CONTAINERS_CONTAINERS_GROUP_H
 
@@ -17,69 +19,73 @@ enum psti_member_kind {
     PSTI_MEMBER_OTHER = 3,
 };
 
-/* A walk over a container says this of each member. */
+/* What a walk over a container says of each member. */
 struct psti_walk_member {
     const char *name; /* NUL-terminated, with its folders; read during the call only */
     enum psti_member_kind kind;
-    uint64_t header;         /* offset of its header, for messages */
-    uint64_t offset, nbytes; /* of its bytes in the file */
-    uint64_t decoded_nbytes; /* nbytes where they are stored as they are */
+    uint64_t header;         /* offset of the member's header, for messages */
+    uint64_t offset, nbytes; /* offset in the file and length of the stored content */
+    uint64_t decoded_nbytes; /* bytes of the decoded content; nbytes if the content is not coded */
     enum psti_coding coding;
     int64_t mtime;  /* seconds since 1970 */
-    uint32_t check; /* a checksum that the container has of the header or the content */
+    uint32_t check; /* checksum of the header or the content, as the container states it */
 };
 
-/* Gives the first n bytes of the content of the member that is being added, as it is decoded. n is
- * 1 to min(member->decoded_nbytes, PSTI_HEAD_MAX). *bytes: valid until the next call. */
+/* Reads the first n bytes of the decoded content of the member that is being added. n is 1 to
+ * min(member->decoded_nbytes, PSTI_HEAD_MAX). *bytes is valid until the next call. */
 struct psti_head_reader {
     enum pst_status (*read)(void *context, const struct psti_walk_member *member, uint32_t n,
                             const uint8_t **bytes, struct pst_error *err);
     void *context;
-    bool has_crc32; /* members' checks are the CRC-32 of their decoded content */
+    bool has_crc32; /* `check` of each member is the CRC-32 of its decoded content */
 };
 
-/* What was in a container. */
+/* What a walk found in a container. */
 struct psti_walk_counts {
-    uint64_t n_members; /* of all kinds */
-    bool has_no_end; /* the file lacks what marks its end: it may have been cut between members */
+    uint64_t n_members; /* number of members of all kinds */
+    bool has_no_end; /* the file lacks the mark of its end, so it may have been cut between two
+                      * members */
     uint64_t n_samples;
-    uint64_t n_passed; /* files that belong to no sample because of their names */
-    uint64_t n_links;  /* hard and symbolic ones; they are not followed */
-    uint64_t n_others; /* devices, pipes and what else is neither file, folder nor link */
+    uint64_t n_passed; /* number of files that belong to no sample because of their names */
+    uint64_t n_links;  /* hard and symbolic links; they are not followed */
+    uint64_t n_others; /* devices, pipes, and other members that are neither file, folder nor
+                        * link */
 };
 
 struct psti_member_group;
 
-/* Most members of one sample. */
+/* The most members that one sample may have. */
 enum { PSTI_SAMPLE_PARTS_MAX = 1024 };
 
-/* path: of the container, for messages. It, the taker and the reader must outlive the group. */
+/* Makes an empty group. `path` names the container in messages. `path`, the taker and the reader
+ * must outlive the group. */
 enum pst_status psti_containers_group_open(const char *path, const struct psti_sample_taker *taker,
                                            const struct psti_head_reader *reader,
                                            struct psti_member_group **out, struct pst_error *err);
 
-/* Adds a member, and reads its head if the taker wants it.
+/* Adds a member. Reads its first bytes if the taker wants them.
  *
- * PST_ERROR_CORRUPT: the sample has a member with that suffix; the text has both offsets.
+ * PST_ERROR_CORRUPT: the sample already has a member with that suffix; the message states both
+ *     offsets.
  * PST_ERROR_LIMIT: the member has 1 TiB or more or lies behind 256 TiB, the sample has more than
- *     PSTI_SAMPLE_PARTS_MAX members, or the names take 4 GiB or the heads 32 GiB. */
+ *     PSTI_SAMPLE_PARTS_MAX members, or all names together take 4 GiB or all first bytes 32 GiB. */
 enum pst_status psti_containers_group_add(struct psti_member_group *group,
                                           const struct psti_walk_member *member,
                                           struct pst_error *err);
 
-/* Gives all samples to the taker, in the order of their first members, and tells the counts. An
- * error of the taker gets the path, if it names no file. */
+/* Gives all samples to the taker, in the order of their first members, and sets *counts. An error
+ * of the taker that names no file gets the container's path. */
 enum pst_status psti_containers_group_finish(struct psti_member_group *group,
                                              struct psti_walk_counts *counts,
                                              struct pst_error *err);
 
-/* Makes the error of a walk that ended early say which sample is the last one that is whole: the
- * one before the sample of the last member. Nothing is said before the first member. Returns the
- * error's status. */
+/* For a walk that ended early: adds to its error the name of the last complete sample, which is the
+ * one before the sample of the last member. Adds nothing if no member was read. Returns the error's
+ * status. */
 enum pst_status psti_containers_group_blame(const struct psti_member_group *group,
                                             enum pst_status status, struct pst_error *err);
 
-/* *group becomes NULL. NULL is fine. */
+/* Frees the group and sets *group to NULL. *group may be NULL already. */
 void psti_containers_group_close(struct psti_member_group **group);
 
 #endif

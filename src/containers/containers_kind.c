@@ -1,4 +1,5 @@
-/* containers_kind.c - finds the kind of a file in the table of kinds. Pure functions. */
+/* containers_kind.c - finds the kind of a container file by its name, in the table of kinds. Pure
+ * functions. */
 #include "containers/containers_kinds.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ const struct psti_kind *psti_containers_kind(enum psti_container_kind number)
     return kind->kind != PSTI_CONTAINER_NONE && is_read(kind) ? kind : NULL;
 }
 
-/* Length of a name without the number of a shard at its end: "-00000-of-00010". */
+/* Returns the length of a file name without a shard number such as "-00000-of-00010" at its end. */
 static size_t unnumbered(const char *name)
 {
     size_t n = strlen(name), at = n;

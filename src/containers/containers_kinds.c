@@ -1,5 +1,6 @@
-/* containers_kinds.c - the table of the kinds of files that are read in place. A new kind is a line
- * here. Nothing else is in this file: tests put a table of their own in its place. */
+/* containers_kinds.c - the table of the kinds of container files that are read in place. A new kind
+ * needs one line here. Nothing else is in this file, because tests replace it by a table of their
+ * own. */
 #include "containers/containers_kinds.h"
 
 #include "containers/arrow/containers_arrow.h"

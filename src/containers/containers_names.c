@@ -1,7 +1,7 @@
-/* containers_names.c - a hash table of texts, open, with linear probing.
+/* containers_names.c - a hash table of texts with open addressing and linear probing.
  *
- * In: texts. Out: their numbers. One thread at a time. No hash is kept: a table that grows hashes
- * all texts again, in the order in which they lie. */
+ * In: texts. Out: their numbers. One thread at a time. Hashes are not stored. When the table grows,
+ * all texts are hashed again, in the order in which they were added. */
 #include "containers/containers_names.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ static enum pst_status no_memory(struct pst_error *err)
                      "out of memory for the names of a file's members");
 }
 
-/* Returns the slot of a text, or the free one where it belongs. */
+/* Returns the slot that holds a text, or the free slot where it must go. */
 static uint32_t find_slot(const struct psti_walk_names *names, const char *text, size_t nbytes)
 {
     uint32_t mask = names->n_slots - 1;
@@ -31,7 +31,7 @@ static uint32_t find_slot(const struct psti_walk_names *names, const char *text,
     return i;
 }
 
-/* Makes room for one more slot: at most three quarters are used. */
+/* Grows the table if one more text would fill more than three quarters of its slots. */
 static enum pst_status grow_slots(struct psti_walk_names *names, struct pst_error *err)
 {
     if ((uint64_t)(names->n + 1) * 4 <= (uint64_t)names->n_slots * 3)
@@ -53,7 +53,7 @@ static enum pst_status grow_slots(struct psti_walk_names *names, struct pst_erro
     return PST_OK;
 }
 
-/* Makes room for one more text. */
+/* Makes room for the bytes and the offset of one more text. */
 static enum pst_status grow_texts(struct psti_walk_names *names, size_t nbytes,
                                   struct pst_error *err)
 {

@@ -1,6 +1,6 @@
-/* containers_npy.c - parses the header of a numpy file: a dictionary as Python writes it.
+/* containers_npy.c - parses the header of a .npy file, which is a Python dictionary as text.
  *
- * In: the file's first bytes. Out: element type, shape, and where the elements begin. */
+ * In: the file's first bytes. Out: element type, shape, and the offset of the elements. */
 #include "containers/containers_npy.h"
 
 #include "base/bits.h"
@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A text that is being parsed. It may go on behind `end`, in bytes that are not here. */
+/* A parser's place in a text. The file's header may go on behind `end`, in bytes that were not
+ * given. */
 struct cursor {
     const char *at, *end;
     bool is_cut;
@@ -17,7 +18,7 @@ struct cursor {
     const char *problem;
 };
 
-/* Keeps the first failure. Returns false. */
+/* Records a failure, unless one was recorded before. Returns false. */
 static bool fail(struct cursor *cursor, enum pst_status status, const char *problem)
 {
     if (cursor->status == PST_OK) {
@@ -61,7 +62,7 @@ static bool take_word(struct cursor *cursor, const char *word)
     return true;
 }
 
-/* Takes a text in quotes, which has no escapes in what is supported. */
+/* Takes a quoted text. None that is supported has escapes. */
 static bool take_string(struct cursor *cursor, const char **text, size_t *nbytes)
 {
     if (cursor->at == cursor->end || (*cursor->at != '\'' && *cursor->at != '"'))
@@ -76,7 +77,7 @@ static bool take_string(struct cursor *cursor, const char **text, size_t *nbytes
     return true;
 }
 
-/* Finds the element type by its description: order of bytes, kind, size. */
+/* Finds the element type by its description, which is byte order, kind and size: "<f4". */
 static bool find_dtype(struct cursor *cursor, const char *text, size_t nbytes,
                        enum pst_dtype *dtype)
 {
@@ -126,7 +127,7 @@ static bool take_order(struct cursor *cursor)
     return no_header(cursor);
 }
 
-/* Takes one number of the shape. Python 2 wrote an L behind long ones. */
+/* Takes one dimension of the shape. Python 2 wrote an L after long integers. */
 static bool take_dimension(struct cursor *cursor, uint32_t *out)
 {
     uint64_t value = 0;
@@ -159,7 +160,7 @@ static bool take_shape(struct cursor *cursor, struct psti_npy *npy)
     return npy->ndim == 1 && !has_comma ? no_header(cursor) : true;
 }
 
-/* Takes the dictionary. Its three keys may come in any order. */
+/* Parses the header's dictionary. Its three keys may come in any order. */
 static bool take_dictionary(struct cursor *cursor, struct psti_npy *npy)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
@@ -185,7 +186,7 @@ static bool take_dictionary(struct cursor *cursor, struct psti_npy *npy)
     return has[0] && has[1] && has[2] ? true : no_header(cursor);
 }
 
-/* True if the elements fill the file from npy->offset on. */
+/* True if the elements take exactly the bytes from npy->offset to the end of the file. */
 static bool fills(const struct psti_npy *npy, uint64_t nbytes)
 {
     uint64_t product = pst_dtype_nbytes(npy->dtype);

@@ -1,6 +1,7 @@
-/* containers_rules.c - tables of suffixes, and names of fields that are made of them.
+/* containers_rules.c - tables of suffixes and their types, and how field names are made of
+ * suffixes.
  *
- * In: the part of a member's name behind the first dot of its base name. Out: type and field. */
+ * In: the part of a member's base name behind the first dot. Out: type and name of the field. */
 #include "containers/containers_rules.h"
 
 #include "format/format_dataset.h"
@@ -9,8 +10,8 @@
 
 _Static_assert(sizeof(((struct pst_field *)NULL)->name) == PSTI_FIELD_NAME_CAP, "a name's room");
 
-/* By the last component of a suffix. Images and sounds are those that Penstock decodes; the
- * folder's lists (dataset_folder_kind.c) have the same extensions. */
+/* Field type by the last component of a suffix. Image and audio extensions are those that Penstock
+ * decodes. The lists for plain folders (dataset_folder_kind.c) must have the same extensions. */
 static const struct {
     const char *extension;
     enum pst_field_type type;
@@ -33,7 +34,7 @@ static const struct {
     {"pt", PST_FIELD_BYTES, true},         {"joblib", PST_FIELD_BYTES, true},
 };
 
-/* Suffixes with a field of another name. */
+/* Suffixes whose field has another name than the suffix. */
 static const struct {
     const char *suffix, *name;
 } renamed[] = {
@@ -42,7 +43,7 @@ static const struct {
     {"jsn", "json"},
 };
 
-/* True if a component of the suffix says that its image is a mask. */
+/* True if a component of the suffix, such as "seg", says that the image is a mask. */
 static bool says_mask(const char *suffix)
 {
     static const char *const words[] = {"mask",     "masks",    "seg",      "segmentation",

@@ -1,9 +1,9 @@
-/* containers_tar.c - reads a tar's headers, one member after the other.
+/* containers_tar.c - reads the headers of a tar, one member after the other.
  *
- * In: the blocks of the headers, by a window. Out: names, places and sizes of members.
+ * In: header blocks, through a window. Out: names, offsets and sizes of members.
  *
- * A member is its header, and before it headers that speak of it alone: pax records ("x"), a long
- * name ("L") or link ("K"). A global one ("g") speaks of all members that follow. */
+ * A member is its header and the extra headers before it that describe it alone: pax records ("x"),
+ * a long name ("L") or a long link ("K"). A global header ("g") describes all members after it. */
 #include "containers/containers_tar.h"
 
 #include "base/fail.h"
@@ -13,8 +13,9 @@
 
 #define ROOM "containers"
 enum {
-    ZEROS_MAX = 1 << 20, /* bytes of zeros after which nothing is looked for any more */
-    RECORDS_MAX = PSTI_WINDOW_NBYTES, /* bytes of pax records of one member */
+    ZEROS_MAX = 1 << 20, /* bytes of zeros after which the search for another tar ends */
+    RECORDS_MAX = PSTI_WINDOW_NBYTES, /* maximum number of bytes of pax records that one member may
+                                       * have */
 };
 
 /* Offsets in a header. */
@@ -91,13 +92,13 @@ void psti_containers_tar_close(struct psti_tar_walk *walk)
     psti_containers_window_close(&walk->window);
 }
 
-/* Reads a number of a header: octal digits between spaces, or binary (GNU). False: it is neither,
- * or it does not fit. */
+/* Reads a number of a header: octal digits between spaces, or GNU's binary form. False: the field
+ * holds neither, or the number does not fit. */
 static bool read_number(const uint8_t *field, size_t nbytes, int64_t *out)
 {
     uint64_t value = 0;
     if (field[0] & 0x80) {
-        /* Big-endian; 0x80 begins a positive number, 0xff a negative one. */
+        /* GNU's binary form is big-endian; 0x80 begins a positive number, 0xff a negative one. */
         bool is_negative = field[0] == 0xff;
         if (field[0] != 0x80 && !is_negative)
             return false;
@@ -114,12 +115,12 @@ static bool read_number(const uint8_t *field, size_t nbytes, int64_t *out)
     while (i < nbytes && field[i] == ' ')
         i++;
     for (; i < nbytes && field[i] >= '0' && field[i] <= '7'; i++)
-        value = value << 3 | (uint64_t)(field[i] - '0'); /* at most 12 digits */
+        value = value << 3 | (uint64_t)(field[i] - '0'); /* at most 12 digits, so it fits */
     *out = (int64_t)value;
     return i == nbytes || field[i] == ' ' || field[i] == '\0';
 }
 
-/* The sum of a header's bytes, eight at a time: each lane of 16 bits has that of 64 bytes. */
+/* Sums a header's bytes, eight at a time: each 16-bit lane adds up 64 bytes. */
 static uint32_t sum_bytes(const uint8_t *header)
 {
     const uint64_t bytes = UINT64_C(0x00FF00FF00FF00FF), lanes = UINT64_C(0x0000FFFF0000FFFF);
@@ -134,7 +135,7 @@ static uint32_t sum_bytes(const uint8_t *header)
     return (uint32_t)pairs + (uint32_t)(pairs >> 32);
 }
 
-/* True if the header states its own checksum, with signed or unsigned bytes. */
+/* True if the checksum in a header is right. Some programs summed the bytes as signed numbers. */
 static bool checksum_fits(const uint8_t *header, uint32_t *checksum)
 {
     int64_t stated = 0;
@@ -156,7 +157,7 @@ static bool is_zero(const uint8_t *block)
     return block[0] == 0 && memcmp(block, block + 1, PSTI_TAR_BLOCK - 1) == 0;
 }
 
-/* Passes zeros. *has: a header follows, at walk->at. */
+/* Skips blocks of zeros. *has: true if another header follows, at walk->at. */
 static enum pst_status pass_zeros(struct psti_tar_walk *walk, bool *has, struct pst_error *err)
 {
     uint64_t first = walk->at, nbytes = walk->window.source->nbytes;
@@ -178,12 +179,12 @@ static enum pst_status pass_zeros(struct psti_tar_walk *walk, bool *has, struct 
         } else if (at - first < 2 * PSTI_TAR_BLOCK) {
             return corrupt(walk, at, "neither a header nor the end of the tar is here", err);
         }
-        return PST_OK; /* two blocks of zeros end a tar, whatever follows */
+        return PST_OK; /* two blocks of zeros end a tar, whatever comes after them */
     }
     return PST_OK;
 }
 
-/* Gives the header at walk->at. *header NULL: the tar ends. */
+/* Reads the header at walk->at. *header is NULL at the end of the tar. */
 static enum pst_status next_header(struct psti_tar_walk *walk, const uint8_t **header,
                                    uint32_t *checksum, struct pst_error *err)
 {
@@ -210,7 +211,7 @@ static enum pst_status next_header(struct psti_tar_walk *walk, const uint8_t **h
     return status;
 }
 
-/* Keeps a name of `nbytes`, without its NUL. */
+/* Stores a name of `nbytes` bytes, without its NUL, in `name`. */
 static enum pst_status keep_name(const struct psti_tar_walk *walk, const uint8_t *bytes,
                                  size_t nbytes, char name[PSTI_TAR_NAME_CAP], struct pst_error *err)
 {
@@ -225,7 +226,7 @@ static enum pst_status keep_name(const struct psti_tar_walk *walk, const uint8_t
     return PST_OK;
 }
 
-/* Reads a decimal number up to `end`, which may have a fraction. */
+/* Reads a decimal number that fills the text up to `end`. A fraction is allowed and dropped. */
 static bool read_decimal(const uint8_t *text, const uint8_t *end, int64_t *out)
 {
     bool is_negative = text < end && *text == '-';
@@ -240,7 +241,7 @@ static bool read_decimal(const uint8_t *text, const uint8_t *end, int64_t *out)
     return text > first && (text == end || *text == '.');
 }
 
-/* Takes one pax record: its keyword and its value. */
+/* Stores one pax record, given as keyword and value, in *extra. */
 static enum pst_status take_record(const struct psti_tar_walk *walk, const uint8_t *key,
                                    size_t key_nbytes, const uint8_t *value, const uint8_t *end,
                                    struct psti_tar_extra *extra, struct pst_error *err)
@@ -266,7 +267,7 @@ static enum pst_status take_record(const struct psti_tar_walk *walk, const uint8
     return PST_OK;
 }
 
-/* Takes pax records: "LENGTH KEYWORD=VALUE\n", where the length counts all of it. */
+/* Parses pax records: "LENGTH KEYWORD=VALUE\n". LENGTH counts the whole record. */
 static enum pst_status take_records(const struct psti_tar_walk *walk, const uint8_t *bytes,
                                     size_t nbytes, struct psti_tar_extra *extra,
                                     struct pst_error *err)
@@ -294,7 +295,7 @@ static enum pst_status take_records(const struct psti_tar_walk *walk, const uint
     return PST_OK;
 }
 
-/* Sets *next to the offset behind a content of `nbytes` at `offset`. */
+/* Sets *next to the offset of the header that follows a content of `nbytes` bytes at `offset`. */
 static enum pst_status behind(const struct psti_tar_walk *walk, uint64_t offset, uint64_t nbytes,
                               uint64_t *next, struct pst_error *err)
 {
@@ -313,7 +314,7 @@ static enum pst_status behind(const struct psti_tar_walk *walk, uint64_t offset,
     return PST_OK;
 }
 
-/* Reads a header that speaks of other members, and what it says. */
+/* Reads an extra header, such as pax records or a long name, which describes other members. */
 static enum pst_status take_extra(struct psti_tar_walk *walk, uint8_t kind, uint64_t nbytes,
                                   struct pst_error *err)
 {
@@ -341,7 +342,7 @@ static enum pst_status take_extra(struct psti_tar_walk *walk, uint8_t kind, uint
     return status;
 }
 
-/* Sets walk->name by the header and what was said before it. */
+/* Sets walk->name from the header and the extra headers before it. */
 static enum pst_status set_name(struct psti_tar_walk *walk, const uint8_t *header,
                                 struct pst_error *err)
 {
@@ -353,7 +354,7 @@ static enum pst_status set_name(struct psti_tar_walk *walk, const uint8_t *heade
     const char *text = (const char *)header;
     uint8_t name[PREFIX_END - PREFIX + 1 + NAME_END];
     size_t n = 0, length = strnlen(text + NAME, NAME_END - NAME);
-    /* GNU's own header has other things in the prefix's place. */
+    /* GNU's header keeps other data where ustar has the prefix. */
     if (memcmp(text + MAGIC, "ustar", 6) == 0 && text[PREFIX] != '\0') {
         n = strnlen(text + PREFIX, PREFIX_END - PREFIX);
         memcpy(name, text + PREFIX, n);
@@ -375,8 +376,8 @@ static enum psti_tar_kind kind_of(uint8_t kind, const char *name)
                                       : PSTI_TAR_OTHER;
 }
 
-/* True if a header without content is followed by content all the same: some programs write it
- * behind a hard link, and others only the size. */
+/* Finds whether content follows a header of a kind that should have none, such as a hard link. Some
+ * programs write the content there; others state only the size. */
 static enum pst_status has_content(struct psti_tar_walk *walk, uint8_t kind, uint64_t nbytes,
                                    bool *has, struct pst_error *err)
 {
@@ -392,7 +393,7 @@ static enum pst_status has_content(struct psti_tar_walk *walk, uint8_t kind, uin
     return status;
 }
 
-/* Fills in the member whose own header is at walk->at. */
+/* Fills in the member whose header is at walk->at. */
 static enum pst_status take_member(struct psti_tar_walk *walk, const uint8_t *header,
                                    struct psti_tar_member *member, struct pst_error *err)
 {
@@ -436,7 +437,7 @@ enum pst_status psti_containers_tar_next(struct psti_tar_walk *walk, struct psti
                            err);
         if (is_first)
             member->header = walk->at;
-        uint8_t header[PSTI_TAR_BLOCK]; /* the window's next piece may be another one */
+        uint8_t header[PSTI_TAR_BLOCK]; /* a copy, because the window may be filled anew */
         memcpy(header, block, sizeof header);
         uint8_t kind = header[KIND];
         if (kind == 'x' || kind == 'X' || kind == 'g' || kind == 'L' || kind == 'K') {

@@ -1,6 +1,6 @@
-/* containers_user_rules.c - what a user's rule may say of members with a suffix, or of a column.
+/* containers_user_rules.c - checks the user's rules for suffixes of members or for columns.
  *
- * In: rules. Out: the first problem with one of them, in the words of what it rules. */
+ * In: rules. Out: the first faulty rule, as an error that says "suffix" or "column". */
 #include "containers/containers_user_rules.h"
 
 #include "containers/containers_rules.h"
@@ -13,7 +13,7 @@
 
 #define ROOM "containers"
 
-/* How messages call what a rule is for. */
+/* The words that messages use for suffixes and for columns. */
 static const struct {
     const char *one, *all, *none;
 } words[] = {

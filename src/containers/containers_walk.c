@@ -1,7 +1,7 @@
-/* containers_walk.c - leads the members of a container to the group that makes samples of them.
+/* containers_walk.c - passes the members of a container to the group that makes samples of them.
  *
  * In: the bytes of a file, on one thread. Out: samples. Each kind of container has one function
- * that adds all its members to the group; heads are read while the walk is at their member. */
+ * that adds all its members to the group. A member's first bytes are read when it is added. */
 #include "containers/containers_walk.h"
 
 #include "containers/containers_tar.h"
@@ -24,7 +24,7 @@ static enum psti_member_kind kind_of_tar(enum psti_tar_kind kind)
                                      : PSTI_MEMBER_OTHER;
 }
 
-/* Adds all members of a tar that was opened. */
+/* Adds all members of an opened tar to the group. */
 static enum pst_status add_tar(struct psti_tar_walk *walk, struct psti_member_group *group,
                                struct pst_error *err)
 {
@@ -57,7 +57,8 @@ static enum pst_status walk_tar(const struct psti_walk_source *source,
                                 const struct psti_sample_taker *taker,
                                 struct psti_walk_counts *counts, struct pst_error *err)
 {
-    struct psti_tar_walk *walk = psti_alloc(sizeof *walk); /* names of several kilobytes */
+    struct psti_tar_walk *walk = psti_alloc(sizeof *walk); /* too large for the stack: it holds
+                                                            * names of several kilobytes */
     if (walk == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "containers", "out of memory to read %s",
                          source->path);
@@ -80,7 +81,7 @@ out:
     return status;
 }
 
-/* The walk over a zip, and the member whose head may be asked for. */
+/* A zip's walk, and the member whose first bytes the group may ask for. */
 struct zip_reader {
     struct psti_zip_walk walk;
     struct psti_zip_member member;
@@ -90,7 +91,7 @@ static enum pst_status read_zip_head(void *context, const struct psti_walk_membe
                                      uint32_t n, const uint8_t **bytes, struct pst_error *err)
 {
     struct zip_reader *reader = context;
-    (void)member; /* it is reader->member */
+    (void)member; /* not used, because the argument equals reader->member */
     return psti_containers_zip_head(&reader->walk, &reader->member, n, bytes, err);
 }
 

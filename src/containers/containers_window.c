@@ -1,11 +1,12 @@
-/* containers_window.c - reads the pieces of a file one by one, or the whole file in
- * order: the faster of both ways.
+/* containers_window.c - reads the pieces of a file one by one, or reads the file through in order,
+ * whichever is faster.
  *
- * In: pieces in the order of their offsets, or nearly so. Out: their bytes in one buffer.
+ * In: offsets of pieces, in rising order or nearly so. Out: their bytes in one buffer.
  *
- * Pieces are read in phases, each in one of both ways. After a long phase, the other way is tried
- * for a short one. The way that took less time for a piece then reads the next long phase. Where a
- * piece takes less than FAST_NS, as in the page cache, all pieces are read one by one. */
+ * Reading goes in phases, each with one of the two methods. After a long phase, a short one tries
+ * the other method. The method that took less time for each piece is used in the next long phase.
+ * While a piece takes less than FAST_NS, as from the page cache, pieces are read one by one and
+ * nothing else is tried. */
 #include "containers/containers_window.h"
 
 #include "base/alloc.h"
@@ -17,12 +18,13 @@
 #include <fcntl.h>
 
 enum {
-    HEAD_NBYTES = 512,         /* of a read of one piece alone */
-    NEAR_NBYTES = 8 << 10,     /* pieces that lie closer are read many at a time */
-    SEVERAL_NBYTES = 64 << 10, /* of such a read */
-    FAR_NBYTES = 8 << 20,      /* a gap that is longer is passed over, not read */
-    TRIAL = 64,                /* pieces of a short phase */
-    PHASE = 4096,              /* pieces of a long one */
+    HEAD_NBYTES = 512,         /* length of a read for a single piece */
+    NEAR_NBYTES = 8 << 10,     /* if pieces lie closer than this, one read gets many of them */
+    SEVERAL_NBYTES = 64 << 10, /* length of a read for many pieces */
+    FAR_NBYTES = 8 << 20,      /* reading through: a gap longer than this is skipped, not read */
+    TRIAL = 64,                /* number of pieces in a short phase, which tries the other method */
+    PHASE = 4096,              /* number of pieces in a long phase, with the method that was
+                                * faster */
     FAST_NS = 20000,
 };
 
@@ -43,7 +45,7 @@ struct psti_walk_source psti_containers_source_file(const int *fd, uint64_t nbyt
     return (struct psti_walk_source){
         .read = file_read,
         .advise = file_advise,
-        .context = (void *)(uintptr_t)fd, /* not written to */
+        .context = (void *)(uintptr_t)fd, /* the descriptor is only read, so the cast is safe */
         .nbytes = nbytes,
         .path = path,
     };
@@ -76,7 +78,7 @@ void psti_containers_window_close(struct psti_window *window)
     *window = (struct psti_window){0};
 }
 
-/* Begins a phase. */
+/* Begins a phase with the given method. */
 static void begin(struct psti_window *window, bool reads_through, bool is_trial, int64_t now)
 {
     if (reads_through != window->reads_through) {
@@ -90,13 +92,14 @@ static void begin(struct psti_window *window, bool reads_through, bool is_trial,
     window->first = window->last;
 }
 
-/* Counts a piece. At the end of a phase it chooses the way of the next one. */
+/* Counts a piece. At the end of a phase, chooses the method of the next phase. */
 static void count(struct psti_window *window)
 {
     uint32_t n = ++window->n_pieces;
     if (n % TRIAL != 0 || n < window->n_phase)
         return;
-    /* A way that reads much at a time is judged after some reads. */
+    /* One read of the read-through method gets many pieces, so its trial lasts for several
+     * reads. */
     bool is_short = window->reads_through && window->last - window->first < FAR_NBYTES;
     if (window->is_trial && is_short && n < PHASE)
         return;
@@ -118,7 +121,8 @@ static size_t read_nbytes(const struct psti_window *window, uint64_t offset, siz
     if (window->reads_through)
         return PSTI_WINDOW_NBYTES;
     uint64_t gap = (offset - window->first) / (window->n_pieces + 1);
-    /* A piece that is shorter than a header is a small member: the next header lies behind it. */
+    /* A piece that is shorter than a header is a small member, and the next header lies right
+     * behind it. */
     size_t alone = nbytes < HEAD_NBYTES ? 2 * HEAD_NBYTES : HEAD_NBYTES;
     size_t wished = gap < NEAR_NBYTES ? SEVERAL_NBYTES : alone;
     return nbytes > wished ? nbytes : wished;
@@ -140,7 +144,7 @@ static enum pst_status fill(struct psti_window *window, uint64_t offset, size_t 
     return PST_OK;
 }
 
-/* Reads on from the window's end until the piece's beginning is in the window. */
+/* Reads on from the window's end until the window holds the beginning of the piece. */
 static enum pst_status read_through(struct psti_window *window, uint64_t offset,
                                     struct pst_error *err)
 {

@@ -1,11 +1,11 @@
-/* containers_writer.c - collects columns in files without names.
+/* containers_writer.c - collects the columns of an index in unnamed temporary files.
  *
- * In: files, pages, fields and samples, in order. Out: what psti_containers_writer_finish
+ * In: files, pages, fields and samples, in order. Out: columns, which psti_containers_writer_finish
  * (containers_writer_end.c) joins to an index.
  *
- * Every column grows in a file of its own beside the index. A field that comes up late begins
- * behind a hole, which reads as zeros: "no value". Of pages, the sizes of those of the current file
- * stay in memory: items are compared with them. */
+ * Each column grows in a temporary file beside the index. The column of a field that appears late
+ * begins with a hole, which reads as zeros and means "no value". The sizes of the current file's
+ * pages stay in memory, to check that items lie within them. */
 #include "containers/containers_writer_int.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@
 #define ROOM "containers"
 enum {
     COLUMN_BUFFER_NBYTES = 1 << 16,
-    VALUE_LIMIT = 1 << 16, /* of bytes that the index holds for one item */
+    VALUE_LIMIT = 1 << 16, /* maximum number of bytes that the index stores for one item */
 };
 
 static int open_nameless(const char *path)
@@ -42,7 +42,7 @@ static int open_nameless(const char *path)
     int fd = open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return fd;
-    /* The file system has no files without names. */
+    /* O_TMPFILE is not supported here, so a named file is made and unlinked. */
     memcpy(name + n, "/.penstock-XXXXXX", sizeof "/.penstock-XXXXXX");
     fd = mkostemp(name, O_CLOEXEC);
     if (fd >= 0)
@@ -50,7 +50,7 @@ static int open_nameless(const char *path)
     return fd;
 }
 
-/* Opens the file of a column that begins `offset` bytes behind its start. */
+/* Opens the temporary file of a column, whose first row will be at `offset`. */
 static enum pst_status grow(const struct psti_containers_writer *writer, uint64_t offset,
                             struct psti_output *out, struct pst_error *err)
 {
@@ -76,7 +76,7 @@ static struct psti_output *output_of(struct psti_containers_writer *writer, int 
 enum pst_status psti_containers_writer_open(const char *path, struct psti_containers_writer **out,
                                             struct pst_error *err)
 {
-    /* The state of a hash needs more than the usual alignment. */
+    /* The hash state inside needs a larger alignment than malloc gives. */
     struct psti_containers_writer *writer =
         psti_alloc_aligned(_Alignof(struct psti_containers_writer), sizeof *writer);
     *out = writer;
@@ -233,7 +233,7 @@ enum pst_status psti_containers_writer_classes(struct psti_containers_writer *wr
     return PST_OK;
 }
 
-/* Makes room for the size of one more page. */
+/* Makes room for one more page size. */
 static enum pst_status grow_pages(struct psti_containers_writer *writer, struct pst_error *err)
 {
     if (writer->n_pages - writer->first_page < writer->page_capacity)
@@ -284,7 +284,7 @@ enum pst_status psti_containers_writer_page(struct psti_containers_writer *write
     return psti_output_append(&writer->pages, printed, sizeof printed, err);
 }
 
-/* Takes the shape of an array. The first one decides how many dimensions there are. */
+/* Stores the shape of an array. The first array of a field fixes the number of dimensions. */
 static enum pst_status put_shape(struct psti_containers_writer *writer,
                                  struct psti_writer_column *column,
                                  const struct psti_container_value *value, const char *name,
@@ -315,7 +315,7 @@ static enum pst_status put_shape(struct psti_containers_writer *writer,
                : psti_output_append(&column->shapes, row, 4 * (size_t)value->ndim, err);
 }
 
-/* Bytes that the item has when it is decoded. */
+/* Returns the bytes of a value's item after decoding. */
 static uint64_t own_nbytes(const struct psti_container_value *value)
 {
     return value->bytes != NULL || value->is_in_page ? value->nbytes : value->decoded_nbytes;
@@ -349,7 +349,7 @@ static enum pst_status take_paged(struct psti_containers_writer *writer,
     return PST_OK;
 }
 
-/* Makes the item of a value that lies in the current file by itself. */
+/* Makes the item of a value that lies directly in the current file. */
 static enum pst_status take_plain(struct psti_containers_writer *writer,
                                   struct psti_writer_column *column,
                                   const struct psti_container_value *value, const char *name,
@@ -380,7 +380,7 @@ static enum pst_status take_plain(struct psti_containers_writer *writer,
     return PST_OK;
 }
 
-/* Keeps the bytes of a value in the index. */
+/* Stores the bytes of a value in the index. */
 static enum pst_status keep_bytes(struct psti_containers_writer *writer,
                                   const struct psti_container_value *value,
                                   struct psti_container_item *item, struct pst_error *err)
@@ -424,7 +424,7 @@ static enum pst_status put_item(struct psti_containers_writer *writer,
     return status == PST_OK ? psti_output_append(&column->rows, row, sizeof row, err) : status;
 }
 
-/* Adds the value to its column, and what is known of it to the identity. */
+/* Adds a value to its column, and hashes what is known of it into the identity of the bytes. */
 static enum pst_status put_value(struct psti_containers_writer *writer,
                                  const struct psti_container_value *value, const char *name,
                                  struct pst_error *err)
@@ -449,7 +449,7 @@ static enum pst_status put_value(struct psti_containers_writer *writer,
     return status;
 }
 
-/* Adds "no value". */
+/* Adds "no value" to the column of a field. */
 static enum pst_status put_nothing(struct psti_containers_writer *writer, uint32_t i_field,
                                    const char *name, struct pst_error *err)
 {

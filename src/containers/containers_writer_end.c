@@ -1,7 +1,7 @@
-/* containers_writer_end.c - joins the columns of a writer to an index (format_container.h).
+/* containers_writer_end.c - joins the columns of a writer to one index file (format_container.h).
  *
- * In: columns in files without names. Out: one file, with all checksums. The columns are copied
- * behind each other, and both identities are made on the way. */
+ * In: columns in unnamed temporary files. Out: one file with all checksums. The columns are copied
+ * one after the other. Both identities are hashed during the copy. */
 #include "containers/containers_writer_int.h"
 
 #include "base/alloc.h"
@@ -19,14 +19,14 @@
 #include <unistd.h>
 
 #define ROOM "containers"
-/* Of a piece that is copied: a multiple of an item, too. */
+/* Bytes of one copied piece, a multiple of the size of an item row. */
 enum { COPY_NBYTES = PSTI_CONTAINER_ITEM_NBYTES << 13 };
 
-/* What is done to a piece before it is put. Returns the bytes that are left. */
+/* Changes a piece of a column before it is written. Returns the bytes that are left. */
 typedef size_t change_piece(uint8_t *piece, size_t nbytes);
 
-/* Copies the first `nbytes` of a column; what was never written reads as zeros. hash, change: NULL,
- * or what gets the bytes of the column, and what changes them behind that. */
+/* Copies the first `nbytes` of a column; parts that were never written read as zeros. hash: gets
+ * the bytes of the column; change: called on each piece after it was hashed. Both may be NULL. */
 static enum pst_status copy_changed(struct psti_output *from, uint64_t nbytes,
                                     struct psti_hash_pair *hash, change_piece *change,
                                     struct psti_block_output *to, uint8_t *piece,
@@ -54,7 +54,7 @@ static enum pst_status copy(struct psti_output *from, uint64_t nbytes, struct ps
     return copy_changed(from, nbytes, NULL, NULL, to, piece, err);
 }
 
-/* Takes the NULs out of names. */
+/* Removes the NULs between names. */
 static size_t join_names(uint8_t *piece, size_t nbytes)
 {
     size_t n = 0;
@@ -78,7 +78,7 @@ static bool lacks_values(const struct psti_containers_writer *writer,
     return !psti_format_has_items(column->field.type) && column->n_values < writer->n_samples;
 }
 
-/* Leaves out the optional fields of which some sample has no value. */
+/* Drops each optional field that has no value in some sample. */
 static void leave_out(struct psti_containers_writer *writer)
 {
     uint32_t n = 0;
@@ -110,7 +110,7 @@ static void leave_out(struct psti_containers_writer *writer)
     writer->n_fields = n;
 }
 
-/* Every int and float field must have a value in every sample. */
+/* Checks that each int and float field has a value in every sample. */
 static enum pst_status check_values(const struct psti_containers_writer *writer,
                                     struct pst_error *err)
 {
@@ -155,7 +155,8 @@ static void state_fields(struct psti_containers_writer *writer, struct psti_cont
     }
 }
 
-/* The identity of the samples, whose parts are hashed where they are copied. */
+/* Writes all columns. Hashes those that belong to the identity of the samples while they are
+ * copied. */
 static enum pst_status put_columns(struct psti_containers_writer *writer,
                                    const struct psti_container_header *header,
                                    const struct psti_container_field *fields,
@@ -189,7 +190,7 @@ static enum pst_status put_columns(struct psti_containers_writer *writer,
     return status;
 }
 
-/* Writes the names of classes as a written data set has them: offsets, and the names. */
+/* Writes the class names in the same layout as a packed data set: offsets, then the names. */
 static enum pst_status put_classes(struct psti_containers_writer *writer,
                                    const struct psti_container_field *fields,
                                    struct psti_block_output *to, struct pst_error *err)
@@ -214,7 +215,8 @@ static enum pst_status put_classes(struct psti_containers_writer *writer,
     return status;
 }
 
-/* Writes the names, and where each ends. Their NULs enter the identity of the samples only. */
+/* Writes the names of the samples, and the offset where each ends. The NULs between names are
+ * hashed into the identity of the samples, but not written. */
 static enum pst_status put_names(struct psti_containers_writer *writer,
                                  const struct psti_container_header *header,
                                  struct psti_block_output *to, struct psti_hash_pair *samples,

@@ -1,11 +1,11 @@
-/* containers_zip.c - reads a zip's directory, one entry after the other, and the local headers.
+/* containers_zip.c - reads a zip's directory, entry after entry, and the members' local headers.
  *
- * In: entries and local headers, each by a window of its own. Out: names, places and sizes of
+ * In: entries and local headers, each through a window of its own. Out: names, offsets and sizes of
  * members.
  *
- * Where the content begins only the local header says: its extra fields may be of another length
- * than those of the entry. All else that it says must agree with the entry, or be left open (bit 3
- * of the flags: the sizes were not known when it was written). */
+ * Only the local header tells where the content begins, because its extra fields may be longer or
+ * shorter than those of the entry. Everything else in the local header must agree with the entry,
+ * or be left open (bit 3 of the flags: the writer did not know the sizes yet). */
 #include "containers/containers_zip_int.h"
 
 #include "base/alloc.h"
@@ -37,13 +37,14 @@ enum {
     HOST_UNIX = 3,
     HOST_DARWIN = 19,
     MSDOS_FOLDER = 0x10,
-    HEAD_SPARE = 64 << 10, /* bytes of the file that the first bytes of a content need, at first */
+    HEAD_SPARE = 64 << 10, /* bytes of the file that are read first to inflate the first bytes of a
+                            * member */
 };
 
-/* An entry of the directory. */
+/* An entry of the zip's directory. */
 struct entry {
     struct psti_zip_text text;
-    uint64_t at; /* offset of the entry */
+    uint64_t at; /* offset of this entry in the file */
     uint16_t flags, method;
     uint8_t host;
     uint32_t check, attributes;
@@ -86,7 +87,8 @@ void psti_containers_zip_close(struct psti_zip_walk *walk)
     walk->spans = (struct psti_zip_spans){0};
 }
 
-/* Takes a number from a zip64 field, if the entry does not have it. False: the field ends. */
+/* Reads a 64-bit number from a zip64 extra field, if the entry marks its own as missing. False: the
+ * extra field is too short. */
 static bool take_u64(const uint8_t **at, uint16_t *left, uint64_t *number)
 {
     if (*number != UINT32_MAX)
@@ -99,7 +101,8 @@ static bool take_u64(const uint8_t **at, uint16_t *left, uint64_t *number)
     return true;
 }
 
-/* Takes the sizes, and where `header` is given the place, from the extra field of zip64. */
+/* Reads the sizes, and the offset of the header if `header` is not NULL, from the zip64 extra
+ * field. */
 static bool take_zip64(const struct psti_zip_text *text, uint64_t *decoded_nbytes, uint64_t *nbytes,
                        uint64_t *header)
 {
@@ -120,7 +123,7 @@ static int64_t time_of(const uint8_t *bytes, const struct psti_zip_text *text)
     return psti_containers_zip_time(psti_load_u16(bytes + 14), psti_load_u16(bytes + 12));
 }
 
-/* Reads the entry at walk->at, and goes on to the next one. */
+/* Reads the entry at walk->at, and moves walk->at to the next one. */
 static enum pst_status read_entry(struct psti_zip_walk *walk, struct entry *entry,
                                   struct pst_error *err)
 {
@@ -193,7 +196,7 @@ static const char *method_name(uint16_t method)
     return NULL;
 }
 
-/* Checks that a file's content can be read, and that its sizes are possible. */
+/* Checks that a member's method is supported, and that its sizes are possible. */
 static enum pst_status check_file(const struct psti_zip_walk *walk, const struct entry *entry,
                                   struct pst_error *err)
 {
@@ -215,7 +218,7 @@ static enum pst_status check_file(const struct psti_zip_walk *walk, const struct
     return PST_OK;
 }
 
-/* True if what the local header says of the sizes agrees with the entry. */
+/* True if the sizes in the local header agree with those of the entry. */
 static bool sizes_agree(const uint8_t *header, const struct psti_zip_text *local,
                         const struct entry *entry)
 {
@@ -227,7 +230,7 @@ static bool sizes_agree(const uint8_t *header, const struct psti_zip_text *local
            decoded_nbytes == entry->decoded_nbytes;
 }
 
-/* Reads the member's local header. *begin: its offset; *content: that of the content. */
+/* Reads a member's local header. *begin: offset of the header; *content: offset of the content. */
 static enum pst_status read_header(struct psti_zip_walk *walk, const struct entry *entry,
                                    uint64_t *begin, uint64_t *content, struct pst_error *err)
 {
@@ -259,7 +262,7 @@ static enum pst_status read_header(struct psti_zip_walk *walk, const struct entr
     if (status != PST_OK)
         return status;
     local.extra = bytes + nbytes - local.n_extra;
-    local.n_extra = is_long ? local.n_extra : 0; /* it was not read */
+    local.n_extra = is_long ? local.n_extra : 0; /* the extra field was not read */
     if (!sizes_agree(bytes, &local, entry))
         return corrupt(walk, *begin, "a local header has other sizes than its entry", err);
     *content = *begin + nbytes;
@@ -268,7 +271,7 @@ static enum pst_status read_header(struct psti_zip_walk *walk, const struct entr
     return PST_OK;
 }
 
-/* The members share bytes that lie between the offsets. */
+/* Fills in the error for members that share the bytes between these offsets. */
 static enum pst_status fail_shared(const struct psti_zip_walk *walk, struct psti_zip_span a,
                                    struct psti_zip_span b, struct pst_error *err)
 {
@@ -292,7 +295,7 @@ static enum pst_status take_span(struct psti_zip_walk *walk, uint64_t begin, uin
     return PST_OK;
 }
 
-/* True if a signature of the directory fills the rest of it (APPNOTE 4.3.13). */
+/* Finds whether the rest of the directory is a digital signature (APPNOTE 4.3.13). */
 static enum pst_status is_signature(struct psti_zip_walk *walk, bool *is, struct pst_error *err)
 {
     const uint8_t *bytes = NULL;
@@ -306,7 +309,8 @@ static enum pst_status is_signature(struct psti_zip_walk *walk, bool *is, struct
     return status;
 }
 
-/* All entries were read. Some programs count them with 16 bits, whatever their number. */
+/* Checks the walk after the last entry. Some programs count entries with 16 bits even if there are
+ * more. */
 static enum pst_status finish(struct psti_zip_walk *walk, struct pst_error *err)
 {
     struct psti_zip_span first = {0}, second = {0};
@@ -373,7 +377,7 @@ enum pst_status psti_containers_zip_next(struct psti_zip_walk *walk, struct psti
     return PST_OK;
 }
 
-/* Inflates the first n bytes of a member's content, or all of it, to walk->head. */
+/* Inflates the first n bytes of a member's content, or all of it, into walk->head. */
 static enum pst_status inflate_head(struct psti_zip_walk *walk,
                                     const struct psti_zip_member *member, size_t n,
                                     struct pst_error *err)

@@ -1,11 +1,11 @@
 /* containers_zip_end.c - finds the directory of a zip from the end of the file.
  *
- * In: the last 64 KiB. Out: where the directory lies, how many entries it has, and how many bytes
- * lie before the zip.
+ * In: the last 64 KiB. Out: offset of the directory, number of entries, and number of bytes before
+ * the zip.
  *
- * The record at the end says how long the directory is and where it begins. Where bytes lie before
- * the zip, the directory ends at the record all the same, but begins later than that says. A file
- * that could be read in two ways is refused: programs would see different members in it. */
+ * The end record states the offset and the length of the directory. If other bytes stand before the
+ * zip, the directory still ends at the end record, but begins later than stated. A file that could
+ * be read in two ways is refused, because programs would see different members in it. */
 #include "containers/containers_zip_int.h"
 
 #include "base/bits.h"
@@ -17,10 +17,10 @@
 #define ROOM "containers"
 
 enum {
-    END = 22,         /* bytes of the record at the end, without its comment */
-    LOCATOR = 20,     /* zip64: of what says where the record is */
-    RECORD = 56,      /* zip64: of the record */
-    RECORD_HEAD = 12, /* of these, those that its size does not count */
+    END = 22,         /* bytes of the end record, without its comment */
+    LOCATOR = 20,     /* zip64: bytes of the locator, which states the offset of the zip64 record */
+    RECORD = 56,      /* zip64: bytes of the record */
+    RECORD_HEAD = 12, /* zip64: first bytes of the record that its size field does not count */
     COMMENT_MAX = UINT16_MAX,
 };
 
@@ -30,10 +30,10 @@ enum {
 #define ENTRY_MAGIC UINT32_C(0x02014b50)
 #define HEADER_MAGIC UINT32_C(0x04034b50)
 
-/* What the records say. */
+/* What the end record and the zip64 record state. */
 struct end {
-    uint64_t at;     /* offset of the record at the end */
-    uint64_t behind; /* offset that the directory must end before: of the first record */
+    uint64_t at;     /* offset of the end record */
+    uint64_t behind; /* offset of the first record; the directory must end before it */
     uint64_t base;   /* zip64: bytes before the zip */
     uint64_t disk, disk_of_directory, n_here, n, nbytes, offset;
     bool is_zip64;
@@ -51,8 +51,8 @@ static enum pst_status get(struct psti_zip_walk *walk, uint64_t offset, size_t n
     return psti_containers_window_get(&walk->entries, offset, nbytes, bytes, err);
 }
 
-/* The file has no record at its end. `behind`: offset behind one that lies before; 0: there is
- * none. */
+/* Fills in the error for a zip whose end record is not at the end of the file. `behind`: offset
+ * behind an end record that lies earlier; 0: there is none. */
 static enum pst_status fail_no_end(struct psti_zip_walk *walk, uint64_t behind, bool is_cut,
                                    struct pst_error *err)
 {
@@ -77,7 +77,7 @@ static enum pst_status fail_no_end(struct psti_zip_walk *walk, uint64_t behind, 
                 err);
 }
 
-/* Finds the record at the end: the one whose comment ends with the file. */
+/* Finds the end record: the one whose comment reaches exactly to the end of the file. */
 static enum pst_status find_end(struct psti_zip_walk *walk, struct end *end, struct pst_error *err)
 {
     uint64_t nbytes = walk->entries.source->nbytes, behind = 0;
@@ -113,7 +113,7 @@ static enum pst_status find_end(struct psti_zip_walk *walk, struct end *end, str
     return PST_OK;
 }
 
-/* True if the record of zip64 lies at `at`, and ends at `behind`. */
+/* Finds whether a zip64 record begins at `at` and ends at `behind`. */
 static enum pst_status is_record(struct psti_zip_walk *walk, uint64_t at, uint64_t behind,
                                  bool *is, struct pst_error *err)
 {
@@ -127,8 +127,8 @@ static enum pst_status is_record(struct psti_zip_walk *walk, uint64_t at, uint64
     return status;
 }
 
-/* Finds the record of zip64: where the locator says, or, with bytes before the zip, right before
- * the locator. */
+/* Finds the zip64 record. It lies where the locator says or, if bytes stand before the zip, right
+ * before the locator. */
 static enum pst_status find_record(struct psti_zip_walk *walk, uint64_t locator, uint64_t stated,
                                    uint64_t *at, struct pst_error *err)
 {
@@ -148,7 +148,8 @@ static enum pst_status find_record(struct psti_zip_walk *walk, uint64_t locator,
     return PST_OK;
 }
 
-/* Takes a number from the record of zip64. False: the record at the end has another one. */
+/* Replaces a number of the end record by the one of the zip64 record. False: the end record has
+ * another number, and does not mark it as unknown. */
 static bool merge(uint64_t *number, uint64_t unknown, uint64_t given)
 {
     bool agrees = *number == unknown || *number == given;
@@ -156,7 +157,7 @@ static bool merge(uint64_t *number, uint64_t unknown, uint64_t given)
     return agrees;
 }
 
-/* Reads what zip64 says, if the locator is there. */
+/* Reads the zip64 record, if a locator stands before the end record. */
 static enum pst_status read_zip64(struct psti_zip_walk *walk, struct end *end,
                                   struct pst_error *err)
 {
@@ -190,7 +191,7 @@ static enum pst_status read_zip64(struct psti_zip_walk *walk, struct end *end,
     return PST_OK;
 }
 
-/* True if an entry begins at `at`. */
+/* Finds whether the directory can begin at `at`: an entry begins there. */
 static enum pst_status is_directory(struct psti_zip_walk *walk, const struct end *end, uint64_t at,
                                     bool *is, struct pst_error *err)
 {
@@ -204,8 +205,8 @@ static enum pst_status is_directory(struct psti_zip_walk *walk, const struct end
     return status;
 }
 
-/* Decides where the directory begins: where the record says, or as many bytes before the record as
- * it has, with the difference before the zip. */
+/* Finds the offset of the directory: the stated one or, if bytes stand before the zip, the one from
+ * which the directory's length reaches exactly to the first record. */
 static enum pst_status place(struct psti_zip_walk *walk, const struct end *end,
                              struct pst_error *err)
 {

@@ -1,6 +1,6 @@
-/* containers_zip_name.c - names and times of members of zips, as they are written in many ways.
+/* containers_zip_name.c - decodes names and times of zip members, which have several forms.
  *
- * In: the bytes of a name and of the extra fields. Out: UTF-8, seconds. */
+ * In: the bytes of a name and of the extra fields. Out: the name in UTF-8, the time in seconds. */
 #include "containers/containers_zip_int.h"
 
 #include "base/bits.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { EXTRA_NAME = 0x7075 }; /* Info-ZIP: the name in UTF-8 */
+enum { EXTRA_NAME = 0x7075 }; /* id of Info-ZIP's extra field: the name in UTF-8 */
 
 /* The characters 128 to 255 of code page 437. */
 static const uint16_t code_page[128] = {
@@ -45,7 +45,7 @@ const uint8_t *psti_containers_zip_extra(const uint8_t *extra, size_t nbytes, ui
     return NULL;
 }
 
-/* Returns the length of the character at `at`, 0 if it is none (RFC 3629). */
+/* Returns the bytes of the UTF-8 character at `at`; 0 if it is not valid (RFC 3629). */
 static size_t character(const uint8_t *at, size_t nbytes)
 {
     if (*at < 0x80)
@@ -56,7 +56,7 @@ static size_t character(const uint8_t *at, size_t nbytes)
     for (size_t i = 1; i < n; i++)
         if ((at[i] & 0xc0) != 0x80)
             return 0;
-    /* Too long a form, a half of a surrogate pair, or beyond U+10FFFF. */
+    /* Not valid: an overlong form, half of a surrogate pair, or a code point beyond U+10FFFF. */
     if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
         (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
         return 0;
@@ -73,7 +73,7 @@ static bool is_valid(const uint8_t *bytes, size_t nbytes)
     return true;
 }
 
-/* Writes a character of code page 437. Returns how many bytes that takes, at most 3. */
+/* Writes one character of code page 437 as UTF-8. Returns the bytes written, at most 3. */
 static size_t put(char *to, uint8_t byte)
 {
     uint16_t code = byte < 0x80 ? byte : code_page[byte - 0x80];
@@ -99,7 +99,8 @@ enum pst_status psti_containers_zip_name(const struct psti_zip_text *text, bool 
     size_t nbytes = text->n_name;
     uint16_t n = 0;
     const uint8_t *other = psti_containers_zip_extra(text->extra, text->n_extra, EXTRA_NAME, &n);
-    /* It counts if it was made of this name: a program that renames a member may not know it. */
+    /* The field holds the CRC-32 of the plain name. If the CRC differs, a program renamed the
+     * member without updating the field, and the field is ignored. */
     if (!is_utf8 && other != NULL && n > 5 && other[0] == 1 &&
         psti_load_u32(other + 1) == psti_crc32(0, bytes, nbytes)) {
         bytes = other + 5;
@@ -137,8 +138,8 @@ int64_t psti_containers_zip_time(uint16_t date, uint16_t time)
     int64_t hour = time >> 11, minute = time >> 5 & 63, second = 2 * (time & 31);
     if (month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 59)
         return 0;
-    /* Days since 1 March 1970, in years that begin with March: leap days come last. No year from
-     * 1980 to 2107 but 2100 breaks the rule of four years. */
+    /* Count days from 1 March 1970, in years that begin in March, because leap days then come last.
+     * From 1980 to 2107 each fourth year is a leap year, except 2100. */
     int64_t years = year - 1970 - (month < 3), months = (month + 9) % 12;
     int64_t days = 365 * years + (years + 2) / 4 + (153 * months + 2) / 5 + day - 1;
     days -= year > 2100 || (year == 2100 && month >= 3);

@@ -1,8 +1,8 @@
 /* containers_zip_spans.c - finds members of a zip that share bytes.
  *
- * In: the range of each member, in the order of the directory. Nearly all zips have their members
- * in the order of the directory and without gaps, so that one span grows. Where a gap is too small
- * for another member it counts as a part of the span. */
+ * In: the byte range of each member, in the order of the directory. In nearly all zips the members
+ * lie in that order and without gaps, so one span grows to cover them all. A gap that is too small
+ * for another member counts as a part of the span. */
 #include "containers/containers_zip_int.h"
 
 #include "base/alloc.h"

@@ -1,9 +1,8 @@
-/* dataset.c - the door of the room: opens data sets, and reads items of them.
+/* dataset.c - opens data sets and reads their items.
  *
- * It chooses between a written data set (dataset_index.c), a folder (dataset_folder.c) and files of
- * others (dataset_container_open.c). A handle
- * does not change after open, so all functions but open and close (dataset_handle.c) may run on any
- * thread. */
+ * Opening chooses between a packed data set (dataset_index.c), a plain folder (dataset_folder.c)
+ * and other programs' containers (dataset_container_open.c). A handle does not change after open,
+ * so all functions except open and close (dataset_handle.c) may run on any thread. */
 #include "dataset/dataset_container.h"
 #include "dataset/dataset_index.h"
 #include "dataset/dataset_members.h"
@@ -36,7 +35,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Decoding an item to fewer bytes than this asks nobody how much memory there is. */
+/* An item that decodes to fewer bytes than this is decoded without asking for the free memory. */
 #define LARGE_NBYTES ((uint64_t)256 << 20)
 
 static bool exists_in(const char *path, const char *name)
@@ -47,9 +46,9 @@ static bool exists_in(const char *path, const char *name)
     return n > 0 && (size_t)n < sizeof full && lstat(full, &st) == 0;
 }
 
-/* Writes the absolute path without links to `whole` (PATH_MAX bytes). A path below /proc stays as
- * it is: links there lead to open files, which may have no name, or not in this container. NULL
- * with errno. */
+/* Writes the absolute path without links to `whole` (PATH_MAX bytes). Paths below /proc are kept as
+ * they are, because links there lead to open files, which may have no name or none in this
+ * container. Returns NULL with errno after a failure. */
 static char *resolve(const char *path, char whole[PATH_MAX])
 {
     if (strncmp(path, "/proc/", 6) != 0)
@@ -62,7 +61,7 @@ static char *resolve(const char *path, char whole[PATH_MAX])
     return memcpy(whole, path, nbytes);
 }
 
-/* Resolves the path of a data set and of its label file, once, so that they mean the same files
+/* Resolves the paths of a data set and of its label file once, so that they name the same files
  * after a change of directory and in other processes. */
 static enum pst_status resolve_paths(const char *path, struct pst_dataset_options *options,
                                      char clean[PATH_MAX], char labels[PATH_MAX],
@@ -77,13 +76,13 @@ static enum pst_status resolve_paths(const char *path, struct pst_dataset_option
     if (advice != NULL)
         return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "dataset", path, -1, "%s", advice);
     if (resolve(path, clean) == NULL || stat(clean, &st) != 0) {
-        clean[0] = 0; /* perhaps a part of the path; what is not there is named as it was given */
+        clean[0] = 0; /* may hold a part of the path; the error names the path as given */
         return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the data set");
     }
     if (!S_ISDIR(st.st_mode))
         return psti_fail_os(err, ENOTDIR, "dataset", clean, -1,
                             "a data set is a directory, this is not one");
-    /* Likewise. Those who read it find out. */
+    /* A label file that does not resolve is no error here; its reader reports it. */
     if (options->labels != NULL && resolve(options->labels, labels) != NULL)
         options->labels = labels;
     return PST_OK;
@@ -93,13 +92,14 @@ bool psti_dataset_means_containers(const char *path)
 {
     char shard[PSTI_SHARD_NAME_CAP];
     psti_format_shard_name(0, shard);
-    /* Directories are read last: a packed data set may have many shards. */
+    /* Check single files first and list the directory last, because a packed data set may have many
+     * shards. */
     return path != NULL && !exists_in(path, PSTI_INDEX_NAME) &&
            !exists_in(path, PSTI_JOURNAL_NAME) && !exists_in(path, PSTI_PARTS_NAME) &&
            !exists_in(path, shard) && psti_containers_list_is_meant(path);
 }
 
-/* Options that only other kinds of data sets have. */
+/* Refuses options that only other kinds of data sets have. */
 static enum pst_status check_container_options(const struct pst_dataset_options *options,
                                                struct pst_error *err)
 {
@@ -126,7 +126,7 @@ static enum pst_status open_container(const char *path, const struct pst_dataset
     return status;
 }
 
-/* work: NULL: none. Only files of others have such work. */
+/* Opens a path that was resolved. work: only for containers; NULL: none. */
 static enum pst_status open_path(const char *path, const struct pst_dataset_options *options,
                                  struct psti_container_work *work, pst_dataset **out,
                                  struct pst_error *err)
@@ -176,7 +176,7 @@ static enum pst_status open_path(const char *path, const struct pst_dataset_opti
         else
             status = psti_dataset_open_folder(clean, &full, out, err);
     }
-    if (status == PST_OK && *out != NULL) /* a part gives none */
+    if (status == PST_OK && *out != NULL) /* *out is NULL if only a part of an index was made */
         status = psti_dataset_keep_options(*out, &full, err);
     if (status != PST_OK) {
         pst_dataset_close(out);
@@ -241,7 +241,8 @@ bool pst_path_holds_samples(const char *path)
            psti_containers_list_is_meant(path);
 }
 
-/* Kinds of containers have numbers of their own, in the same order. */
+/* Offset between the numbers of container kinds and those of PST_DATASET kinds, which have the same
+ * order. */
 enum { KIND_SHIFT = PST_DATASET_TAR - PSTI_CONTAINER_TAR };
 _Static_assert(PST_DATASET_BETON - PSTI_CONTAINER_BETON == KIND_SHIFT, "kinds are in one order");
 
@@ -332,7 +333,7 @@ enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file
     return PST_OK;
 }
 
-/* A folder's file must be the one that was listed: as long (nbytes), and with the same stamp. */
+/* Checks that a folder's file is still the one that was listed: same size (nbytes), same stamp. */
 static enum pst_status check_listed(const struct stat *st, const char *path, uint64_t nbytes,
                                     uint64_t stamp, struct pst_error *err)
 {
@@ -346,7 +347,7 @@ static enum pst_status check_listed(const struct stat *st, const char *path, uin
                : psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1, PSTI_STAMP_CHANGED);
 }
 
-/* Compares all decoded bytes with the CRC-32 that their container states. */
+/* Compares the decoded bytes of a whole item with the CRC-32 that its container states. */
 static enum pst_status check_decoded(const struct pst_item *item, const void *bytes,
                                      const char *path, struct pst_error *err)
 {
@@ -398,7 +399,7 @@ out:
     return status;
 }
 
-/* Adds the item's place in its file to an error. Returns `status`. */
+/* Adds the file and offset of an item to an error. Returns `status`. */
 static enum pst_status at_item(const pst_dataset *dataset, const struct pst_item *item,
                                enum pst_status status, struct pst_error *err)
 {
@@ -411,7 +412,7 @@ static enum pst_status at_item(const pst_dataset *dataset, const struct pst_item
     return status;
 }
 
-/* Decodes all of the item's stored bytes to `out`. */
+/* Decodes all stored bytes of the item to `out`. *bytes: the item within them. */
 static enum pst_status decode_item(const struct pst_item *item, const void *stored, void *out,
                                    const void **bytes, struct pst_error *err)
 {
@@ -423,7 +424,7 @@ static enum pst_status decode_item(const struct pst_item *item, const void *stor
     return status;
 }
 
-/* The checksum of a part of a page is that of the part. */
+/* Compares the bytes of an item in a page with the item's checksum, which covers the item only. */
 static enum pst_status check_part(const struct pst_item *item, const void *bytes,
                                   struct pst_error *err)
 {
@@ -436,8 +437,8 @@ static enum pst_status check_part(const struct pst_item *item, const void *bytes
                      item->decoded_nbytes, item->page_offset);
 }
 
-/* Refuses an item for whose decoded bytes, as many as its file states, the machine has no memory.
- * Deflate makes 4 GiB of 4 MiB, so a small file may state more than there is. */
+/* Refuses an item whose decoded size, as the file states it, exceeds the machine's memory. 4 MiB of
+ * deflate can decode to 4 GiB, so even a small file may state too much. */
 static enum pst_status check_room(const struct pst_item *item, uint64_t n_decoded,
                                   struct pst_error *err)
 {
@@ -450,12 +451,13 @@ static enum pst_status check_room(const struct pst_item *item, uint64_t n_decode
                      item->nbytes, n_decoded, available);
 }
 
-/* Reads a part of an item with a coding: all of it, or of its page, is read and decoded. */
+/* Reads a part of an item that has a coding. The whole item, or its whole page, is read and
+ * decoded. */
 static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_item *item,
                                   uint64_t start, uint64_t nbytes, void *buffer,
                                   struct pst_error *err)
 {
-    struct pst_item whole = *item; /* as it is stored */
+    struct pst_item whole = *item; /* the item before decoding */
     uint64_t n_decoded = psti_dataset_item_scratch_nbytes(item);
     bool is_whole = nbytes == n_decoded,
          fits = item->nbytes < SIZE_MAX / 2 && n_decoded < SIZE_MAX / 2;
@@ -486,7 +488,7 @@ static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_i
     return status;
 }
 
-/* Text and JSON that no reader could use are found here, where they are read. */
+/* Refuses text and JSON that are not valid, when they are read. */
 static enum pst_status check_text(const pst_dataset *dataset, uint32_t i_field,
                                   const struct pst_item *item, const void *bytes,
                                   struct pst_error *err)
@@ -519,8 +521,8 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
         return status == PST_OK ? PST_OK
                                 : psti_dataset_complete(dataset, (int64_t)sample, status, err);
     }
-    /* A folder's file may have a form that was not read yet. An item without form and file does not
-     * exist. */
+    /* The form of a folder's file may still be unknown (PST_FORM_NONE). In other cases, an item
+     * without form and file does not exist. */
     if (item.form == PST_FORM_NONE &&
         (pst_dataset_is_packed(dataset) || item.i_file == PST_FILE_NONE))
         status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",

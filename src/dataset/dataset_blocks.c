@@ -1,17 +1,17 @@
-/* dataset_blocks.c - reads the payload of an index file in checked blocks, in bounded memory.
+/* dataset_blocks.c - reads the payload of an index file in verified blocks, with bounded memory.
  *
- * In: offsets. Out: copies of bytes, for any number of threads at once. A small payload (n_frames
- * == n_blocks) stays in memory: each block is read and verified at its first use, and later reads
- * take no lock.
+ * In: offsets. Out: copies of bytes, for any number of threads at once. If the payload is small
+ * (n_frames == n_blocks), each block is read and verified at its first use and stays in memory;
+ * later reads take no lock.
  *
- * In a larger payload a frame holds the block that was missed twice in a row, so walks in order run
- * in memory. Random reads would load 64 KiB for each 64 bytes. So of a block that was verified once
- * only the wanted bytes are read again, as long as the file has not changed since. Its change time
- * and length are compared after each such read. If the file has changed, the block is verified
- * anew.
+ * In a larger payload, a block goes into a frame (memory for one block) after two misses in a row,
+ * so sequential reads run in memory. Random reads would load 64 KiB for each 64 bytes. To avoid
+ * that, only the wanted bytes are read from a block that was verified once, as long as the file has
+ * not changed since. Change time and length of the file are compared after each such read; if they
+ * differ, the block is verified again.
  *
- * No thread waits for another. If another thread uses a frame, the bytes come from the file. So a
- * child that was forked while a frame was in use continues, too. */
+ * No thread waits for another. If a frame is in use, the bytes come from the file. So a child that
+ * was forked while a frame was in use can continue too. */
 #include "dataset/dataset_blocks.h"
 
 #include "base/alloc.h"
@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 enum {
-    PIECE_NBYTES = 4096,   /* a block is verified in pieces of this size if no frame is free */
-    WORTH_A_FRAME = 16384, /* reading so many bytes of a block loads the whole block */
+    PIECE_NBYTES = 4096,   /* if no frame is free, a block is verified in pieces of this length */
+    WORTH_A_FRAME = 16384, /* a read of at least this many bytes loads the whole block */
     NEVER = 0,             /* value of `verified`: the block was not verified */
     IN_FRAME = 1           /* value of `verified`: the block stays in its frame */
 };
@@ -38,15 +38,15 @@ static enum pst_status read_file(const struct psti_blocks *blocks, uint64_t offs
     ssize_t n = psti_read_at(blocks->fd, out, nbytes, offset);
     if (n < 0)
         return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset, "cannot read the index");
-    if ((size_t)n < nbytes) /* no sample is at fault: the opened file is lost */
+    if ((size_t)n < nbytes) /* the index file became shorter after it was opened */
         return psti_fail_at(err, PST_ERROR_IO, "dataset", NULL, (int64_t)offset + n,
                             "the index was cut short while it was open, %zu bytes are missing",
                             nbytes - (size_t)n);
     return PST_OK;
 }
 
-/* A stamp for the state of the file, never NEVER or IN_FRAME. The change time moves with every
- * write, and no program can set it. */
+/* Makes a number that changes with the state of the file; never NEVER or IN_FRAME. It uses the
+ * change time, which every write sets and no program can choose. */
 static enum pst_status file_stamp(const struct psti_blocks *blocks, uint64_t *stamp,
                                   struct pst_error *err)
 {
@@ -112,7 +112,7 @@ static uint8_t *frame_memory(const struct psti_blocks *blocks, uint64_t i_block)
     return blocks->memory + (i_block % blocks->n_frames) * PSTI_INDEX_BLOCK_NBYTES;
 }
 
-/* Loads a block into its frame, which the caller holds. */
+/* Loads a block into its frame. The caller has marked the frame as busy. */
 static __attribute__((noinline)) enum pst_status load(struct psti_blocks *blocks, uint64_t i_block,
                                                       struct pst_error *err)
 {
@@ -135,7 +135,7 @@ static __attribute__((noinline)) enum pst_status load(struct psti_blocks *blocks
     return PST_OK;
 }
 
-/* Reads the bytes from the file and uses no frame. */
+/* Reads bytes of a block from the file without using a frame. */
 static enum pst_status read_past_frames(struct psti_blocks *blocks, uint64_t i_block, size_t start,
                                         size_t nbytes, void *out, struct pst_error *err)
 {

@@ -1,6 +1,6 @@
-/* dataset_classes.c - reads the names of classes of a field, checks them, and finds one.
+/* dataset_classes.c - reads and checks a field's class names, and finds one.
  *
- * In: the blocks of an index that hold them. Out: a name within their bytes. Any thread. */
+ * In: the part of an index that holds them. Out: a pointer to a name in memory. Any thread. */
 #include "dataset/dataset_classes.h"
 
 #include "base/alloc.h"
@@ -12,10 +12,10 @@
 #include <inttypes.h>
 #include <stddef.h>
 
-/* Most bytes that the names of one field take. */
+/* Maximum number of bytes of the class names of one field. */
 #define CLASSES_LIMIT ((uint64_t)1 << 30)
 
-/* Returns NULL or the problem with nbytes of class names. */
+/* Returns NULL, or what is wrong with the class names. */
 static const char *problem_with(const char *classes, uint64_t n_classes, uint64_t nbytes)
 {
     uint64_t table_nbytes;

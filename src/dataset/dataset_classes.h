@@ -1,26 +1,26 @@
-/* dataset_classes.h - the names of classes as an index holds them: u64 [n_classes + 1] offsets, and
- * the names, each with its NUL (docs/format-dataset.md). */
+/* dataset_classes.h - class names as an index holds them: u64 [n_classes + 1] offsets, then the
+ * names, each with its NUL (docs/format-dataset.md). */
 #ifndef PST_DATASET_DATASET_CLASSES_H
 #define PST_DATASET_DATASET_CLASSES_H
 
 #include "dataset/dataset_blocks.h"
 
-/* Where an index has the names of classes of a field. */
+/* Where the class names of a field lie in an index. */
 struct psti_dataset_classes {
-    const char *field; /* its name, for messages */
+    const char *field; /* the field's name, for messages */
     uint64_t n_classes;
-    uint64_t offset, nbytes; /* in the index; nbytes 0: there are none */
+    uint64_t offset, nbytes; /* location in the index; nbytes 0: there are no names */
 };
 
-/* Reads the names and checks them. They stay in memory, because printing a label needs them.
- * *classes: the caller's, who frees them by psti_free also after failure; NULL: there are none.
+/* Reads and checks all class names of a field. They stay in memory, because printing a label needs
+ * them. *classes: freed by the caller with psti_free, after a failure too; NULL: there are none.
  *
- * PST_ERROR_LIMIT, PST_ERROR_MEMORY. Others, as of psti_dataset_blocks_read, and PST_ERROR_CORRUPT:
- * the offset in `err` is that in the index. */
+ * PST_ERROR_LIMIT, PST_ERROR_MEMORY. PST_ERROR_CORRUPT and the errors of psti_dataset_blocks_read
+ *     have an offset in the index. */
 enum pst_status psti_dataset_classes_read(struct psti_blocks *blocks,
                                           const struct psti_dataset_classes *place, char **classes,
                                           struct pst_error *err);
-/* The name of a class, in `classes`, which have been checked. NULL: there is none, or `classes` is
+/* Returns the name of a class. `classes` were checked. NULL: the label has no name, or `classes` is
  * NULL. */
 const char *psti_dataset_classes_name(const char *classes, uint64_t n_classes, int64_t label);
 

@@ -1,8 +1,9 @@
-/* dataset_container.c - a data set in other people's files: answers by the index of ours.
+/* dataset_container.c - a data set in other programs' containers, read through an index that
+ * Penstock made.
  *
- * Open reads header, schema, table of files and their paths, and asks the file system once for each
- * file. Rows, names and small values are read when needed, in checked blocks. An item is a part of
- * a file, whose form is unknown until its first bytes are read, as in a folder. */
+ * Opening reads the header, schema, and table of files, and calls stat once for each file. Rows,
+ * names and small values are read when needed, in verified blocks. An item is a part of a file. As
+ * in a plain folder, its form is unknown until its first bytes are read. */
 #include "dataset/dataset_container.h"
 
 #include "dataset/dataset_blocks.h"
@@ -32,22 +33,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Limit of the table of files with their paths. */
+/* Maximum number of bytes of the table of files and their paths. */
 #define FILES_LIMIT_NBYTES ((uint64_t)1 << 32)
 enum { FD_PATH_CAP = 32 };
 
 struct container_dataset {
     pst_dataset base;
-    char *folder;              /* of the files, absolute */
+    char *folder;              /* absolute path of the folder that the files lie in */
     char *index_path;          /* for messages */
-    struct psti_blocks blocks; /* its cache changes while readers use it */
+    struct psti_blocks blocks; /* blocks of the index; their cache changes while readers use it */
     struct psti_container_header header;
     struct psti_container_field fields[PST_MAX_FIELDS];
     struct psti_container_file *files; /* [n_files] */
-    char *paths;                       /* their paths, each with its NUL */
-    char *classes[PST_MAX_FIELDS];     /* names of classes; NULL: none */
+    char *paths;                       /* paths of the files, each with its NUL */
+    char *classes[PST_MAX_FIELDS];     /* class names of each field; NULL: none */
     struct psti_notices *notices;      /* NULL: none */
-    _Atomic uint64_t *checked;         /* one bit for each file */
+    _Atomic uint64_t *checked;         /* one bit for each file, set when the file was compared with
+                                        * the index */
 };
 
 static const struct container_dataset *self_of(const pst_dataset *dataset)
@@ -65,7 +67,7 @@ static enum pst_status in_index(const struct container_dataset *self, uint64_t o
     return status;
 }
 
-/* Does that with the offset that the blocks have set. */
+/* Adds the index file, and the offset that the blocks have set, to an error. */
 static enum pst_status in_blocks(const struct container_dataset *self, enum pst_status status,
                                  struct pst_error *err)
 {
@@ -111,8 +113,8 @@ static enum pst_status container_sample_name(const pst_dataset *dataset, uint64_
                          "the index holds an impossible name", err);
 }
 
-/* The file in which a sample lies: the last one that begins at or before it. Files without samples
- * begin where the next one does. */
+/* Returns the file that holds a sample: the last one whose first sample is not larger. Files
+ * without samples have the same first sample as the next file. */
 static uint32_t file_of(const struct container_dataset *self, uint64_t sample)
 {
     uint32_t low = 0, high = self->header.n_files;
@@ -144,7 +146,8 @@ static enum pst_status read_shape(const struct container_dataset *self, uint32_t
     return status;
 }
 
-/* Reads the page of an item, which must be one of the sample's file and have room for the item. */
+/* Reads the index entry of an item's page. The page must lie in the sample's file, and the item in
+ * the page. */
 static enum pst_status find_page(const struct container_dataset *self, uint32_t i_file,
                                  const struct psti_container_item *item,
                                  struct psti_container_page_entry *page, struct pst_error *err)
@@ -167,14 +170,15 @@ static enum pst_status find_page(const struct container_dataset *self, uint32_t 
     return PST_OK;
 }
 
-/* An item, and where it lies. */
+/* An item's index row, and where the item lies. */
 struct found {
     struct psti_container_item item;
     uint32_t i_file;
-    struct psti_container_page_entry page; /* if it is in one */
+    struct psti_container_page_entry page; /* the item's page, if it lies in one */
 };
 
-/* Checks what the index says of an item against its limits, by which loaders plan memory. */
+/* Checks an index row against the limits that the header states, because loaders plan memory by
+ * these limits. Returns NULL or the problem. */
 static const char *found_problem(const struct container_dataset *self, uint32_t i_field,
                                  const struct found *found)
 {
@@ -233,7 +237,7 @@ static void set_sum(const struct psti_container_field *field, uint64_t sum, stru
     item->crc32 = item->has_crc32 ? (uint32_t)sum : 0;
 }
 
-/* States where the bytes of an item of a file lie. */
+/* Fills in where the bytes of an item lie in its file. */
 static void place_item(const struct psti_container_field *field, const struct found *found,
                        struct pst_item *item)
 {
@@ -504,7 +508,7 @@ static enum pst_status read_header(struct container_dataset *self, int fd, struc
     return status;
 }
 
-/* Reads the table of files and their paths, which lead nowhere but below the folder. */
+/* Reads the table of files and their paths. Refuses paths that lead out of the folder. */
 static enum pst_status read_files(struct container_dataset *self, struct pst_error *err)
 {
     const struct psti_container_header *header = &self->header;
@@ -606,7 +610,8 @@ static enum pst_status read_notices(struct container_dataset *self, struct pst_e
     return status;
 }
 
-/* Compares all files with what they were when they were walked. */
+/* Compares size and stamp of all files with those in the index. *fits: false if one changed; `why`
+ * names it. */
 static void compare_files(const struct container_dataset *self, bool *fits,
                           char why[PST_ERROR_PATH_CAP])
 {

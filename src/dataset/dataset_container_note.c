@@ -1,12 +1,13 @@
-/* dataset_container_note.c - sums of items, noted while the items are read, become part of the
- * index.
+/* dataset_container_note.c - collects checksums of items while they are read, and puts them into
+ * the index.
  *
- * In: bytes of items, from any thread, in any order, each as often as it is read. Out: once the
- * items of all wanted fields were noted, a copy of the index with their sums takes its place, by
- * the rules of dataset_saved.h. The sums belong to the files as the index knows them: if one has
- * changed, nothing is written. Data sets that are open keep the index that they have.
+ * In: bytes of items, from any thread, in any order, possibly several times. Out: once all items of
+ * the wanted fields were read, a copy of the index with their checksums replaces it, by the rules
+ * of dataset_saved.h. The checksums hold for the files as the index knows them; if a file has
+ * changed, nothing is written. Data sets that are already open keep the old index.
  *
- * Of several ranks each notes a part of the items: dataset_container_parts.c joins them. */
+ * With several ranks, each collects the checksums of a part of the items; dataset_container_parts.c
+ * joins them. */
 #include "dataset/dataset_container.h"
 
 #include "dataset/dataset_container_parts.h"
@@ -32,12 +33,15 @@ enum { CHUNK_SAMPLES = 1024 };
 struct psti_noted {
     const pst_dataset *dataset;
     struct psti_container_known known;
-    uint64_t nbytes; /* of the columns */
+    uint64_t nbytes; /* bytes of all columns in `known` */
     _Atomic uint64_t n;
-    uint64_t n_looked;             /* `n` when the last look found that some are missing */
-    bool is_maker;                 /* this process writes the index, and need not wait */
+    uint64_t n_looked;             /* value of `n` when count_all last found that checksums are
+                                    * missing */
+    bool is_maker;                 /* this process is writing the index, so it need not wait for
+                                    * another */
     struct psti_sums_parts *parts; /* NULL: this process reads all items itself */
-    uint64_t n_wanted;             /* items that want a sum; 0: they were not counted yet */
+    uint64_t n_wanted;             /* number of items that need a checksum; 0: they were not counted
+                                    * yet */
 };
 
 uint64_t psti_dataset_noted_nbytes(const pst_dataset *dataset, const bool wanted[PST_MAX_FIELDS])
@@ -45,7 +49,7 @@ uint64_t psti_dataset_noted_nbytes(const pst_dataset *dataset, const bool wanted
     uint64_t column, nbytes = 0;
     if (dataset->kind != PSTI_DATASET_CONTAINER ||
         strncmp(psti_dataset_container_folder(dataset), "/proc/", 6) == 0)
-        return 0; /* not known by a name that lasts */
+        return 0; /* the path names an open file of this process, so no index can be saved for it */
     for (uint32_t f = 0; f < dataset->n_fields; f++)
         if (wanted[f] && !psti_dataset_can_check_field(dataset, f) &&
             (!psti_mul_u64(dataset->n_samples, 8, &column) ||
@@ -99,12 +103,13 @@ void psti_dataset_noted_add(struct psti_noted *noted, uint64_t sample, uint32_t 
     if (column == NULL || atomic_load_explicit(&column[sample], memory_order_relaxed) != 0)
         return;
     uint64_t sum = psti_hash64(bytes, (size_t)nbytes);
-    sum += sum == 0; /* 0 means that it is not known */
+    sum += sum == 0; /* 0 means "not known", so it is replaced */
     if (atomic_exchange_explicit(&column[sample], sum, memory_order_relaxed) == 0)
         atomic_fetch_add_explicit(&noted->n, 1, memory_order_relaxed);
 }
 
-/* Items of a field that lie in a file, by themselves or in a page: all, and those without a sum. */
+/* Counts of a field's items that are not in the index itself: all of them, and those without a
+ * checksum. */
 struct item_counts {
     uint64_t n, n_missing;
 };
@@ -152,7 +157,8 @@ static enum pst_status count_all(const struct psti_noted *noted, struct item_cou
     return status;
 }
 
-/* The items are counted only if there are more sums than at the last look. */
+/* Finds whether all checksums are known. Counting is skipped if nothing was added since the last
+ * count. */
 static enum pst_status are_whole(struct psti_noted *noted, bool *whole, struct pst_error *err)
 {
     uint64_t n = atomic_load(&noted->n);
@@ -175,7 +181,8 @@ static enum pst_status compare_files(const struct psti_noted *noted, struct pst_
     return status;
 }
 
-/* The place where the data set's index lies, for others to find; PSTI_SAVED_N_PLACES: at none. */
+/* Returns the place where the data set's index lies and other processes find it;
+ * PSTI_SAVED_N_PLACES: it lies at none. */
 static unsigned place_of(const struct psti_noted *noted, struct psti_saved *saved)
 {
     struct stat mine, st;
@@ -195,7 +202,8 @@ static unsigned place_of(const struct psti_noted *noted, struct psti_saved *save
     return place;
 }
 
-/* Header and table of blocks are copied as they lie in the file: opening the copy checks them. */
+/* Copies the header or the table of block checksums. They need no check here, because they are
+ * checked when the copy is opened. */
 static enum pst_status copy_part(const struct psti_noted *noted, int index, uint64_t offset,
                                  size_t nbytes, uint8_t *piece, struct psti_output *out,
                                  struct pst_error *err)
@@ -263,7 +271,8 @@ static enum pst_status copy_index(const struct psti_noted *noted, struct psti_sa
     return status;
 }
 
-/* Another process that makes the index is not waited for. */
+/* Progress function that cancels, so that this process does not wait for another maker of the
+ * index. */
 static int do_not_wait(void *context, const struct pst_progress *progress)
 {
     const struct psti_noted *noted = context;
@@ -277,7 +286,7 @@ static enum pst_status is_replaced(struct pst_error *err)
                      "another process has put sums into the index meanwhile, or made it anew");
 }
 
-/* Puts the index with sums in place of the one without. */
+/* Replaces the index by a copy that has the checksums. */
 static enum pst_status publish(struct psti_noted *noted, struct psti_saved *saved, bool *is_over,
                                struct pst_error *err)
 {
@@ -289,14 +298,15 @@ static enum pst_status publish(struct psti_noted *noted, struct psti_saved *save
     enum pst_status status = psti_dataset_saved_begin(saved, &turn, err);
     if (status == PST_ERROR_BUSY || status == PST_ERROR_CANCELLED) {
         *is_over =
-            false; /* another process makes one: later it is there, or it is this one's turn */
+            false; /* another process makes an index: try again later */
         noted->n_looked = 0;
     }
     if (status != PST_OK)
         return status;
     if (turn == PSTI_SAVED_LOOK)
         return is_replaced(err);
-    if (place == 0 && !psti_dataset_saved_is_beside(saved)) { /* the one beside the data counts */
+    if (place == 0 && !psti_dataset_saved_is_beside(saved)) { /* an index elsewhere would be
+                                                               * ignored */
         psti_dataset_saved_end(saved);
         return psti_fail(err, PST_ERROR_STATE, ROOM, "no file can be made beside the index");
     }
@@ -312,8 +322,8 @@ static enum pst_status publish(struct psti_noted *noted, struct psti_saved *save
     return status;
 }
 
-/* Tells the other processes the sums of this one, and takes theirs. PST_ERROR_NOT_FOUND: a maker of
- * an index removed the file while it was written: later it has its turn. */
+/* Writes the checksums of this process for the others, and reads theirs. PST_ERROR_NOT_FOUND: a
+ * process that made an index removed the file while it was written; try again later. */
 static enum pst_status exchange(struct psti_noted *noted, struct psti_saved *saved,
                                 struct pst_error *err)
 {
@@ -330,7 +340,8 @@ static enum pst_status exchange(struct psti_noted *noted, struct psti_saved *sav
     if (status == PST_OK)
         status = psti_dataset_parts_join(noted->parts, saved, place, &noted->known, &noted->n,
                                          counts.n, err);
-    /* Nobody removes a file that was written behind the last look of who took the index's place. */
+    /* If the index was replaced in the meantime, nobody would remove this process's file, so it
+     * does that itself. */
     if (status == PST_OK && place_of(noted, saved) == PSTI_SAVED_N_PLACES) {
         psti_dataset_parts_remove(noted->parts, saved, place);
         status = is_replaced(err);

@@ -1,9 +1,9 @@
-/* dataset_container_open.c - finds or makes the index of other people's files, and opens it.
+/* dataset_container_open.c - finds or makes the index of other programs' containers, and opens it.
  *
- * In: the text by which a user means shards, a split, rules of fields. Out: a data set. The index
- * is looked for beside the data and in the cache folder (dataset_saved.h). If there is none, or a
- * file changed since, one process walks over all files (walk/dataset_walk_index.c), and the others
- * wait for it. Or several processes have walked over a part each. */
+ * In: the text by which the user names shards, a split, rules for fields. Out: a data set. The
+ * index is searched beside the data and in the cache folder (dataset_saved.h). If there is none, or
+ * if a file changed since, one process walks over all files (walk/dataset_walk_index.c) and the
+ * others wait. Alternatively several processes have each walked over a part. */
 #include "dataset/dataset_container.h"
 
 #include "dataset/walk/dataset_walk_index.h"
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define ROOM "dataset"
-enum { TRIES = 3 }; /* to make an index of files that change meanwhile */
+enum { TRIES = 3 }; /* attempts to make an index while files keep changing */
 
 static void close_making(struct psti_making *making)
 {
@@ -47,7 +47,8 @@ static bool has_rule(const struct psti_making *making, const char *suffix)
     return false;
 }
 
-/* The user's rules come first; Energon's field_map gives names to what they do not speak of. */
+/* Joins the rules for fields: the user's rules first, then Energon's field_map for fields that the
+ * user's rules do not mention. */
 static enum pst_status take_rules(struct psti_making *making, struct pst_error *err)
 {
     const struct pst_dataset_options *options = making->options;
@@ -73,8 +74,8 @@ static enum pst_status take_rules(struct psti_making *making, struct pst_error *
     return PST_OK;
 }
 
-/* Adds the bytes of all files beside the shards that the walks depend on. Shards of one folder are
- * neighbours. */
+/* Hashes all files beside the shards that the walks depend on. Each folder's file is hashed once,
+ * because shards of one folder are adjacent in the list. */
 static enum pst_status hash_notes(struct psti_making *making, struct psti_hash_pair *hash,
                                   struct pst_error *err)
 {
@@ -93,8 +94,8 @@ static enum pst_status hash_notes(struct psti_making *making, struct psti_hash_p
     return status;
 }
 
-/* The index has the name of what was asked for, so that two ways to see a folder have two indexes,
- * and a folder that grew has one. The digest is of what the list makes of it now. */
+/* Makes the index's name from a hash of what the user asked for. So two ways to open a folder have
+ * two indexes, and a folder that grew keeps one. The digest hashes the shards found now. */
 static enum pst_status name_index(struct psti_making *making, struct pst_error *err)
 {
     const struct psti_container_list *list = &making->list;
@@ -103,7 +104,8 @@ static enum pst_status name_index(struct psti_making *making, struct pst_error *
     size_t n = strlen(list->base);
     const char *text = making->text;
     if (strncmp(text, list->base, n) == 0 && (text[n] == '/' || text[n] == 0))
-        text += n + (text[n] == '/'); /* the folder may move */
+        text += n + (text[n] == '/'); /* leave out the folder's path, because the folder may be
+                                       * moved */
     psti_hash_pair_begin(&asked);
     psti_hash_pair_begin(&found);
     psti_dataset_walk_hash_text(&asked, text);
@@ -124,7 +126,8 @@ static enum pst_status name_index(struct psti_making *making, struct pst_error *
     return status;
 }
 
-/* A path that exists is the data set's path; what means several files lies in their folder. */
+/* Sets the data set's path: the resolved path if `text` is an existing path. Otherwise `text` names
+ * several files, and the path is their folder followed by the rest of `text`. */
 static void call_itself(struct psti_making *making)
 {
     const char *text = making->text;
@@ -167,8 +170,8 @@ static enum pst_status make(struct psti_making *making, struct pst_error *err)
 
 /* Finding ----------------------------------------------------------------------- */
 
-/* Looks at both places. *out stays NULL if there is no index that fits. One that cannot be read is
- * none: it is made anew. */
+/* Searches both places for an index that fits. *out stays NULL if there is none. An index that
+ * cannot be read is ignored and made again. */
 static enum pst_status look(struct psti_making *making, pst_dataset **out, struct pst_error *err)
 {
     for (unsigned i = 0; i < PSTI_SAVED_N_PLACES && *out == NULL; i++) {
@@ -202,7 +205,7 @@ static enum pst_status look(struct psti_making *making, pst_dataset **out, struc
     return PST_OK;
 }
 
-/* Makes the index, at the other place if there is no room at the first. */
+/* Makes the index, at the second place if the first one has no room. */
 static enum pst_status make_somewhere(struct psti_making *making, struct pst_error *err)
 {
     enum pst_status status = make(making, err);
@@ -232,7 +235,8 @@ static enum pst_status find_or_make(struct psti_making *making, pst_dataset **ou
         status = psti_dataset_saved_begin(making->saved, &turn, err);
         if (status == PST_OK && turn == PSTI_SAVED_MAKE)
             status = make_somewhere(making, err);
-        /* Another process took over: it has made one. */
+        /* BUSY while this process was the maker: another process took over and has made the
+         * index. */
         if (status != PST_OK && (status != PST_ERROR_BUSY || turn != PSTI_SAVED_MAKE))
             return status;
     }
@@ -240,7 +244,7 @@ static enum pst_status find_or_make(struct psti_making *making, pst_dataset **ou
 
 /* Checking ---------------------------------------------------------------------- */
 
-/* Opens the temporary file as an index. *out: NULL if a file changed meanwhile. */
+/* Opens the temporary file as an index. *out: NULL if a container changed in the meantime. */
 static enum pst_status open_temporary(const struct psti_making *making, pst_dataset **out,
                                       struct pst_error *err)
 {
@@ -266,7 +270,7 @@ static bool is_same(const pst_dataset *a, const pst_dataset *b)
            a->samples[0] == b->samples[0] && a->samples[1] == b->samples[1];
 }
 
-/* Walks over all files again, and puts the new index in force if it says something else. */
+/* Walks over all files again, and replaces the index if the new one differs. */
 static enum pst_status check(struct psti_making *making, struct psti_container_work *work,
                              pst_dataset **dataset, struct pst_error *err)
 {
@@ -294,7 +298,7 @@ static enum pst_status check(struct psti_making *making, struct psti_container_w
     return status;
 }
 
-/* Makes the records of a part, unless there is the index already. */
+/* Makes the records of walks for a part of the files, unless an index exists already. */
 static enum pst_status make_part(struct psti_making *making, struct psti_container_work *work,
                                  struct pst_error *err)
 {

@@ -1,12 +1,13 @@
-/* dataset_container_parts.c - the sums that each rank noted, in files beside the index, joined.
+/* dataset_container_parts.c - joins the checksums that several ranks collected, through files
+ * beside the index.
  *
- * In: the sums that this process knows. Out: a file with them, and the sums in the files of others.
- * Nothing here knows of ranks: a file has sums of some items of one index, whoever read them. So it
- * counts whatever the number of ranks is in the next epoch, and if its maker is dead.
+ * In: the checksums that this process knows. Out: a file with them, and the checksums in the files
+ * of others. Ranks play no role here: a file has checksums of some items of one index, whoever read
+ * them. So it stays useful if the number of ranks changes, and if its writer is dead.
  *
- * A file is written once under a name that no other one has, and appears whole. A process removes
- * only files whose sums are in its own newest one. So no sum is lost, whatever order processes
- * write and remove in. One thread. */
+ * A file is written once, under a unique name, and appears only when complete. A process removes
+ * only files whose checksums are in its own newest file. So no checksum is lost, in whatever order
+ * processes write and remove files. One thread. */
 #include "dataset/dataset_container_parts.h"
 
 #include "dataset/dataset_saved_int.h"
@@ -39,13 +40,15 @@ struct part_name {
 
 struct psti_sums_parts {
     const pst_dataset *dataset;
-    struct psti_sums head; /* key, n_samples, fields */
-    struct part_name own;  /* "": not written yet */
-    uint64_t n_written;    /* sums in it */
+    struct psti_sums head; /* what the header of a checksum file must state to belong to this index:
+                            * key, n_samples, fields */
+    struct part_name own;  /* name of this process's file; "": not written yet */
+    uint64_t n_written;    /* number of checksums in this process's file */
     struct part_name *joined;
-    size_t n_joined, capacity; /* files whose sums are known here */
+    size_t n_joined, capacity; /* number of files of other processes that were read; capacity of
+                                * their list */
     uint64_t sums[PSTI_SUMS_CHUNK];
-    uint8_t piece[PIECE_NBYTES]; /* at least a chunk */
+    uint8_t piece[PIECE_NBYTES]; /* buffer for a chunk of a file */
 };
 
 enum pst_status psti_dataset_parts_open(const pst_dataset *dataset, uint64_t fields,
@@ -118,7 +121,7 @@ static enum pst_status write_columns(struct psti_sums_parts *parts,
     return status == PST_OK ? psti_output_sync(out, err) : status;
 }
 
-/* Writes a file that has another name until it is whole. */
+/* Writes a file under a temporary name, and renames it once it is complete. */
 static enum pst_status write_file(struct psti_sums_parts *parts, int dir, const char *temporary,
                                   const char *name, const struct psti_container_known *known,
                                   uint64_t n, struct pst_error *err)
@@ -169,7 +172,7 @@ enum pst_status psti_dataset_parts_write(struct psti_sums_parts *parts, struct p
         close(dir);
         return PST_OK;
     }
-    psti_dataset_saved_name_maker(saved); /* its token differs each time */
+    psti_dataset_saved_name_maker(saved); /* sets a new token, which makes the file's name unique */
     snprintf(name.text, sizeof name.text, "%s" PSTI_SUMS_SUFFIX "%016" PRIx64, saved->name,
              saved->note.token);
     snprintf(temporary.text, sizeof temporary.text, "%s.tmp-%016" PRIx64, saved->name,
@@ -208,7 +211,8 @@ static bool was_joined(const struct psti_sums_parts *parts, const char *name)
     return strcmp(parts->own.text, name) == 0;
 }
 
-/* Opens a file of sums of this index that counts. -1: it is none. */
+/* Opens another process's file of checksums. Returns -1 if it is for another index or its owner is
+ * not trusted. */
 static int open_part(const struct psti_sums_parts *parts, const struct psti_saved *saved,
                      unsigned place, int dir, const char *name, struct psti_sums *head)
 {
@@ -230,7 +234,7 @@ static int open_part(const struct psti_sums_parts *parts, const struct psti_save
     return -1;
 }
 
-/* Are the bytes behind the header those that were written? */
+/* True if the bytes behind the header match their checksum. */
 static bool is_whole(struct psti_sums_parts *parts, int fd, uint64_t nbytes)
 {
     struct psti_hash_state hash;
@@ -248,7 +252,7 @@ static bool is_whole(struct psti_sums_parts *parts, int fd, uint64_t nbytes)
            psti_load_u64(end) == psti_hash_end(&hash);
 }
 
-/* Reads the next chunk of a column at *at. False: it is none. */
+/* Reads the next chunk of a column, and moves *at behind it. False: the chunk is not valid. */
 static bool read_chunk(struct psti_sums_parts *parts, int fd, size_t n, uint64_t *at)
 {
     size_t n_bits = psti_format_sums_bits(n);
@@ -284,7 +288,7 @@ static enum pst_status add_chunk(const struct psti_sums_parts *parts, uint32_t i
     return PST_OK;
 }
 
-/* Adds the sums of a file. *is_good: false, with PST_OK, if it is damaged. */
+/* Adds the checksums of a file. *is_good: false, with PST_OK, if the file is damaged. */
 static enum pst_status add_part(struct psti_sums_parts *parts, int fd, const struct psti_sums *head,
                                 struct psti_container_known *known, _Atomic uint64_t *n_known,
                                 bool *is_good, struct pst_error *err)
@@ -320,7 +324,7 @@ static bool remember(struct psti_sums_parts *parts, const char *name)
     return true;
 }
 
-/* The next file of sums in a folder that was not joined yet; NULL: there is none. */
+/* Returns the next file of checksums in a folder that was not joined yet; NULL: there is none. */
 static const char *next_name(const struct psti_sums_parts *parts, const struct psti_saved *saved,
                              DIR *folder)
 {
@@ -334,7 +338,7 @@ static const char *next_name(const struct psti_sums_parts *parts, const struct p
     return NULL;
 }
 
-/* Adds the sums of one file, if it counts. */
+/* Reads one file and adds its checksums, if it is for this index and its owner is trusted. */
 static enum pst_status join_one(struct psti_sums_parts *parts, struct psti_saved *saved,
                                 unsigned place, int dir, const char *name,
                                 struct psti_container_known *known, _Atomic uint64_t *n,
@@ -351,7 +355,8 @@ static enum pst_status join_one(struct psti_sums_parts *parts, struct psti_saved
         psti_log(PST_LOG_WARNING, ROOM, "%s: the file of sums is damaged, and is not used",
                  psti_dataset_saved_show(saved, place, name));
     if (status == PST_OK && is_good)
-        (void)remember(parts, name); /* else it stays in the folder */
+        (void)remember(parts, name); /* without memory for its name, the file is not removed
+                                      * later */
     return status;
 }
 

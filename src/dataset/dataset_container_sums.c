@@ -1,12 +1,12 @@
-/* dataset_container_sums.c - adds the sum of each item to an index of other people's files.
+/* dataset_container_sums.c - adds the checksum of each item to an index of containers.
  *
  * In: a finished index that nobody uses yet. The items are read in the order of the samples, which
- * is that of the files; or their sums are known already (dataset_container_note.c), or stand in
- * their rows (walk/dataset_walk_record.c). Their rows are written back, then the checksums of the
- * index's blocks, and the header last: an index that was left in the middle does not agree with its
- * own checksums.
+ * is that of the files. Or their checksums are known (dataset_container_note.c) or already in the
+ * rows (walk/dataset_walk_record.c). First the rows are written, then the checksums of the index's
+ * blocks, and last the header. If writing stops in between, the index fails its own checksums.
  *
- * Rows and pages are read past the data set, whose blocks change under it. */
+ * Rows and pages are read directly from the file, not through the data set, whose blocks change
+ * here. */
 #include "dataset/dataset_container.h"
 
 #include "dataset/dataset_saved.h"
@@ -34,14 +34,14 @@ enum { CHUNK_SAMPLES = 1024 };
 struct adding {
     pst_dataset *dataset;
     struct psti_saved *saved;
-    const struct psti_container_known *known; /* NULL: items are read */
-    bool in_rows;                             /* sums that stand in rows are kept */
+    const struct psti_container_known *known; /* NULL: items are read to compute their checksums */
+    bool in_rows;                             /* checksums that are already in the rows are kept */
     const char *index_path;
     int index_fd;
     int file_fd;
-    uint32_t i_file; /* that file_fd is; UINT32_MAX: none */
-    uint8_t *rows;   /* [CHUNK_SAMPLES] items of one field */
-    uint8_t *piece;  /* a block of the index */
+    uint32_t i_file; /* number of the file that file_fd is; UINT32_MAX: none */
+    uint8_t *rows;   /* rows of CHUNK_SAMPLES samples of one field */
+    uint8_t *piece;  /* one block of the index */
     struct psti_summer summer;
     struct pst_progress progress;
 };
@@ -78,8 +78,8 @@ static enum pst_status read_index(const struct adding *adding, uint64_t offset, 
                                               (int64_t)offset, "the index was cut short");
 }
 
-/* The file must be now what it was when it was walked; it is looked at before its first item is
- * read, and behind its last one. */
+/* Closes the current file, and checks that it is still what was indexed. begin_file makes the same
+ * check before the first item is read. */
 static enum pst_status end_file(struct adding *adding, struct pst_error *err)
 {
     if (adding->file_fd < 0)
@@ -109,7 +109,7 @@ static enum pst_status begin_file(struct adding *adding, uint32_t i_file, struct
     return status;
 }
 
-/* Says in which file and sample something went wrong. */
+/* Adds the file and the sample to an error. Returns the status. */
 static enum pst_status locate(const struct adding *adding, uint64_t sample, enum pst_status status,
                               struct pst_error *err)
 {
@@ -120,7 +120,7 @@ static enum pst_status locate(const struct adding *adding, uint64_t sample, enum
     return status;
 }
 
-/* Reads what the index says of a page of the current file. */
+/* Reads the index entry of a page of the current file. */
 static enum pst_status find_page(const struct adding *adding, uint64_t i_page,
                                  struct psti_container_page_entry *page, struct pst_error *err)
 {
@@ -138,7 +138,7 @@ static enum pst_status find_page(const struct adding *adding, uint64_t i_page,
     return status;
 }
 
-/* The sum of an item in a page is of the item's own bytes. */
+/* Computes the checksum of an item in a page; it covers the item's decoded bytes only. */
 static enum pst_status sum_paged(struct adding *adding, uint32_t i_field,
                                  struct psti_container_item *item, struct pst_error *err)
 {
@@ -156,7 +156,7 @@ static enum pst_status sum_paged(struct adding *adding, uint32_t i_field,
                             : status;
 }
 
-/* True if the sums of the field are written. */
+/* True if the field gets checksums. */
 static bool takes(const struct adding *adding, uint32_t i_field)
 {
     return psti_format_has_items(pst_dataset_field(adding->dataset, i_field)->type) &&
@@ -190,7 +190,7 @@ static enum pst_status sum_item(struct adding *adding, uint64_t sample, uint32_t
     return locate(adding, sample, status, err);
 }
 
-/* Sums the items of some samples, which lie in one file. */
+/* Computes the checksums of the items of n samples that lie in one file. */
 static enum pst_status sum_samples(struct adding *adding, uint64_t first, uint64_t n,
                                    struct pst_error *err)
 {
@@ -232,7 +232,7 @@ static enum pst_status sum_all(struct adding *adding, struct pst_error *err)
     return status == PST_OK ? end_file(adding, err) : status;
 }
 
-/* Notes in the index which fields have all sums. *all: all of them. */
+/* Marks the fields in the index that have all checksums. *all: true if all fields have. */
 static enum pst_status mark_fields(struct adding *adding,
                                    const struct psti_container_header *header, bool *all,
                                    struct pst_error *err)
@@ -250,7 +250,7 @@ static enum pst_status mark_fields(struct adding *adding,
     return status;
 }
 
-/* Writes the checksums of all blocks anew, and the header. */
+/* Writes the checksums of all blocks again, then the header. */
 static enum pst_status seal(struct adding *adding, struct pst_error *err)
 {
     struct psti_container_header header = *psti_dataset_container_header(adding->dataset);

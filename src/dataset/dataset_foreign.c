@@ -1,10 +1,10 @@
-/* dataset_foreign.c - says what a path is that is no data set of Penstock's: an archive, a file of
- * records, an address.
+/* dataset_foreign.c - explains what a path is if it is no data set of Penstock: an archive, a file
+ * of records, a URL.
  *
  * In: a path. Out: a sentence that names what it is and the page of the guide that helps, or NULL.
- * A file is told by its first bytes, and by its name where these say nothing. An address is told by
- * its name alone. Kinds that are read in place (containers_kinds.c) are no matter of this file,
- * unless their names do not say what they are. Any thread; nothing is kept. */
+ * A file is recognised by its first bytes, or by its name if these say nothing. A URL is recognised
+ * by its scheme. Kinds that can be read in place (containers_kinds.c) are not handled here, unless
+ * their names do not show what they are. Any thread; nothing is stored. */
 #include "dataset/dataset_int.h"
 
 #include "base/files/read.h"
@@ -27,11 +27,11 @@
     "Penstock reads it as it is (" GUIDE
 enum { HEAD_NBYTES = 512 };
 
-/* Names are compared without regard to case; `ends` end with NULL. */
+/* A kind of file. Names are compared without regard to case. `ends` is terminated by NULL. */
 struct kind {
     const char *advice;
     const char *ends[8];
-    const char *magic; /* NULL: the name alone tells */
+    const char *magic; /* first bytes of the file; NULL: only the name tells */
     uint16_t magic_at, magic_nbytes;
 };
 
@@ -98,7 +98,7 @@ const char *psti_dataset_foreign_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     if (psti_containers_kind_of_name(name) != PSTI_CONTAINER_NONE)
-        return NULL; /* they are read in place */
+        return NULL; /* such files can be read in place */
     for (size_t i = 0; i < N_KINDS; i++)
         for (size_t k = 0; kinds[i].ends[k] != NULL; k++)
             if (ends_with(name, kinds[i].ends[k]))
@@ -117,7 +117,7 @@ static const char *by_head(const uint8_t *head, size_t nbytes)
                : NULL;
 }
 
-/* The advice for an address such as s3://bucket/train, NULL for a path. */
+/* Returns the advice for a URL such as s3://bucket/train, NULL for a path. */
 static const char *by_scheme(const char *path)
 {
     size_t n = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
@@ -140,14 +140,15 @@ const char *pst_path_advice(const char *path)
     if (path == NULL || advice != NULL || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return advice;
     if (psti_containers_kind_of_name(path) != PSTI_CONTAINER_NONE)
-        return NULL; /* they are read in place */
+        return NULL; /* such files can be read in place */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : psti_read_at(fd, head, sizeof head, 0);
     if (fd >= 0)
         close(fd);
     const char *by_name = psti_dataset_foreign_name(path);
     advice = n > 0 ? by_head(head, (size_t)n) : NULL;
-    /* An .npz is a zip, and an archive in a zip may be anything: the name says more. */
+    /* An .npz is a zip, and an archive may contain anything, so the name says more than the
+     * bytes. */
     if (by_name != NULL && (advice == NULL || memcmp(head, "PK", 2) == 0))
         return by_name;
     return advice;

@@ -1,6 +1,6 @@
-/* dataset_handle.c - the common handle of all kinds of data sets: made, owned, freed, and what it
- * states of itself. Any thread may call these functions. Only the close of the last owner must
- * be alone. */
+/* dataset_handle.c - the handle that all kinds of data sets share: allocation, owners, release, and
+ * simple properties. Any thread may call these functions, but the last owner's close must not run
+ * together with any other call. */
 #include "dataset/dataset_int.h"
 
 #include "base/alloc.h"

@@ -1,9 +1,9 @@
 /* dataset_identity.c - the identities of a data set: of its bytes, of its samples, of its listing.
  *
- * In: an open data set. Out: 16 bytes each. Those of the bytes and of the listing are made when the
- * data set is opened. The samples' identity is in the index of newer data sets. Else it takes a
- * pass over names and labels, when it is first asked for, and is remembered: two threads that ask
- * at the same time find the same bytes. Those of a mixture are made of its sources'
+ * In: an open data set. Out: 16 bytes each. Those of the bytes and of the listing are computed at
+ * open. That of the samples is stored in newer indexes. Otherwise it takes a pass over all names
+ * and labels at the first call, and is then stored in the handle; two threads that compute it at
+ * once get the same bytes. A mixture's identities are made of those of its sources
  * (dataset_mixture.c). */
 #include "dataset/dataset_int.h"
 
@@ -75,7 +75,8 @@ static enum pst_status samples_identity(const pst_dataset *dataset, uint8_t iden
         enum pst_status status = dataset->ops->samples != NULL
                                      ? dataset->ops->samples(dataset, identity, err)
                                      : hash_samples(dataset, identity, err);
-        /* All that changes in an open data set is what it remembers. */
+        /* The cast is safe: this stored identity is the only thing in an open data set that may
+         * change. */
         if (status == PST_OK)
             psti_dataset_keep_samples_identity((pst_dataset *)dataset, identity);
         return status;

@@ -1,11 +1,11 @@
-/* dataset_index.c - a written data set: its index read in checked blocks.
+/* dataset_index.c - a packed data set: its index is read in verified blocks.
  *
- * Open reads the index's header, its schema, its class names, the tables of shards and of block
- * checksums, and checks them. Rows of columns and names of samples are read when needed, from
- * blocks that are verified then (dataset_blocks.c). They are copied out, so nothing that a caller
- * holds lies in a block. Ranges of sections were checked when the header was parsed. Offsets inside
- * sections are checked at use, because a checksum is no proof against a forger. The file stays
- * open: readers keep the old index when a writer replaces it. */
+ * Opening reads and checks the index's header, schema, class names, and the tables of shards and of
+ * block checksums. Rows of columns and names of samples are read when needed, from blocks that are
+ * verified then (dataset_blocks.c). They are copied out, so callers never hold pointers into a
+ * block. Section ranges are checked when the header is parsed. Offsets inside sections are checked
+ * at use, because a forger can make valid checksums. The file stays open, so readers keep the old
+ * index when a writer replaces it. */
 #include "dataset/dataset_index.h"
 
 #include "dataset/dataset_classes.h"
@@ -27,7 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Adds the index file and an offset in it to an error. */
+/* Adds the index file's path and an offset in it to an error. Returns the status. */
 static enum pst_status in_index(const struct psti_dataset_index *index, uint64_t offset,
                                 enum pst_status status, struct pst_error *err)
 {
@@ -43,7 +43,7 @@ static enum pst_status in_index(const struct psti_dataset_index *index, uint64_t
     return status;
 }
 
-/* Does that with the offset that the blocks have set. */
+/* Adds the index file, and the offset that the blocks have set, to an error. */
 static enum pst_status in_blocks(const struct psti_dataset_index *index, enum pst_status status,
                                  struct pst_error *err)
 {
@@ -57,7 +57,7 @@ static enum pst_status corrupt(const struct psti_dataset_index *index, uint64_t 
     return in_index(index, offset, PST_ERROR_CORRUPT, err);
 }
 
-/* Copies bytes of the payload. Its cache of blocks is the only part of a data set that changes
+/* Copies bytes of the payload. The cache of blocks is the only part of a data set that changes
  * after open. */
 static enum pst_status get(const struct psti_dataset_index *index, uint64_t offset, uint64_t nbytes,
                            void *out, struct pst_error *err)
@@ -78,7 +78,7 @@ static enum pst_status index_sample_name(const pst_dataset *dataset, uint64_t sa
     return status == PST_OK ? PST_OK : in_blocks(index, status, err);
 }
 
-/* Class name of a label; names were checked at open. */
+/* Returns the class name of a label. The names were checked at open. */
 static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
 {
     return psti_dataset_classes_name(psti_dataset_index_of(dataset)->classes[i_field],
@@ -90,7 +90,7 @@ static const uint32_t *index_pairs(const pst_dataset *dataset, uint32_t i_field)
     return psti_dataset_index_of(dataset)->pairs[i_field];
 }
 
-/* True if the shape of boxes, keypoints and arrays agrees with the item's bytes. Batches rely on
+/* True if the shape of boxes, keypoints or an array agrees with the item's size. Batches rely on
  * it. */
 static bool shape_fits(const struct pst_field *field, const struct pst_item *item)
 {
@@ -257,7 +257,7 @@ static enum pst_status read_header(struct psti_dataset_index *index, int fd, con
     return status;
 }
 
-/* Reads the table of shards. It stays in memory, because the range of every item is checked against
+/* Reads the table of shards. It stays in memory, because each item's range is checked against
  * it. */
 static enum pst_status read_shards(struct psti_dataset_index *index, struct pst_error *err)
 {
@@ -286,7 +286,7 @@ static enum pst_status read_classes(struct psti_dataset_index *index, uint32_t i
     return status != PST_OK && is_in_file ? in_blocks(index, status, err) : status;
 }
 
-/* Reads the pairs of points, checks them and keeps them. */
+/* Reads and checks the pairs of keypoints of a field, and keeps them in memory. */
 static enum pst_status read_pairs(struct psti_dataset_index *index, uint32_t i_field,
                                   struct pst_error *err)
 {
@@ -340,8 +340,9 @@ static enum pst_status read_schema(struct psti_dataset_index *index, struct pst_
     return status;
 }
 
-/* The identity of the bytes is made of the checksums of all blocks of the index, which has the
- * checksums of all items. What tells only how it came about is left out: id, generation, mark. */
+/* Sets the identities. That of the bytes is a hash of the checksums of all index blocks, and the
+ * index has the checksums of all items. Parts of the index that only tell how it was made are not
+ * hashed: id, generation, mark. */
 static void take_identities(struct psti_dataset_index *index)
 {
     static const uint8_t none[16] = {0};
@@ -363,9 +364,9 @@ static void take_identities(struct psti_dataset_index *index)
         psti_dataset_keep_samples_identity(base, header->samples);
 }
 
-/* Opens the index and takes a shared lock on it for as long as it is open. A change in place
- * removes old shards only when nobody holds such a lock on the old index. If the index was replaced
- * before the lock was there, opens the new one. */
+/* Opens the index and takes a shared lock on it, which is held while it is open. A change in place
+ * removes old shards only if nobody holds such a lock on the old index. If the index was replaced
+ * before the lock was taken, opens the new one. */
 static enum pst_status open_and_hold(int dir_fd, const char *file, int *out, struct pst_error *err)
 {
     enum { TRIES = 1000 };
@@ -377,7 +378,7 @@ static enum pst_status open_and_hold(int dir_fd, const char *file, int *out, str
         *out = fd;
         if (status != PST_OK)
             return status;
-        /* A file system without locks refuses; such an index is read all the same. */
+        /* File systems without locks refuse flock; the index is opened anyway. */
         bool held = flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
         bool same = fstatat(dir_fd, PSTI_INDEX_NAME, &there, 0) == 0 &&
                     ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;

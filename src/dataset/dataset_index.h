@@ -1,4 +1,4 @@
-/* dataset_index.h - the handle of a written data set, for the files that use its parts. */
+/* dataset_index.h - the handle of a packed data set, for the source files that use its members. */
 #ifndef PST_DATASET_DATASET_INDEX_H
 #define PST_DATASET_DATASET_INDEX_H
 
@@ -10,13 +10,15 @@
 
 struct psti_dataset_index {
     pst_dataset base;
-    struct psti_blocks blocks; /* the file's payload; its cache changes while readers use it */
+    struct psti_blocks blocks; /* blocks of the index file; their cache changes while readers use
+                                * it */
     struct psti_index_header header;
     struct psti_index_field fields[PST_MAX_FIELDS];
-    uint8_t *shards;                  /* the shard table as it is in the file */
-    char *classes[PST_MAX_FIELDS];    /* the section of class names, checked; NULL: none */
-    uint32_t *pairs[PST_MAX_FIELDS];  /* pairs of points, checked; NULL: none */
-    _Atomic uint64_t *shards_checked; /* one bit per shard whose header and length were checked */
+    uint8_t *shards;                  /* the shard table, as it is stored in the file */
+    char *classes[PST_MAX_FIELDS];    /* class names of each field, checked; NULL: none */
+    uint32_t *pairs[PST_MAX_FIELDS];  /* pairs of keypoints of each field, checked; NULL: none */
+    _Atomic uint64_t *shards_checked; /* one bit for each shard, set when its header and length were
+                                       * checked */
 };
 
 static inline const struct psti_dataset_index *psti_dataset_index_of(const pst_dataset *dataset)
@@ -24,18 +26,18 @@ static inline const struct psti_dataset_index *psti_dataset_index_of(const pst_d
     return (const struct psti_dataset_index *)dataset;
 }
 
-/* Compares a record at `position` of shard i_file with the index (dataset_shard.c).
- * PST_ERROR_CORRUPT: it is of another item. */
+/* Compares the record at `position` of shard i_file with the index (dataset_shard.c).
+ * PST_ERROR_CORRUPT: the record belongs to another item. */
 struct psti_record;
 enum pst_status psti_dataset_check_record(const struct psti_dataset_index *index, uint32_t i_file,
                                           uint64_t position, const struct psti_record *record,
                                           struct pst_error *err);
 
-/* psti_dataset_check_shard (dataset_shard.c). */
+/* Implements psti_dataset_check_shard for packed data sets (dataset_shard.c). */
 enum pst_status psti_dataset_index_check_shard(const pst_dataset *dataset, uint32_t i_file,
                                                struct pst_error *err);
 
-/* The entry of shard i_file < n_shards. */
+/* Returns the index entry of shard i_file < n_shards. */
 enum pst_status psti_dataset_index_shard(const struct psti_dataset_index *index, uint32_t i_file,
                                          struct psti_index_shard *shard, struct pst_error *err);
 

@@ -1,8 +1,9 @@
-/* dataset_mixture.c - a data set of several: asks the source that has the sample, or the file.
+/* dataset_mixture.c - a data set made of several: passes each call to the source that holds the
+ * sample or file.
  *
- * In: numbers of the mixture. Out: what the source answers, with the mixture's numbers of files and
+ * In: numbers of the mixture. Out: the source's answer, with the mixture's numbers of files and
  * labels. Any thread; nothing changes after open. Errors keep the source's path, and get the
- * mixture's number of the sample beside the source's own. */
+ * mixture's number of the sample besides the source's own. */
 #include "dataset/dataset_mixture.h"
 
 #include "base/alloc.h"
@@ -36,7 +37,7 @@ static enum pst_status mixture_sample_name(const pst_dataset *dataset, uint64_t 
     return PST_OK;
 }
 
-/* The number of a source's file in the mixture. */
+/* Returns the mixture's number of a source's file. */
 static uint32_t file_number(const struct psti_mixture_source *source, uint32_t i_file)
 {
     uint32_t n_shared = psti_dataset_n_shared_files(source->dataset);
@@ -57,7 +58,8 @@ static enum pst_status mixture_item(const pst_dataset *dataset, uint64_t sample,
     enum pst_status status = pst_dataset_item(asked, own, i, variant, item, sizeof *item, err);
     if (status != PST_OK)
         return status;
-    /* Elsewhere an item of unknown form in a file is there, in a packed data set it is not. */
+    /* Other kinds may give a file to an item of unknown form. In a packed data set, such an item
+     * does not exist. */
     if (item->form == PST_FORM_NONE && asked->kind == PSTI_DATASET_PACKED)
         item->i_file = PST_FILE_NONE;
     if (item->i_file == PST_FILE_NONE)
@@ -70,7 +72,7 @@ static enum pst_status mixture_item(const pst_dataset *dataset, uint64_t sample,
     return PST_OK;
 }
 
-/* Labels of the source get the mixture's numbers. */
+/* Replaces labels of the source by the mixture's numbers. */
 static enum pst_status map_ints(const pst_dataset *dataset,
                                 const struct psti_mixture_source *source, uint32_t i_field,
                                 int64_t *values, uint64_t n, struct pst_error *err)
@@ -108,7 +110,7 @@ static enum pst_status mixture_float(const pst_dataset *dataset, uint64_t sample
     return pst_dataset_float(source->dataset, own, source->fields[i_field], value, err);
 }
 
-/* A source's error names its own sample, if any: adds the mixture's number. */
+/* Adds the mixture's sample number to a source's error, if it names a sample. */
 static void number_error(const struct psti_mixture_source *source, struct pst_error *err)
 {
     if (err == NULL)
@@ -123,7 +125,7 @@ static void number_error(const struct psti_mixture_source *source, struct pst_er
 static enum pst_status mixture_values(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
                                       uint64_t n, void *values, struct pst_error *err)
 {
-    int64_t *numbers = values; /* doubles are as long */
+    int64_t *numbers = values; /* `values` may also be doubles, which have the same size */
     for (uint64_t done = 0; done < n;) {
         uint64_t own;
         const struct psti_mixture_source *source =
@@ -198,7 +200,7 @@ static enum pst_status mixture_check_index(const pst_dataset *dataset, struct ps
     return status;
 }
 
-/* Sources keep their order, each in its own order by path. */
+/* Lists the samples source by source, each source in its own order by path. */
 static enum pst_status mixture_by_path(const pst_dataset *dataset, uint32_t **samples,
                                        struct pst_error *err)
 {
@@ -232,7 +234,7 @@ static enum pst_status mixture_by_path(const pst_dataset *dataset, uint32_t **sa
     return PST_OK;
 }
 
-/* The labels of a whole item, which `buffer` has, get the mixture's numbers. */
+/* Replaces the labels in a whole item, which is in `buffer`, by the mixture's numbers. */
 static enum pst_status map_labels(const pst_dataset *dataset,
                                   const struct psti_mixture_source *source, uint32_t i_field,
                                   void *buffer, uint64_t nbytes, struct pst_error *err)
@@ -266,8 +268,9 @@ static enum pst_status mixture_read(const pst_dataset *dataset, uint64_t sample,
         return status == PST_OK ? map_labels(dataset, source, i_field, buffer, nbytes, err)
                                 : status;
     }
-    /* A part may begin within an element. */
-    if (!psti_range_fits(start, nbytes, whole)) /* the source says what is wrong */
+    /* The range may begin within an element, so the whole item is read and the range is copied. */
+    if (!psti_range_fits(start, nbytes, whole)) /* out of range: reading the source gives the
+                                                 * error */
         return pst_dataset_read(asked, own, i, variant, start, nbytes, buffer, err);
     char *bytes = whole < SIZE_MAX ? psti_alloc((size_t)whole) : NULL;
     if (bytes == NULL)
@@ -298,8 +301,8 @@ static enum pst_status mixture_nbytes(const pst_dataset *dataset, uint64_t *nbyt
     return PST_OK;
 }
 
-/* Of the samples: their numbers, order, names and values are those of the sources. Names of fields
- * and classes are the mixture's. */
+/* Computes the identity of the samples: numbers, order, names and values from the sources, names of
+ * fields and classes from the mixture. */
 static enum pst_status mixture_samples(const pst_dataset *dataset, uint8_t identity[16],
                                        struct pst_error *err)
 {

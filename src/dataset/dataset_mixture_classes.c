@@ -1,8 +1,8 @@
-/* dataset_mixture_classes.c - one table of classes from those of the sources of a mixture.
+/* dataset_mixture_classes.c - makes one table of classes from those of a mixture's sources.
  *
- * In: a field of labels. Out: its classes in the mixture, and for each source whose labels have
- * other numbers there the new number of each. Equal tables stay. Tables that differ are joined by
- * the names of classes, in the order in which these first come. The calling thread. */
+ * In: a field of labels. Out: its classes in the mixture, and for each source with other class
+ * numbers the mixture's number of each label. Equal tables are kept. Different tables are merged by
+ * class names, in the order of their first appearance. Runs on the calling thread. */
 #include "dataset/dataset_mixture.h"
 
 #include "base/alloc.h"
@@ -14,14 +14,14 @@
 #include <string.h>
 
 #define ROOM "dataset"
-/* Limit of a joined table, whose names are all in memory. */
+/* Maximum number of classes of a merged table, whose names are all in memory. */
 #define CLASSES_LIMIT ((int64_t)1 << 24)
 
-/* The joined table while it grows: names by number, and their numbers by hash. */
+/* The merged table while it grows: names by number, and a hash table of numbers by name. */
 struct table {
     char **names;
     int64_t n, capacity;
-    int64_t *slots; /* a number + 1; 0: free. n_slots is a power of two, at least 2 * n */
+    int64_t *slots; /* 1 + a number; 0: free. n_slots is a power of two, at least 2 * n */
     size_t n_slots;
 };
 
@@ -34,7 +34,7 @@ static void table_free(struct table *table)
     *table = (struct table){0};
 }
 
-/* The slot that has the name, or is free for it. */
+/* Returns the slot that holds the name, or the free slot for it. */
 static int64_t *slot_of(const struct table *table, const char *name)
 {
     size_t at = (size_t)psti_hash64(name, strlen(name)) & (table->n_slots - 1);
@@ -65,7 +65,7 @@ static bool table_grow(struct table *table)
     return true;
 }
 
-/* Adds the name, or finds it. *number: -1 if there is no memory. */
+/* Finds a name, or adds it. *number: -1 if there is no memory. */
 static void table_add(struct table *table, const char *name, int64_t *number)
 {
     *number = -1;
@@ -130,7 +130,7 @@ static enum pst_status fail_twice(const struct psti_mixture *self, uint32_t i_fi
                      psti_dataset_mixture_call(self, i_source, text), name);
 }
 
-/* Adds the classes of one source, and notes their numbers in the mixture. */
+/* Adds the classes of one source, and stores their numbers in the mixture. */
 static enum pst_status add_classes(struct psti_mixture *self, uint32_t i_field, uint32_t i_source,
                                    struct table *table, struct pst_error *err)
 {
@@ -139,7 +139,7 @@ static enum pst_status add_classes(struct psti_mixture *self, uint32_t i_field, 
     int64_t n = source->dataset->fields[i].n_classes;
     bool moves = false;
     int64_t *labels = psti_alloc_array((size_t)n, sizeof *labels);
-    /* One byte for each class of the table: this source has it. */
+    /* One byte for each class of the table: set if this source has the class. */
     unsigned char *seen = psti_calloc((size_t)(table->n + n), 1);
     enum pst_status status = PST_OK;
     if (labels == NULL || seen == NULL)
@@ -161,7 +161,7 @@ static enum pst_status add_classes(struct psti_mixture *self, uint32_t i_field, 
     return status;
 }
 
-/* True if an element of an array of labels can have this label. */
+/* True if the element type of an array of labels can hold this label. */
 static bool fits(const struct pst_field *field, int64_t label)
 {
     uint8_t element[8] = {0};

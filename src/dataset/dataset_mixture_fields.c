@@ -1,8 +1,8 @@
-/* dataset_mixture_fields.c - the fields of a mixture, from those of its sources.
+/* dataset_mixture_fields.c - decides the fields of a mixture from those of its sources.
  *
- * In: the sources and the names of their fields. Out: the mixture's fields, each with its number in
- * every source. Fields of one name must fit together; what does not is an error that names two
- * sources. The calling thread; nothing is kept but in the mixture. */
+ * In: the sources and the names of their fields. Out: the mixture's fields, with their numbers in
+ * each source. Fields of the same name must match; if they do not, the error names two sources.
+ * Runs on the calling thread. */
 #include "dataset/dataset_mixture.h"
 
 #include "base/fail.h"
@@ -30,8 +30,8 @@ static bool is_wanted(const struct pst_mixture_options *options, const char *nam
     return options->n_fields == 0;
 }
 
-/* Says that a source lacks a field, and what can be done. i_has: a source that has it; UINT32_MAX:
- * none does. */
+/* Fills in the error that a source lacks a field, with advice. i_has: a source that has the field;
+ * UINT32_MAX: none has. */
 static enum pst_status fail_lacking(const struct psti_mixture *self, const char *name,
                                     uint32_t i_has, uint32_t i_lacks, struct pst_error *err)
 {
@@ -45,7 +45,7 @@ static enum pst_status fail_lacking(const struct psti_mixture *self, const char 
                      psti_dataset_mixture_call(self, i_has, has));
 }
 
-/* Returns what differs in a field that cannot be one then, or NULL. */
+/* Returns what makes two fields unfit to be one, or NULL. */
 static const char *difference(const struct pst_field *a, const struct pst_field *b)
 {
     if (a->type != b->type)
@@ -61,7 +61,8 @@ static const char *difference(const struct pst_field *a, const struct pst_field 
     return NULL;
 }
 
-/* one, other: what the source has there, and the first one; "": not said. */
+/* Fills in the error that a field differs between two sources. one, other: what this source and the
+ * first one have; "": not stated. */
 static enum pst_status fail_different(const struct psti_mixture *self, const char *name,
                                       uint32_t i_source, const char *what, const char *one,
                                       const char *other, struct pst_error *err)
@@ -77,7 +78,7 @@ static enum pst_status fail_different(const struct psti_mixture *self, const cha
         other);
 }
 
-/* Points have names and pairs, which must be the same. */
+/* True if two fields of keypoints have the same names and pairs of points. */
 static bool have_same_points(const pst_dataset *a, uint32_t i, const pst_dataset *b, uint32_t k)
 {
     uint32_t n_pairs = psti_format_n_pairs(&a->fields[i]);
@@ -93,7 +94,8 @@ static bool have_same_points(const pst_dataset *a, uint32_t i, const pst_dataset
     return true;
 }
 
-/* Adds what a source has of the mixture's last field. */
+/* Merges the properties of one source's field into field i_field of the mixture, which is its
+ * last. */
 static enum pst_status add_source(struct psti_mixture *self, uint32_t i_field, uint32_t i_source,
                                   struct pst_error *err)
 {
@@ -129,7 +131,7 @@ static enum pst_status add_source(struct psti_mixture *self, uint32_t i_field, u
         base->max_item_nbytes[i_field] = item;
     if (decoded > base->max_decoded_nbytes[i_field])
         base->max_decoded_nbytes[i_field] = decoded;
-    /* Not known of one source with samples is not known of the mixture. */
+    /* If the size is unknown for one source with samples, it is unknown for the mixture. */
     if (dataset->n_samples > 0 && pixels == 0)
         base->max_pixels_nbytes[i_field] = UINT64_MAX;
     else if (pixels > base->max_pixels_nbytes[i_field])
@@ -160,8 +162,8 @@ static enum pst_status add_field(struct psti_mixture *self, const char *name, st
     return status;
 }
 
-/* Finds the field in all sources, as number n_fields of the mixture. *i_lacks: the first source
- * that lacks it; UINT32_MAX: none does. */
+/* Finds a field in all sources and stores its numbers for the mixture's field n_fields. *i_lacks:
+ * the first source that lacks it; UINT32_MAX: none does. */
 static void find_in_sources(struct psti_mixture *self, const struct psti_mixture_names *names,
                             const char *name, uint32_t *i_lacks)
 {
@@ -175,7 +177,7 @@ static void find_in_sources(struct psti_mixture *self, const struct psti_mixture
     }
 }
 
-/* Takes the fields of one source that no earlier source has. */
+/* Adds the fields of one source that no earlier source has. */
 static enum pst_status take_fields(struct psti_mixture *self,
                                    const struct psti_mixture_names *names, uint32_t i_source,
                                    const struct pst_mixture_options *options, struct pst_error *err)

@@ -1,5 +1,5 @@
-/* dataset_mixture_find.c - the source of a mixture that has a sample, or a file. The files of this
- * room that serve all kinds of data sets ask it; it calls none of them. Any thread. */
+/* dataset_mixture_find.c - finds the source of a mixture that holds a sample or a file. Called by
+ * the files of src/dataset that handle all kinds of data sets; calls none of them. Any thread. */
 #include "dataset/dataset_mixture.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ static uint64_t first_shared(const struct psti_mixture_source *source)
 
 static uint64_t first_lone(const struct psti_mixture_source *source) { return source->first_lone; }
 
-/* The last source whose first number is at most `number`. Sources without any begin where the next
- * one does. */
+/* Returns the last source whose first number is not larger than `number`. A source without samples
+ * (or files) has the same first number as the next one. */
 static inline const struct psti_mixture_source *source_at(
     const struct psti_mixture *self, uint64_t (*first)(const struct psti_mixture_source *),
     uint64_t number)

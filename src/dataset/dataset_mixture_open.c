@@ -1,9 +1,9 @@
 /* dataset_mixture_open.c - opens several data sets as one.
  *
  * In: open data sets, with names. Out: a handle that is an owner of each. A mixture among them is
- * replaced by its sources, which keep the fields that it has. Then fields are joined
- * (dataset_mixture_fields.c), samples and files are numbered, and identities are made. The calling
- * thread. */
+ * replaced by its sources, with the fields that the mixture has. Then fields are merged
+ * (dataset_mixture_fields.c), samples and files are numbered, and identities are computed. Runs on
+ * the calling thread. */
 #include "dataset/dataset_mixture.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,7 @@
 #define ROOM "dataset"
 enum { NAME_CAP = 64, PATH_CAP = 1024, PATHS_SHOWN = 3 };
 
-/* The name of a source of the call, and what it stands for: a data set, or the sources of one. */
+/* Writes the name of source i, as the caller gave it or by its number. */
 static enum pst_status name_source(const struct pst_mixture_source *given, size_t i,
                                    char name[NAME_CAP], struct pst_error *err)
 {
@@ -92,7 +92,7 @@ static enum pst_status check_sources(const struct pst_mixture_source *sources, s
     return status;
 }
 
-/* Number of sources once mixtures among them are replaced by theirs. */
+/* Counts the sources after each mixture is replaced by its own sources. */
 static uint64_t count_sources(const struct pst_mixture_source *sources, size_t n)
 {
     uint64_t count = 0;
@@ -103,7 +103,7 @@ static uint64_t count_sources(const struct pst_mixture_source *sources, size_t n
     return count;
 }
 
-/* Gives the fields of source `to` the names that they have in the data set of the call. */
+/* Sets the field names of source `to` to those of the given data set, which may be a mixture. */
 static void name_fields(const pst_dataset *dataset, uint32_t i_inner, struct psti_mixture_names *to)
 {
     bool is_mixture = dataset->kind == PSTI_DATASET_MIXTURE;
@@ -115,7 +115,8 @@ static void name_fields(const pst_dataset *dataset, uint32_t i_inner, struct pst
     }
 }
 
-/* All renames count the old names, so that two fields can change theirs. */
+/* Applies the renames of a source. All of them refer to the old names, so two fields can swap
+ * theirs. */
 static enum pst_status rename_fields(const struct pst_mixture_source *given, size_t i_given,
                                      struct psti_mixture_names *names, struct pst_error *err)
 {
@@ -147,7 +148,7 @@ static enum pst_status rename_fields(const struct pst_mixture_source *given, siz
     return PST_OK;
 }
 
-/* Adds a data set of the call: one source, or those of a mixture. */
+/* Adds a given data set: as one source, or a mixture as its sources. */
 static enum pst_status add_given(struct psti_mixture *self, struct psti_mixture_names *names,
                                  const struct pst_mixture_source *given, size_t i_given,
                                  struct pst_error *err)
@@ -172,7 +173,7 @@ static enum pst_status add_given(struct psti_mixture *self, struct psti_mixture_
         source->dataset = is_mixture ? inner->sources[i].dataset : given->dataset;
         pst_dataset_retain(source->dataset);
         name_fields(given->dataset, i, &names[self->n_sources]);
-        self->n_sources++; /* from now on close gives back what it has */
+        self->n_sources++; /* from now on closing the mixture releases this source */
         status = rename_fields(given, i_given, &names[self->n_sources - 1], err);
     }
     return status;
@@ -213,8 +214,8 @@ static enum pst_status number_all(struct psti_mixture *self, struct pst_error *e
     return PST_OK;
 }
 
-/* One identity from those of the sources, in their order, and from what numbers items. False: a
- * source has none of the kind. */
+/* Hashes an identity from those of the sources, in order, and from what decides the numbers of
+ * items. False: a source has no identity of this kind. */
 static bool join_identities(const struct psti_mixture *self, enum pst_identity kind,
                             uint8_t identity[16])
 {
@@ -250,7 +251,7 @@ static void identify(struct psti_mixture *self)
     base->has_files_identity = join_identities(self, PST_IDENTITY_FILES, base->files_identity);
 }
 
-/* What the mixture calls itself in messages: the paths of its sources. */
+/* Makes the mixture's name for messages: the paths of its sources. */
 static void call_mixture(const struct psti_mixture *self, char path[PATH_CAP])
 {
     struct psti_text text = {path, PATH_CAP, 0};

@@ -1,4 +1,4 @@
-/* dataset_options.c - keeps the options with which a data set was opened, for those who open it
+/* dataset_options.c - copies the options with which a data set was opened, so that it can be opened
  * again in another process. */
 #include "dataset/dataset_int.h"
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Copies a text to *at, and moves *at behind it. */
+/* Copies a text to *at and moves *at behind it. Returns the copy. */
 static const char *copy_text(char **at, const char *text)
 {
     size_t nbytes = strlen(text) + 1;
@@ -28,8 +28,9 @@ enum pst_status psti_dataset_keep_options(pst_dataset *dataset,
     dataset->options.progress = NULL;
     dataset->options.progress_ctx = NULL;
     dataset->options.n_masks = 0;
-    dataset->options.files = NULL; /* n_files stays: the names are those of the samples */
-    /* An index of the data set's own says what these asked for. */
+    dataset->options.files = NULL; /* dropped, because the samples have these names; n_files is
+                                    * kept */
+    /* The index already reflects these options, so they need not be kept. */
     dataset->options.split = NULL;
     dataset->options.members = NULL;
     dataset->options.n_members = 0;

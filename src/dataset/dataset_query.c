@@ -1,7 +1,7 @@
-/* dataset_query.c - asks a data set for names, items, values and files, whatever its kind.
+/* dataset_query.c - answers queries for names, items, values and files, for all kinds of data sets.
  *
- * It checks every argument before it calls an operation of the kind, and adds data set and sample
- * to errors. Any thread. */
+ * It checks every argument before it calls the kind's operation, and adds data set and sample to
+ * errors. Any thread. */
 #include "dataset/dataset_query.h"
 
 #include "base/checked.h"
@@ -34,7 +34,7 @@ void psti_dataset_name_error(const pst_dataset *dataset, int64_t sample, struct 
         return;
     bool is_mixture = dataset->kind == PSTI_DATASET_MIXTURE;
     if (is_mixture && (sample < 0 || (uint64_t)sample >= dataset->n_samples)) {
-        if (err->dataset[0] == '\0') /* else a source was named already */
+        if (err->dataset[0] == '\0') /* if it is set, a source was named already */
             psti_error_set_dataset(err, dataset->path);
         if (sample >= 0)
             err->sample = sample;
@@ -49,7 +49,7 @@ void psti_dataset_name_error(const pst_dataset *dataset, int64_t sample, struct 
     psti_error_set_dataset(err, dataset->path);
 }
 
-/* Out of line: errors are rare. */
+/* Not inlined, because errors are rare. */
 __attribute__((noinline)) enum pst_status psti_dataset_complete(const pst_dataset *dataset,
                                                                 int64_t sample,
                                                                 enum pst_status status,
@@ -134,7 +134,7 @@ enum pst_status pst_dataset_float(const pst_dataset *dataset, uint64_t sample, u
     return status == PST_OK ? PST_OK : psti_dataset_complete(dataset, (int64_t)sample, status, err);
 }
 
-/* Does what ops->values does, for kinds that have none. */
+/* Reads values one by one, for kinds that have no ops->values. */
 static enum pst_status values_one_by_one(const pst_dataset *dataset, uint32_t i_field,
                                          uint64_t first, uint64_t n, void *values,
                                          struct pst_error *err)
@@ -166,7 +166,8 @@ enum pst_status pst_dataset_column(const pst_dataset *dataset, uint32_t i_field,
     int64_t n_classes = dataset->fields[i_field].n_classes;
     const int64_t *numbers = values;
     for (uint64_t i = 0; n_classes > 0 && i < n; i++)
-        if (numbers[i] < 0 || numbers[i] >= n_classes) /* the sample alone gives the same error */
+        if (numbers[i] < 0 || numbers[i] >= n_classes) /* reading this sample alone gives the same
+                                                        * error */
             return pst_dataset_int(dataset, first + i, i_field, (int64_t *)values + i, err);
     return PST_OK;
 }

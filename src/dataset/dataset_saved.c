@@ -1,8 +1,9 @@
-/* dataset_saved.c - the handle of a saved index: found, made by one process, published.
+/* dataset_saved.c - the handle of a saved index: finding it, and making and publishing it by one
+ * process.
  *
- * In: the folder of some data, and a name. Out: an open index, or the path of a file to write one
- * to. A file appears under the index's name when all of it is on the disk, or not at all. One
- * thread uses a handle. */
+ * In: the folder of some data, and a name. Out: an open index, or the path of a file to write the
+ * index to. The index appears under its name only when it is completely on the disk. One thread
+ * uses a handle. */
 #include "dataset/dataset_saved_int.h"
 
 #include "base/alloc.h"
@@ -82,8 +83,8 @@ static bool is_left_over(const struct psti_saved *saved, const char *name)
     return false;
 }
 
-/* Removes files of makers that were killed, and sums of the index that is about to be replaced. The
- * lock says that no other maker lives. */
+/* Removes files of makers that were killed, and checksum files of the index that is about to be
+ * replaced. This process holds the lock, so no other maker is alive. */
 static void remove_left_overs(const struct psti_saved *saved)
 {
     int fd = openat(saved->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -105,9 +106,9 @@ static void close_dir(struct psti_saved *saved)
     saved->dir = -1;
 }
 
-/* Takes the lock at the first place that is not left out and can be written to. *os_error: 0, this
- * process is the maker; EEXIST, another one is, at saved->i_place. Both leave saved->dir open. Else
- * why no place will do. */
+/* Takes the lock at the first place that is not left out and is writable. *os_error: 0: this
+ * process is the maker; EEXIST: another process is, at saved->i_place. In both cases saved->dir
+ * stays open. Other values say why no place can be used. */
 static void take_lock(struct psti_saved *saved, int *os_error)
 {
     *os_error = ENOENT;
@@ -160,7 +161,7 @@ enum pst_status psti_dataset_saved_begin(struct psti_saved *saved, enum psti_sav
         } else {
             become_maker(saved);
         }
-        /* It may have been made before this process got the lock, too. */
+        /* Another process may have made the index before this one got the lock. */
         bool changed = status == PST_OK && psti_dataset_saved_changed(saved);
         if (status == PST_OK && !changed && os_error == EEXIST)
             continue;
@@ -212,7 +213,7 @@ enum pst_status psti_dataset_saved_tell(struct psti_saved *saved,
     return psti_dataset_saved_report(saved, progress, NULL, err);
 }
 
-/* Returns 0 or errno. */
+/* Renames the temporary file to the index's name. Returns 0 or errno. */
 static int put_in_place(struct psti_saved *saved)
 {
     int fd =
@@ -256,7 +257,7 @@ enum pst_status psti_dataset_saved_publish(struct psti_saved *saved, struct pst_
 
 void psti_dataset_saved_end(struct psti_saved *saved)
 {
-    /* A forked child has the handle, too, but not the lock. */
+    /* A forked child has a copy of the handle, but does not own the lock. */
     if (saved->is_maker && saved->note.pid == (uint64_t)getpid()) {
         unlinkat(saved->dir, saved->temporary_name, 0);
         psti_dataset_saved_unlock(saved);

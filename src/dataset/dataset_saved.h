@@ -1,11 +1,12 @@
-/* dataset_saved.h - indexes that Penstock saves of other people's data: where they lie, and who
- * makes them (docs/internals/saved-indexes.md).
+/* dataset_saved.h - indexes that Penstock saves for other programs' data: where they lie, and which
+ * process makes them (docs/internals/saved-indexes.md).
  *
- * An index lies in the folder .penstock beside the data, if files can be made there. Else it lies
- * below PENSTOCK_CACHE_DIR. Both places are looked at. An index or a folder of another user counts
- * only if the user is root or the owner of the data, because others could lie.
+ * An index lies in the folder .penstock beside the data if that folder is writable, else below
+ * PENSTOCK_CACHE_DIR. Readers look in both places. An index or folder of another user is trusted
+ * only if that user is root or the owner of the data, because others could plant a false one.
  *
- * One process of all hosts makes an index; the others wait for it. The order of calls:
+ * Among the processes of all hosts, one makes the index (the maker), and the others wait. The order
+ * of calls:
  *
  *     open
  *     again: for each place: find, and use the index if it fits the data
@@ -13,8 +14,8 @@
  *     publish, or end
  *     close
  *
- * Two makers at once are possible, if one is taken for dead and is not. That costs time only: each
- * writes a file of its own, and the index is whole after either rename.
+ * If a maker is taken for dead by mistake, there may be two. That only costs time: each writes its
+ * own file, and the index is complete after either rename.
  *
  * One thread uses a handle at a time. */
 #ifndef PST_DATASET_DATASET_SAVED_H
@@ -32,84 +33,90 @@ struct psti_saved;
 #define PSTI_SAVED_FOLDER ".penstock"
 
 enum {
-    PSTI_SAVED_NAME_CAP = 128, /* of an index's name, with its NUL */
+    PSTI_SAVED_NAME_CAP = 128, /* longest name of an index, with its NUL */
     PSTI_SAVED_N_PLACES = 2,   /* 0: beside the data; 1: below PENSTOCK_CACHE_DIR */
 };
 
-/* How to wait, and whom to tell. Zero: the defaults. */
+/* How to wait, and whom to report progress to. All zero: the defaults. */
 struct psti_saved_wait {
-    /* Called some times a second, by the maker and by those who wait for it. A return other than 0
-     * ends the call with PST_ERROR_CANCELLED. NULL: the log gets a line every few seconds. */
+    /* Called several times a second by the maker and by processes that wait for it. If it returns
+     * anything but 0, the call ends with PST_ERROR_CANCELLED. NULL: the log gets a line every few
+     * seconds. */
     pst_progress_fn progress;
     void *ctx;
-    /* Those who wait give up if the maker has told no progress for so long. 0: 600 s. */
+    /* Nanoseconds without reported progress of the maker after which waiting processes give up. 0:
+     * 600 s. */
     int64_t patience_ns;
-    /* A maker on another host is dead if it has not touched its lock for so long. 0: 120 s. */
+    /* Nanoseconds after which a maker on another host that has not touched its lock counts as dead.
+     * 0: 120 s. */
     int64_t lost_ns;
 };
 
 enum psti_saved_turn {
-    PSTI_SAVED_LOOK, /* another process has made the index meanwhile */
-    PSTI_SAVED_MAKE, /* this process is the maker, until publish or end */
+    PSTI_SAVED_LOOK, /* another process has made the index: look for it again */
+    PSTI_SAVED_MAKE, /* this process must make the index; others wait until it calls publish or
+                      * end */
 };
 
-/* True if an index of that file's owner counts: of root, this process's user, or the owner of the
- * data. Others could lie about what lies where. data_owner: NULL: not known. */
+/* True if an index of that file's owner is trusted: root, this process's user, or the owner of the
+ * data. Other users could plant a false index. data_owner: NULL: not known. */
 bool psti_dataset_saved_owner_counts(const struct stat *st, const uid_t *data_owner);
 
-/* Makes a handle. Nothing on the disk changes.
+/* Makes a handle; nothing on the disk changes.
  *
- * folder: the absolute path of the folder of the data. Copied.
- * name: of the index, without a slash, not beginning with a point. Copied.
- * wait: NULL: the defaults. Copied.
+ * folder: absolute path of the folder of the data; copied. name: name of the index, without a
+ * slash, not beginning with a dot; copied. wait: copied; NULL: the defaults.
  *
  * PST_ERROR_LIMIT: a path is too long. PST_ERROR_MEMORY. */
 enum pst_status psti_dataset_saved_open(const char *folder, const char *name,
                                         const struct psti_saved_wait *wait, struct psti_saved **out,
                                         struct pst_error *err);
-/* Ends, and frees the handle. *saved becomes NULL. NULL is fine. */
+/* Calls psti_dataset_saved_end, frees the handle, and sets *saved to NULL, which it may be
+ * already. */
 void psti_dataset_saved_close(struct psti_saved **saved);
 
-/* Opens the index that lies at a place, for reading, and remembers which file that was. Returns a
- * descriptor, which is the caller's to close; -1: there is none that counts. *path: for messages;
- * the handle's, until the next call. */
+/* Opens the index at a place for reading, and remembers which file it was. Returns a descriptor
+ * that the caller closes; -1: there is no trusted index. *path: for messages; owned by the handle,
+ * valid until the next call. */
 int psti_dataset_saved_find(struct psti_saved *saved, unsigned i_place, struct stat *st,
                             const char **path);
 
-/* Becomes the maker, or waits for it. If no file can be made at either place, that is the error.
+/* Becomes the maker, or waits for the maker. Fails if no file can be made at either place.
  *
- * PST_ERROR_BUSY: the maker told no progress for too long; the text names it.
- * PST_ERROR_CANCELLED: wait.progress said so.
- * PST_ERROR_NOT_FOUND: there is no place. PST_ERROR_NO_SPACE, PST_ERROR_IO. */
+ * PST_ERROR_BUSY: the maker reported no progress for too long; the message names it.
+ * PST_ERROR_CANCELLED: wait.progress asked for it.
+ * PST_ERROR_NOT_FOUND: there is no place.
+ * PST_ERROR_NO_SPACE, PST_ERROR_IO. */
 enum pst_status psti_dataset_saved_begin(struct psti_saved *saved, enum psti_saved_turn *turn,
                                          struct pst_error *err);
-/* Path of the file that the maker writes, at the place where the index shall lie. Nothing has the
- * name at first. The handle's, until it ends. */
+/* Returns the path of the file that the maker must write, at the place where the index will lie. No
+ * file has that name yet. Owned by the handle, until it ends. */
 const char *psti_dataset_saved_temporary(const struct psti_saved *saved);
-/* Makes that file. *fd, for writing, is the caller's to close. */
+/* Creates the temporary file. *fd is for writing, and the caller closes it. */
 enum pst_status psti_dataset_saved_create(struct psti_saved *saved, int *fd, struct pst_error *err);
-/* True if the maker's place is beside the data. */
+/* True if the maker's place is the folder beside the data. */
 bool psti_dataset_saved_is_beside(const struct psti_saved *saved);
-/* True if that file system keeps times finer than seconds, as far as begin saw. */
+/* True if the maker's file system stores times finer than seconds, as begin has found. */
 bool psti_dataset_saved_has_fine_times(const struct psti_saved *saved);
-/* What the clock of the maker's file system is ahead of CLOCK_REALTIME, as begin found it. */
+/* Returns how many nanoseconds the clock of the maker's file system is ahead of CLOCK_REALTIME, as
+ * begin measured it. */
 int64_t psti_dataset_saved_skew_ns(const struct psti_saved *saved);
-/* Tells how far the maker is. It is cheap: most calls only look at the clock. At least one call in
- * some seconds shows the others that the maker lives. Any state: without a lock, it only calls
- * progress.
+/* Reports the maker's progress. It is cheap: most calls only read the clock. The maker must call it
+ * every few seconds, to show waiting processes that it is alive. Allowed in any state: without the
+ * lock, it only calls the progress function.
  *
- * PST_ERROR_CANCELLED: wait.progress said so. */
+ * PST_ERROR_CANCELLED: wait.progress asked for it. */
 enum pst_status psti_dataset_saved_tell(struct psti_saved *saved,
                                         const struct pst_progress *progress, struct pst_error *err);
-/* Makes the file durable, gives it the index's name, and ends.
+/* Syncs the temporary file, renames it to the index's name, and releases the lock.
  *
- * PST_ERROR_BUSY: another process has taken over, so the file was removed. PST_ERROR_NO_SPACE,
- * PST_ERROR_IO: it was removed, too. */
+ * PST_ERROR_BUSY: another process has taken over, so the file was removed.
+ * PST_ERROR_NO_SPACE, PST_ERROR_IO: the file was removed too. */
 enum pst_status psti_dataset_saved_publish(struct psti_saved *saved, struct pst_error *err);
-/* Gives the lock back. A file that was not published is removed. Any state. */
+/* Releases the lock. Removes the temporary file if it was not published. Allowed in any state. */
 void psti_dataset_saved_end(struct psti_saved *saved);
-/* After a failure to write at a place: ends, and leaves that place out. The next begin takes the
- * other one. False: there is no other one. */
+/* Call it after writing at a place failed: ends, and leaves that place out, so that the next begin
+ * takes the other place. False: there is no other place. */
 bool psti_dataset_saved_elsewhere(struct psti_saved *saved);
 
 #endif

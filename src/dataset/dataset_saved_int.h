@@ -1,4 +1,4 @@
-/* dataset_saved_int.h - inside of the handle of a saved index: its places, and its lock. */
+/* dataset_saved_int.h - private parts of the handle of a saved index: its places, and its lock. */
 #ifndef PST_DATASET_DATASET_SAVED_INT_H
 #define PST_DATASET_DATASET_SAVED_INT_H
 
@@ -10,18 +10,19 @@
 #include <sys/stat.h>
 
 enum {
-    PSTI_SAVED_FILE_CAP = PSTI_SAVED_NAME_CAP + 32, /* of names made of an index's name */
+    PSTI_SAVED_FILE_CAP = PSTI_SAVED_NAME_CAP + 32, /* longest file name made of an index's name */
 };
 
-/* Which file was found; all zero: none. */
+/* Identifies the index file that was found; all zero: none. */
 struct psti_saved_seen {
     uint64_t device, inode, nbytes;
     int64_t mtime_s, mtime_ns;
 };
 
 struct psti_saved_place {
-    char path[PATH_MAX]; /* of the folder; "": there is no such place */
-    bool is_left_out;    /* begin does not take it */
+    char path[PATH_MAX]; /* path of the folder that may hold saved indexes; "": there is no such
+                          * folder */
+    bool is_left_out;    /* true if begin does not use this folder */
     struct psti_saved_seen seen;
 };
 
@@ -30,54 +31,56 @@ struct psti_saved {
     char name[PSTI_SAVED_NAME_CAP];
     struct psti_saved_wait wait;
     bool has_owner;
-    uid_t owner; /* of `folder` */
+    uid_t owner; /* user that owns `folder` */
     struct psti_saved_place places[PSTI_SAVED_N_PLACES];
-    char shown[PATH_MAX + PSTI_SAVED_FILE_CAP];     /* a path for messages */
-    char temporary[PATH_MAX + PSTI_SAVED_FILE_CAP]; /* while this process is the maker */
+    char shown[PATH_MAX + PSTI_SAVED_FILE_CAP];     /* buffer for a path in messages */
+    char temporary[PATH_MAX + PSTI_SAVED_FILE_CAP]; /* set while this process is the maker */
     char lock_name[PSTI_SAVED_FILE_CAP], temporary_name[PSTI_SAVED_FILE_CAP];
-    /* The maker: */
+    /* State of the maker. */
     bool is_maker, is_lost; /* is_lost: another process has taken over */
     unsigned i_place;
-    int dir;                    /* open folder of that place; -1: none */
-    struct psti_lock_note note; /* of this process */
+    int dir;                    /* descriptor of the folder i_place; -1: none is open */
+    struct psti_lock_note note; /* what this process writes to the lock */
     int64_t skew_ns;
     bool has_fine_times;
-    int64_t told_ns, beat_ns, logged_ns; /* psti_clock_ns when it was done last */
+    int64_t told_ns, beat_ns, logged_ns; /* psti_clock_ns of the last report, lock update and log
+                                          * line */
 };
 
 /* dataset_saved_place.c */
 
-/* Sets the paths of the places. */
+/* Sets the paths of both places. */
 enum pst_status psti_dataset_saved_set_places(struct psti_saved *saved, struct pst_error *err);
-/* True if what the owner of `st` wrote at that place counts. */
+/* True if a file with this owner is trusted at that place. */
 bool psti_dataset_saved_trusts(const struct psti_saved *saved, unsigned i_place,
                                const struct stat *st);
-/* Opens the folder of a place, if it counts. *made: NULL: it is not made if it is missing; else it
- * is, and *made says so. Returns -1 with errno. */
+/* Opens the folder of a place, if its owner is trusted. made: NULL: a missing folder is not made.
+ * Else it is made, and *made tells that. Returns -1 with errno. */
 int psti_dataset_saved_open_place(struct psti_saved *saved, unsigned i_place, bool *made);
-/* Opens the index at a place. Returns -1 if there is none that counts; *seen is all zero then. */
+/* Opens the index at a place. Returns -1 if there is no trusted one; *seen is then all zero. */
 int psti_dataset_saved_open_index(struct psti_saved *saved, unsigned i_place, struct stat *st,
                                   struct psti_saved_seen *seen);
-/* True if another index lies at some place than find has seen. */
+/* True if an index at some place differs from the one that find has seen there. */
 bool psti_dataset_saved_changed(struct psti_saved *saved);
-/* Writes the path of a file at a place to saved->shown. */
+/* Writes the path of a file at a place to saved->shown, for messages, and returns it. */
 const char *psti_dataset_saved_show(struct psti_saved *saved, unsigned i_place, const char *name);
 
 /* dataset_saved_lock.c */
 
-/* Fills saved->note with what names this process. */
+/* Fills saved->note with the identity of this process and a new token. */
 void psti_dataset_saved_name_maker(struct psti_saved *saved);
-/* Makes the lock file in saved->dir. Returns 0 or errno, EEXIST: another maker has it. */
+/* Creates the lock file in saved->dir. Returns 0 or errno; EEXIST: another maker has the lock. */
 int psti_dataset_saved_lock(struct psti_saved *saved);
-/* Waits until nobody has the lock in saved->dir, which is that of saved->i_place. Removes the lock
- * of a dead maker. A lock that does not count leaves the place out. */
+/* Waits until nobody holds the lock in saved->dir, the folder of place saved->i_place. Removes the
+ * lock of a dead maker. If the lock's owner is not trusted, the place is left out. */
 enum pst_status psti_dataset_saved_wait(struct psti_saved *saved, struct pst_error *err);
-/* Touches the lock. Sets is_lost if another process has taken over. */
+/* Updates the lock to show that this process is alive. Sets is_lost if another process has taken
+ * over. */
 void psti_dataset_saved_beat(struct psti_saved *saved);
-/* Removes the lock, if it is this process's. */
+/* Removes the lock, if it is that of this process. */
 void psti_dataset_saved_unlock(struct psti_saved *saved);
-/* Calls progress, or writes to the log, if it is time. note: of the maker that is waited for. NULL:
- * this process is the maker. */
+/* Calls the progress function, or writes to the log, if enough time has passed. note: the maker
+ * that is waited for; NULL: this process is the maker. */
 enum pst_status psti_dataset_saved_report(struct psti_saved *saved,
                                           const struct pst_progress *progress,
                                           const struct psti_lock_note *note, struct pst_error *err);

@@ -1,12 +1,13 @@
 /* dataset_saved_lock.c - the lock of a saved index: one maker among the processes of all hosts.
  *
- * The lock is a file that only one process can make (O_EXCL, which network file systems keep, too).
- * It says who the maker is and how far; the maker writes it again every second. On the maker's own
- * machine a waiting process sees if the maker's process is gone. On others it compares the time of
- * the lock with that of a file which it touches itself: both are times of the file system's clock.
+ * The lock is a file created with O_EXCL, which network file systems support too. It names the
+ * maker and its progress; the maker rewrites it every second. On the maker's own machine, a waiting
+ * process sees whether the maker's process still exists. On other machines it compares the lock's
+ * time with that of a file which it touches itself, so both times come from the file system's
+ * clock.
  *
- * A dead maker's lock is renamed before it is removed. Who renames the lock of a new maker by
- * mistake, because another waiting process was faster, sees the other token and puts it back. */
+ * A dead maker's lock is renamed before it is removed. If another waiting process was faster, the
+ * renamed file may be the lock of a new maker. Its token shows that, and it is renamed back. */
 #include "dataset/dataset_saved_int.h"
 
 #include "base/clock.h"
@@ -30,15 +31,15 @@
 #define TELL_NS (100 * MS)
 #define BEAT_NS (1000 * MS)
 #define LOG_NS (5000 * MS)
-#define PROBE_NS (2000 * MS) /* between two looks at the file system's clock */
-/* A maker writes its lock right after it has made it. One without a note is that of a maker that
- * was killed in between. */
+#define PROBE_NS (2000 * MS) /* time between two readings of the file system's clock */
+/* Time after which a lock without a note counts as dead. A maker writes the note right after it
+ * creates the lock, so it was killed in between. */
 #define UNWRITTEN_NS (10000 * MS)
 
 /* Processes
  * -------------------------------------------------------------------------------------------- */
 
-/* Reads up to capacity - 1 bytes of a file of /proc, and ends them with a NUL. */
+/* Reads up to capacity - 1 bytes of a file of /proc, and adds a NUL. */
 static bool read_small(const char *path, char *text, size_t capacity)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -49,8 +50,8 @@ static bool read_small(const char *path, char *text, size_t capacity)
     return n > 0;
 }
 
-/* When a process started, in ticks since the kernel did, and its state (proc(5)). False: nothing
- * tells. */
+/* Reads a process's start time, in clock ticks since boot, and its state (proc(5)). False: not
+ * available. */
 static bool look_at_process(uint64_t pid, uint64_t *start, char *state)
 {
     char path[64], text[1024];
@@ -59,7 +60,7 @@ static bool look_at_process(uint64_t pid, uint64_t *start, char *state)
     if (at == NULL || at[1] != ' ')
         return false;
     *state = at[2];
-    for (int field = 2; field < 22 && at != NULL; field++) /* the name is field 2 */
+    for (int field = 2; field < 22 && at != NULL; field++) /* field 2 is the process's name */
         at = strchr(at + 1, ' ');
     if (at == NULL)
         return false;
@@ -94,7 +95,7 @@ static bool is_of_this_machine(const struct psti_lock_note *a, const struct psti
            a->space == b->space;
 }
 
-/* True if the process on this machine that wrote the note is gone. */
+/* True if the process that wrote the note, on this machine, does not exist any more. */
 static bool is_gone(const struct psti_lock_note *note)
 {
     uint64_t start;
@@ -116,7 +117,7 @@ static int64_t time_ns(const struct timespec *time)
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* Writes the note, and lets the file system set the time. Returns 0 or errno. */
+/* Writes the note, and lets the file system set the file's time. Returns 0 or errno. */
 static int write_note(int fd, const struct psti_lock_note *note)
 {
     char text[PSTI_LOCK_NBYTES];
@@ -154,7 +155,7 @@ int psti_dataset_saved_lock(struct psti_saved *saved)
     return 0;
 }
 
-/* Reads an open lock. The note is all zero if it is none. */
+/* Reads the note in an open lock file. The note is all zero if the file holds none. */
 static void read_note(int fd, struct psti_lock_note *note)
 {
     char text[PSTI_LOCK_NBYTES];
@@ -162,7 +163,7 @@ static void read_note(int fd, struct psti_lock_note *note)
     psti_format_parse_lock(text, n > 0 ? (size_t)n : 0, note);
 }
 
-/* Opens the file of that name in the place's folder, and reads it as a lock. Returns -1 with
+/* Opens a file of that name in the place's folder, and reads the note in it. Returns -1 with
  * errno. */
 static int open_note(const struct psti_saved *saved, const char *name, int access,
                      struct psti_lock_note *note)
@@ -176,7 +177,8 @@ static int open_note(const struct psti_saved *saved, const char *name, int acces
 void psti_dataset_saved_beat(struct psti_saved *saved)
 {
     struct psti_lock_note there;
-    /* Opened anew, so that a network file system shows the file as it is, and sends it at close. */
+    /* Opened each time, so that a network file system shows its current content, and sends the new
+     * content at close. */
     int fd = open_note(saved, saved->lock_name, O_RDWR, &there);
     saved->beat_ns = psti_clock_ns();
     if (fd < 0) {
@@ -184,7 +186,8 @@ void psti_dataset_saved_beat(struct psti_saved *saved)
         return;
     }
     if (there.token == saved->note.token)
-        (void)write_note(fd, &saved->note); /* a full disk does not end the work */
+        (void)write_note(fd, &saved->note); /* a failure, such as a full disk, does not stop the
+                                             * maker */
     else if (there.pid != 0)
         saved->is_lost = true;
     close(fd);
@@ -194,7 +197,7 @@ void psti_dataset_saved_unlock(struct psti_saved *saved)
 {
     struct psti_lock_note there;
     int fd = open_note(saved, saved->lock_name, O_RDONLY, &there);
-    /* One that cannot be read is most likely this process's. */
+    /* A lock that cannot be read is most likely that of this process. */
     if (fd >= 0 && (there.token == saved->note.token || there.pid == 0))
         unlinkat(saved->dir, saved->lock_name, 0);
     if (fd >= 0)
@@ -204,16 +207,16 @@ void psti_dataset_saved_unlock(struct psti_saved *saved)
 /* Waiting
  * -------------------------------------------------------------------------------------------- */
 
-/* What a waiting process knows of the lock. */
+/* What a waiting process has seen of the lock. */
 struct look {
-    struct psti_lock_note note; /* all zero: it cannot be read, or is not written yet */
+    struct psti_lock_note note; /* all zero: the note cannot be read, or is not written yet */
     struct stat st;
-    int64_t changed_ns; /* when the note was seen to change last */
+    int64_t changed_ns; /* time at which the note last changed */
     int64_t probed_ns;
-    bool is_old; /* by the file system's clock */
+    bool is_old; /* true if the note is too old by the file system's clock */
 };
 
-/* Reads the file system's clock: the time of a file that is touched now. */
+/* Reads the file system's clock, by touching a file and reading its time. */
 static bool read_clock(const struct psti_saved *saved, int64_t *now_ns)
 {
     char name[PSTI_SAVED_FILE_CAP];
@@ -230,7 +233,7 @@ static bool read_clock(const struct psti_saved *saved, int64_t *now_ns)
     return is_read;
 }
 
-/* Looks at the lock. False: there is none any more. */
+/* Reads the lock file. False: it does not exist any more. */
 static bool look_at_lock(const struct psti_saved *saved, struct look *look)
 {
     struct psti_lock_note before = look->note;
@@ -261,7 +264,7 @@ static bool is_dead(const struct psti_saved *saved, struct look *look)
     return look->is_old;
 }
 
-/* Removes the lock of a dead maker, if it is still the file that was looked at. */
+/* Removes the lock of a dead maker, if it is still the same file. */
 static void take_away(const struct psti_saved *saved, const struct look *look)
 {
     char name[PSTI_SAVED_FILE_CAP];
@@ -297,7 +300,8 @@ enum pst_status psti_dataset_saved_report(struct psti_saved *saved,
                    : psti_fail(err, PST_ERROR_CANCELLED, "dataset",
                                "cancelled while an index was made");
     if (saved->logged_ns == 0)
-        saved->logged_ns = now_ns; /* short work needs no line */
+        saved->logged_ns = now_ns; /* delays the first line in the log, because short work needs
+                                    * none */
     if (now_ns - saved->logged_ns < LOG_NS)
         return PST_OK;
     saved->logged_ns = now_ns;

@@ -1,6 +1,7 @@
-/* dataset_saved_place.c - the two places where saved indexes lie, and what counts there.
+/* dataset_saved_place.c - the two places where saved indexes lie, and which owners are trusted
+ * there.
  *
- * In: the folder of the data. Out: open folders and files. No link is followed within a place. One
+ * In: the folder of the data. Out: open folders and files. No link within a place is followed. One
  * thread uses a handle. */
 #include "dataset/dataset_saved_int.h"
 
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The folder for caches; false: no environment variable gives one. */
+/* Finds the folder for caches. False: no environment variable names one. */
 static bool cache_folder(char path[PATH_MAX])
 {
     static const struct {
@@ -44,7 +45,8 @@ enum pst_status psti_dataset_saved_set_places(struct psti_saved *saved, struct p
                             "the path is too long for an index beside the data");
     saved->has_owner = stat(saved->folder, &st) == 0;
     saved->owner = saved->has_owner ? st.st_uid : 0;
-    /* A path below /proc leads to an open folder. It names another one in the next process. */
+    /* A path below /proc leads to an open folder of this process, and would name another folder in
+     * the next process. */
     if (strncmp(saved->folder, "/proc/", 6) == 0 || !cache_folder(cache))
         return PST_OK;
     psti_hash_pair_begin(&hash);
@@ -78,7 +80,7 @@ static int make_folder(const char *path, mode_t mode)
     return psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : mkdir(path, mode);
 }
 
-/* Makes the folder below the folder for caches, with those above it. */
+/* Makes the index folder below the cache folder, with its parents. */
 static int make_cache_folder(const char *path)
 {
     char part[PATH_MAX];

@@ -1,7 +1,7 @@
-/* dataset_scan.c - walks a shard from end to end by its own records and compares it with the index.
+/* dataset_scan.c - reads a shard from end to end by its own records and compares it with the index.
  *
- * Reads the whole file through one buffer of 1 MiB, on the calling thread. Beyond a check of each
- * item, it finds bytes that belong to no item, missing records, and records that the index places
+ * Reads the whole file through one buffer of 1 MiB, on the calling thread. Besides damaged items it
+ * finds bytes that belong to no item, missing records, and records that the index places
  * elsewhere. */
 #include "dataset/dataset_index.h"
 
@@ -23,14 +23,14 @@ struct scan {
     const pst_dataset *dataset;
     uint32_t i_file;
     int fd;
-    uint64_t end;    /* end of the shard by the index */
+    uint64_t end;    /* end of the shard, as the index states it */
     uint8_t *buffer; /* bytes [start, start + n) of the file */
     uint64_t start;
     size_t n;
 };
 
-/* Makes `nbytes` (<= SCAN_BUFFER_NBYTES) at `offset` available; *bytes is valid until the next
- * call. */
+/* Makes `nbytes` (<= SCAN_BUFFER_NBYTES) bytes at `offset` available. *bytes is valid until the
+ * next call. */
 static enum pst_status scan_need(struct scan *scan, uint64_t offset, size_t nbytes,
                                  const uint8_t **bytes, struct pst_error *err)
 {
@@ -69,8 +69,8 @@ static enum pst_status check_bytes(struct scan *scan, uint64_t offset,
                      "the %" PRIu64 " stored bytes of the item were altered", record->nbytes);
 }
 
-/* Checks that bytes [from, to) between records are zero, so that the records account for the whole
- * shard. */
+/* Checks that the bytes [from, to) between two records are zero, so that no bytes of the shard go
+ * unchecked. */
 static enum pst_status check_gap(struct scan *scan, uint64_t from, uint64_t to,
                                  struct pst_error *err)
 {

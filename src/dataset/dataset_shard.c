@@ -1,8 +1,8 @@
-/* dataset_shard.c - checks that a shard is the one that the index means: its header and first
- * record, once and before use, and any of its records.
+/* dataset_shard.c - checks that a shard file is the one that the index means: its header and first
+ * record once before use, and any record on request.
  *
- * In: the file of a shard. Out: PST_OK, or what is wrong with it. Any thread; what was checked is
- * remembered in the handle. */
+ * In: the file of a shard. Out: PST_OK, or what is wrong with it. Any thread; the handle remembers
+ * which shards were checked. */
 #include "dataset/dataset_index.h"
 
 #include "base/fail.h"
@@ -40,9 +40,9 @@ enum pst_status psti_dataset_check_record(const struct psti_dataset_index *index
     return PST_OK;
 }
 
-/* Compares the shard's first record with the index. All data sets of one schema have the same id,
- * so that a shard's header alone does not tell whose it is. Damage of the record itself is left to
- * those who read it. */
+/* Compares the shard's first record with the index. Data sets with the same schema have the same
+ * id, so the header alone does not show which data set a shard belongs to. Damage of the record is
+ * left to its readers. */
 static enum pst_status check_first_record(const struct psti_dataset_index *index, uint32_t i_file,
                                           const uint8_t *bytes, size_t nbytes,
                                           const struct psti_index_shard *shard,

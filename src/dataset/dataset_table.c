@@ -1,7 +1,9 @@
-/* dataset_table.c - columns that lead to the writer of an index, and files beside shards.
+/* dataset_table.c - connects the columns of a walk to the writer of an index, and reads files
+ * beside shards.
  *
- * In: rows of a walk, on one thread. Out: samples of the writer, each told to whoever counts. A
- * sink knows its writer only, so the one that the columns get has the table in its place. */
+ * In: rows of a walk, on one thread. Out: samples to the writer; each is also counted. A sink
+ * passes only its writer to its functions, so the sink given to the columns has the table as its
+ * writer. */
 #include "dataset/dataset_table.h"
 
 #include "base/alloc.h"
@@ -103,7 +105,7 @@ void psti_dataset_table_close(struct psti_dataset_table *table)
     psti_containers_columns_close(&table->columns);
 }
 
-/* Reads a whole file. */
+/* Reads the whole file beside the shards into memory. */
 static enum pst_status read_notes(struct psti_dataset_notes *notes, struct pst_error *err)
 {
     struct stat st;

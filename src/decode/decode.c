@@ -1,10 +1,10 @@
-/* decode.c - the functions of decode's door. They check options and headers once and then call the
- * codec's own file.
+/* decode.c - the public functions of the module decode (decode.h). They check the options and the
+ * header of an image, then call the file of its codec.
  *
- * A decoder has one arena, which is empty at the start of every image. It also keeps the codec
- * objects that are worth keeping: libjpeg's and libdeflate's. A decoder belongs to one thread. Our
- * own parsers, which allocate nothing, read the headers. So probing needs no decoder and cannot
- * fail for lack of memory. */
+ * A decoder has one arena, which is emptied at the start of every image. It also keeps the objects
+ * of libjpeg and libdeflate for the next image. A decoder belongs to one thread. Headers are read
+ * by parsers of this module, which allocate nothing. So probing needs no decoder and cannot fail
+ * for lack of memory. */
 #include "decode/decode_int.h"
 
 #include "base/alloc.h"
@@ -22,15 +22,16 @@
 static const uint8_t jpeg_magic[] = {0xFF, 0xD8, 0xFF};
 static const uint8_t png_magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 static const uint8_t pli_magic[] = {0x89, 'P', 'L', 'I'};
-enum { PLI_CONTENT = 5 }; /* offset of the content in a PLI's header (format-pli.md, section 1) */
+/* offset of the byte "content" in a PLI's header (format-pli.md, section 1) */
+enum { PLI_CONTENT = 5 };
 
 static bool begins_with(const uint8_t *bytes, size_t nbytes, const void *magic, size_t magic_nbytes)
 {
     return memcmp(bytes, magic, nbytes < magic_nbytes ? nbytes : magic_nbytes) == 0;
 }
 
-/* Returns true if the bytes begin with the magic of this form, or with a part of it and end there.
- */
+/* Returns true if the bytes begin with the magic number of `form`. Bytes that end within the magic
+ * number need only match as far as they go. */
 static bool looks_like(const uint8_t *bytes, size_t nbytes, enum pst_form form)
 {
     switch (form) {
@@ -66,8 +67,8 @@ static enum pst_status wrong_magic(const uint8_t *bytes, size_t nbytes, enum pst
                             "not a %s image: it begins with %s", pst_form_name(form), hex);
 }
 
-/* Changes form NONE to the form that the first bytes say. Checks any other form against the first
- * bytes. */
+/* Sets *form from the first bytes of the image if it is PST_FORM_NONE. Otherwise checks that the
+ * first bytes fit *form. */
 static enum pst_status find_form(const uint8_t *bytes, size_t nbytes, enum pst_form *form,
                                  struct pst_error *err)
 {
@@ -280,9 +281,10 @@ static enum pst_status run_codec(struct psti_decode_job *job)
     }
 }
 
-/* Maps a range of pixels [*from, *from + *count) of a small picture to the range of the full
- * picture, n pixels long, that it is made from. `margin` is in pixels of the small picture:
- * upsampling may read samples beyond the range, and a sample may be two pixels wide. */
+/* Changes a range of pixels [*from, *from + *count) of a downscaled picture, on one axis, to the
+ * range of full-size pixels that it is computed from. The full picture has n pixels on this axis.
+ * `margin` counts downscaled pixels: upsampling chroma may read beyond the range, and a chroma
+ * sample may be two pixels wide. */
 static void unscale(uint32_t *from, uint32_t *count, uint32_t n, uint32_t scale_log2)
 {
     const uint32_t margin = 4;
@@ -314,8 +316,9 @@ void psti_decode_ends(const struct pst_image_info *info, const struct pst_decode
                       bool *top, bool *left)
 {
     uint8_t orientation = options->ignore_orientation ? 1 : info->orientation;
-    /* A picture of 2 x 2 pixels tells the sides: its first shown pixel is stored at `stored`, which
-     * is in the last row or column if that is shown first. */
+    /* A picture of 2 x 2 pixels is enough to tell the sides. `stored` is where its top left shown
+     * pixel is stored. A coordinate of 1 there means that the last stored row or column is shown
+     * first. */
     const struct psti_rect first = {0, 0, 1, 1};
     struct psti_rect stored = psti_decode_turn_to_stored(&first, orientation, 2, 2);
     bool swaps = psti_decode_turn_swaps(orientation);
@@ -373,7 +376,8 @@ enum pst_status psti_decode_rows_scaled(struct psti_decoder *decoder, const void
 
 struct copy_target {
     uint8_t *pixels;
-    size_t stride_nbytes, row_nbytes; /* bytes from row to row; bytes of a row that are used */
+    /* bytes from one row to the next; bytes of a row that are used */
+    size_t stride_nbytes, row_nbytes;
 };
 
 static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,

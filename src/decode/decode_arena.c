@@ -1,9 +1,10 @@
-/* decode_arena.c - scratch memory of one decoder.
+/* decode_arena.c - the scratch memory of one decoder.
  *
- * Codecs ask for memory in many small pieces and give it back all at once, at the next image. An
- * arena hands out memory by moving a pointer. After an image that needed several chunks, one chunk
- * of their total size replaces them, so that after a few images nothing is allocated any more.
- * Memory is not cleared: an image finds the bytes that the image before left there. */
+ * Codecs ask for memory in many small pieces and free all of it at once, when the next image
+ * begins. An arena hands out memory by moving a pointer through a chunk. After an image that needed
+ * several chunks, the arena replaces them by one chunk of their total size. So after a few images
+ * no memory is allocated any more. Memory is not cleared: it still holds bytes of the image
+ * before. */
 #include "decode/decode_arena.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@
 
 struct psti_arena_chunk {
     struct psti_arena_chunk *next;
-    size_t nbytes; /* bytes of the chunk, with this header */
+    size_t nbytes; /* bytes of the chunk, this header included */
     size_t used;
 };
 
@@ -47,8 +48,8 @@ static bool add_chunk(struct psti_decode_arena *arena, size_t nbytes, enum pst_s
     generous = generous > CHUNK_NBYTES_MIN ? generous : CHUNK_NBYTES_MIN;
     if (generous < least)
         generous = least;
-    /* The size is a multiple of CHUNK_NBYTES_MIN. Otherwise each random crop that is a little
-     * larger than those before would need another chunk. */
+    /* The size is rounded up to a multiple of CHUNK_NBYTES_MIN. Otherwise each random crop that is
+     * slightly larger than all crops before it would need another chunk. */
     generous = psti_round_up(generous, CHUNK_NBYTES_MIN);
     if (generous > left)
         generous = left;
@@ -86,7 +87,7 @@ bool psti_decode_arena_prepare(struct psti_decode_arena *arena, size_t nbytes, e
 {
     if (arena->chunks && arena->chunks->nbytes - arena->chunks->used >= nbytes)
         return true;
-    /* a piece beyond the limit fails before any chunk is freed */
+    /* A piece larger than the limit fails here, before any chunk is freed. */
     if (nbytes > arena->limit || arena->limit - nbytes < CHUNK_HEAD) {
         *why = PST_ERROR_LIMIT;
         return false;
@@ -115,7 +116,7 @@ bool psti_decode_arena_lend(struct psti_decode_arena *arena, uint64_t nbytes)
         uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
         uintptr_t from = ((uintptr_t)chunk + chunk->used + page - 1) & ~(page - 1);
         uintptr_t to = ((uintptr_t)chunk + chunk->nbytes) & ~(page - 1);
-        /* if this call fails the pages stay, and nothing is lost */
+        /* if madvise fails, the pages stay in memory, which does no harm */
         if (from < to)
             madvise((void *)from, to - from, MADV_DONTNEED);
     }
@@ -129,7 +130,7 @@ void psti_decode_arena_reset(struct psti_decode_arena *arena)
     if (arena->chunks->next) {
         arena->want = arena->held;
         free_chunks(arena);
-    } else if (arena->held > arena->limit) { /* the limit was lowered since the chunk was taken */
+    } else if (arena->held > arena->limit) { /* the limit was lowered after the allocation */
         arena->want = 0;
         free_chunks(arena);
     } else {

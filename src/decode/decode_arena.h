@@ -1,4 +1,5 @@
-/* decode_arena.h - scratch memory that codecs fill from image to image without freeing. */
+/* decode_arena.h - scratch memory that codecs use for one image after the other, without freeing
+ * it. */
 #ifndef PST_DECODE_ARENA_H
 #define PST_DECODE_ARENA_H
 
@@ -8,14 +9,15 @@
 
 struct psti_arena_chunk;
 
-/* An arena: it moves a pointer through chunks that are kept. Zero-initialise it, then set `limit`.
- * It belongs to one thread. */
+/* An arena hands out memory by moving a pointer through chunks, which it keeps for the next image.
+ * Zero-initialise it, then set `limit`. It belongs to one thread. */
 struct psti_decode_arena {
     /* all chunks, the newest first; memory is handed out only from the newest */
     struct psti_arena_chunk *chunks;
-    uint64_t limit; /* bytes that `held` never exceeds */
-    uint64_t held;  /* bytes of all chunks */
-    uint64_t want;  /* size of the next chunk, which is enough for all that the image needs */
+    uint64_t limit; /* bytes that `held` must never exceed */
+    uint64_t held;  /* bytes of all chunks together */
+    /* bytes that the next chunk should have, so that it is enough for a whole image */
+    uint64_t want;
 };
 
 /* Returns uninitialised memory, aligned to a cache line, valid until the next reset. If it returns
@@ -23,19 +25,18 @@ struct psti_decode_arena {
  * (PST_ERROR_LIMIT). *why is set only then. */
 void *psti_decode_arena_alloc(struct psti_decode_arena *arena, size_t nbytes, enum pst_status *why);
 /* Makes sure that the next `nbytes` come from one chunk, which replaces smaller chunks. `nbytes`
- * counts all pieces of memory, with a cache line more for each piece. Must be called before any
- * memory is handed out. Returns false and sets *why if it fails. */
+ * counts all pieces of memory that will be taken, plus one cache line for each piece. Must be
+ * called before any memory is handed out. Returns false and sets *why if it fails. */
 bool psti_decode_arena_prepare(struct psti_decode_arena *arena, size_t nbytes,
                                enum pst_status *why);
-/* Takes one chunk of `nbytes` now, if there is memory for it. Images that need no more then
- * allocate nothing. Memory that was handed out becomes invalid. */
+/* Allocates one chunk of `nbytes` now, if there is memory for it. Images that need no more scratch
+ * then allocate nothing. Memory that was handed out before becomes invalid. */
 void psti_decode_arena_hold(struct psti_decode_arena *arena, size_t nbytes);
-/* Returns whether other code (libwebp) may allocate `nbytes` by itself: these bytes and the memory
- * handed out must not exceed the limit together. If that only works without the chunk's unused
- * pages, the pages are given back to the kernel. */
+/* Returns whether a library with its own allocator (libwebp) may allocate `nbytes`: these bytes and
+ * the memory that was handed out must not exceed the limit together. If they only fit without the
+ * chunk's unused pages, this function gives those pages back to the kernel. */
 bool psti_decode_arena_lend(struct psti_decode_arena *arena, uint64_t nbytes);
-/* Makes all memory that was handed out invalid. Keeps the memory that one image needed for the next
- * image. */
+/* Makes all memory that was handed out invalid. The chunks stay allocated for the next image. */
 void psti_decode_arena_reset(struct psti_decode_arena *arena);
 void psti_decode_arena_free(struct psti_decode_arena *arena);
 

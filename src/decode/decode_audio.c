@@ -1,9 +1,9 @@
 /* decode_audio.c - opens an audio file in memory with the decoder for its kind, and reads samples
- * of it.
+ * from it.
  *
- * In: the bytes of a file. Out: interleaved floats. One thread for each open file; nothing is
- * shared. A sample that is not finite is an error where a file stores floats, because it would
- * spread over a batch. */
+ * In: the bytes of a file. Out: interleaved floats. An open file belongs to one thread and shares
+ * nothing. In a file that stores floats, an infinite or NaN sample is an error, because it would
+ * spoil the whole batch. */
 #include "decode/decode_audio.h"
 
 #include "base/alloc.h"
@@ -19,10 +19,10 @@
 
 #define ROOM "decode"
 
-/* The bytes that tell the kind of a file, and the bytes within which the samples of a WAV usually
- * begin. */
+/* The bytes that are needed to tell the kind of a file, and the bytes of a WAV file within which
+ * its samples usually begin. */
 enum { MAGIC_NBYTES = 12, WAV_HEAD_NBYTES = 4096 };
-/* Samples of all channels that a check decodes at once: 4 MiB of floats. */
+/* Samples of all channels that psti_decode_audio_check decodes at a time: 4 MiB of floats. */
 #define PIECE_N_FLOATS ((size_t)1 << 20)
 
 static void take_wav(struct psti_audio *audio)
@@ -35,7 +35,8 @@ static void take_wav(struct psti_audio *audio)
     info->is_float = audio->wav.is_float;
 }
 
-/* Parses a WAV by its first bytes or, if these are too few, by all of them. */
+/* Parses a WAV file by its first WAV_HEAD_NBYTES bytes. If its samples begin later, parses all
+ * bytes. */
 static enum pst_status open_wav(struct psti_audio *audio, struct pst_error *err)
 {
     enum pst_status status = PST_ERROR_TRUNCATED;
@@ -54,7 +55,7 @@ static enum pst_status open_wav(struct psti_audio *audio, struct pst_error *err)
     return status;
 }
 
-/* Skips the tags before the sound. Returns false if a tag ends after the bytes that are present. */
+/* Skips the tags before the sound. Returns false if a tag reaches beyond the bytes in memory. */
 static bool skip_tags(struct psti_audio *audio, bool *any)
 {
     while (audio->nbytes > 0) {
@@ -74,7 +75,8 @@ static bool skip_tags(struct psti_audio *audio, bool *any)
     return true;
 }
 
-/* Returns the name of the file's kind by its first MAGIC_NBYTES bytes, which are present. */
+/* Returns the name of the file's kind. Reads its first MAGIC_NBYTES bytes, which must be in
+ * memory. */
 static const char *kind_of(const struct psti_audio *audio, bool tagged)
 {
     const uint8_t *bytes = audio->bytes;
@@ -88,13 +90,14 @@ static const char *kind_of(const struct psti_audio *audio, bool tagged)
         return "ogg";
     if (memcmp(bytes, "FORM", 4) == 0)
         return "aiff";
-    if (tagged || (bytes[0] == 0xFF && bytes[1] >= 0xE0)) /* libsndfile tells it in the same way */
+    /* libsndfile recognises MP3 files by the same test */
+    if (tagged || (bytes[0] == 0xFF && bytes[1] >= 0xE0))
         return "mp3";
     return "audio";
 }
 
-/* Opens a file by libsndfile alone. Compares the length that libsndfile finds with that of the
- * header, if this states one. */
+/* Opens a file that only libsndfile reads. Compares the number of samples that libsndfile finds
+ * with the number in the header, if the header states one. */
 static enum pst_status open_other(struct psti_audio *audio, bool is_aiff, struct pst_error *err)
 {
     const struct psti_audio_piece all = {.nbytes = audio->nbytes};
@@ -131,7 +134,7 @@ static enum pst_status open_kind(struct psti_audio *audio, struct pst_error *err
         return psti_decode_flac_open(audio, err);
     if (strcmp(kind, "ogg") != 0 && strcmp(kind, "mp3") != 0)
         return open_other(audio, strcmp(kind, "aiff") == 0, err);
-    /* The walk reads all frames or pages, so all bytes must be present. */
+    /* The check of the file reads all its frames or pages, so all bytes must be in memory. */
     status = psti_decode_audio_need(audio, 0, audio->nbytes, err);
     if (status == PST_OK)
         status =
@@ -163,7 +166,7 @@ static enum pst_status check_finite(const struct psti_audio *audio, uint64_t fir
                                     const float *out, struct pst_error *err)
 {
     size_t n_values = n * audio->info.channels;
-    float sum = 0; /* stays 0 if all values are finite, else becomes NaN */
+    float sum = 0; /* stays 0 if all values are finite, otherwise becomes NaN */
     for (size_t i = 0; i < n_values; i++)
         sum += out[i] * 0.0f;
     if (sum == 0)
@@ -230,7 +233,8 @@ void psti_decode_audio_close(struct psti_audio *audio)
         psti_decode_mp3_close(audio);
 }
 
-/* Decodes all samples, n_piece of each channel at a time, into `piece`. */
+/* Decodes all samples of the file, n_piece samples of each channel at a time, into the buffer
+ * `piece`. */
 static enum pst_status read_all(struct psti_audio *audio, float *piece, uint64_t n_piece,
                                 struct pst_error *err)
 {

@@ -1,8 +1,9 @@
-/* decode_audio.h - a door of the room: decodes audio files in memory to floats.
+/* decode_audio.h - public functions of the module decode for audio files in memory, which become
+ * floats.
  *
- * This room decodes WAV with PCM or floats, and MP3, from any sample on. It walks through FLAC and
- * Ogg to find their length and any damage. libsndfile, which is opened at run time, decodes these
- * two and all other kinds. An open file belongs to one thread. */
+ * Penstock itself decodes WAV files of PCM or floats, and MP3, from any sample on. It parses FLAC
+ * and Ogg only to find their length and any damage. libsndfile, which is loaded at run time,
+ * decodes FLAC, Ogg and all other kinds. An open file belongs to one thread. */
 #ifndef PST_DECODE_DECODE_AUDIO_H
 #define PST_DECODE_DECODE_AUDIO_H
 
@@ -10,35 +11,35 @@
 
 #include <stdbool.h>
 
-/* Where the samples of a WAV file are, and of what kind they are. */
+/* Where the samples of a WAV file begin, how many there are, and how they are encoded. */
 struct psti_wav {
     uint64_t data;      /* offset of the first sample in the file */
     uint64_t n_samples; /* samples of each channel */
     uint32_t rate, channels;
-    uint32_t sample_nbytes; /* bytes of a sample of one channel: 1, 2, 3, 4 or 8 */
+    uint32_t sample_nbytes; /* bytes of one sample of one channel: 1, 2, 3, 4 or 8 */
     uint32_t bits;
     bool is_float;
 };
 
-/* Parses the headers of a WAV file of `nbytes` bytes, of which the first `n_here` are in memory.
+/* Parses the headers of a WAV file of `nbytes` bytes. Only its first `n_here` bytes are in memory.
  * Returns PST_ERROR_TRUNCATED if the samples begin after n_here, or the file ends within them;
- * PST_ERROR_UNSUPPORTED for a WAV that libsndfile may know; or PST_ERROR_CORRUPT. */
+ * PST_ERROR_UNSUPPORTED for an encoding that only libsndfile may know; or PST_ERROR_CORRUPT. */
 enum pst_status psti_decode_wav_parse(const void *bytes, size_t n_here, uint64_t nbytes,
                                       struct psti_wav *wav, struct pst_error *err);
-/* Returns whether the bytes begin as a WAV file does: with RIFF, RF64 or BW64. */
+/* Returns whether the bytes begin with the mark of a WAV file: RIFF, RF64 or BW64. */
 bool psti_decode_is_wav(const void *bytes, size_t n_here);
-/* Decodes n samples of each channel to interleaved floats. `bytes` begins with the first of them,
- * which has number `first` in the file; errors name that number. */
+/* Decodes n samples of each channel to interleaved floats. `bytes` begins with the first of these
+ * samples. `first` is its number in the file, for error messages. */
 enum pst_status psti_decode_wav_read(const struct psti_wav *wav, const uint8_t *bytes,
                                      uint64_t first, size_t n, float *out, struct pst_error *err);
 
-/* A file in memory, of which only the beginning may be present. */
+/* An audio file that the caller has read into memory, completely or only its beginning. */
 struct psti_audio_file {
-    const void *bytes; /* memory for the whole file */
-    size_t n_here;     /* bytes from the start on that are present */
+    const void *bytes; /* memory as large as the whole file */
+    size_t n_here;     /* bytes from the start of the file that have been read into memory */
     uint64_t nbytes;
-    /* Makes the bytes first .. first + n - 1 present, or returns false. NULL: bytes that are
-     * missing stay so. */
+    /* Reads the bytes first .. first + n - 1 of the file into memory, or returns false. If it is
+     * NULL, missing bytes cannot be read later. */
     bool (*bring)(void *ctx, uint64_t first, uint64_t n);
     void *ctx;
 };
@@ -47,37 +48,40 @@ struct psti_sndfile;
 struct psti_audio_mp3;
 struct psti_audio_ogg;
 
-/* An open file. All zero: no file is open. */
+/* An open audio file. If all members are zero, no file is open. */
 struct psti_audio {
-    const uint8_t *bytes; /* the caller's bytes, after the leading tags */
-    uint64_t nbytes;      /* bytes of the file without leading tags */
+    const uint8_t *bytes; /* the caller's bytes of the file, from the end of the leading tags on */
+    uint64_t nbytes;      /* bytes of the file without the leading tags */
     uint64_t front;       /* bytes of the leading tags */
-    uint64_t n_here;      /* bytes from `bytes` on that are present */
+    uint64_t n_here;      /* bytes of `bytes` that are in memory */
     bool (*bring)(void *ctx, uint64_t first, uint64_t n);
     void *ctx;
     struct pst_audio_info info;
     struct psti_wav wav;
-    /* At most one of the three is set. All are NULL for a WAV that this room decodes. */
+    /* The decoder of the file: at most one of these three pointers is set. All are NULL for a WAV
+     * file that Penstock decodes itself. */
     struct psti_sndfile *sndfile;
     struct psti_audio_mp3 *mp3;
     struct psti_audio_ogg *ogg;
-    uint8_t *own; /* a copy of the header that libsndfile reads instead of the file's */
+    /* a copy of the file's header, changed for libsndfile, which reads it in place of the file's
+     * own */
+    uint8_t *own;
 };
 
-/* Opens a file. The bytes stay the caller's, and must stay where they are until
- * psti_decode_audio_close. Of a WAV that this room decodes, only the headers, which must be
- * present, and the samples that are asked for are read; other bytes may be undefined. Other kinds
- * need all bytes, or `bring`. */
+/* Opens a file. The caller keeps the bytes at the same address until psti_decode_audio_close. For a
+ * WAV file that Penstock decodes itself, only the headers and the requested samples are read. The
+ * headers must be in memory; the other bytes may be undefined. Other kinds of files need all their
+ * bytes in memory, or the callback `bring`. */
 enum pst_status psti_decode_audio_open(struct psti_audio *audio, const struct psti_audio_file *file,
                                        struct pst_error *err);
-/* Decodes n samples of each channel from number `first` on, interleaved. first + n is at most
- * info.n_samples. */
+/* Decodes n samples of each channel, interleaved, from sample number `first` on. first + n is at
+ * most info.n_samples. */
 enum pst_status psti_decode_audio_read(struct psti_audio *audio, uint64_t first, size_t n,
                                        float *out, struct pst_error *err);
 void psti_decode_audio_close(struct psti_audio *audio);
-/* Opens a file that is present as a whole, decodes all of it and closes it. Fails if
+/* Opens a file whose bytes are all in memory, decodes all of it and closes it. Fails if
  * psti_decode_audio_read would fail for any samples. The samples go through a buffer of at most 4
- * MiB, so a forged length costs no memory. */
+ * MiB, so a forged length in a header cannot make it allocate much. */
 enum pst_status psti_decode_audio_check(const void *bytes, size_t nbytes, struct pst_error *err);
 
 #endif

@@ -1,15 +1,16 @@
-/* decode_convert.c - converts pixels to other numbers of channels and of bits.
+/* decode_convert.c - converts pixels to another number of channels and of bits.
  *
- * Channels are converted first, with the bits that come in. The bits are converted after that. Gray
- * is ITU-R BT.601 luma in the fixed point of PIL, for 16 bits too. The weights add up to 65536, so
- * that the sum fits 32 bits. Pure functions. Rows are short, so a second pass over them costs less
- * than the compiler's vectors save. */
+ * The channels are converted first, at the bit depth of the input. The bits are converted after
+ * that. Gray is the luma of ITU-R BT.601 in the fixed-point arithmetic of PIL, for 16 bits too. The
+ * weights add up to 65536, so the sum fits 32 bits. Pure functions. Two separate passes are faster
+ * than one combined pass: the compiler vectorises each of them, and a row is short enough to stay
+ * in the cache. */
 #include "decode/decode_int.h"
 
 #include <string.h>
 
-/* The number of pixels that are converted at a time if both channels and bits change, so that the
- * memory between the two conversions stays small. */
+/* Pixels that are converted at a time if both channels and bits change. It bounds the size of the
+ * buffer between the two conversions. */
 #define STEP_PX 512
 
 #define DEFINE_CHANNELS(name, sample, opaque)                                                      \

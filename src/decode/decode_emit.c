@@ -1,9 +1,10 @@
-/* decode_emit.c - the way of a band of rows from a codec to the sink.
+/* decode_emit.c - takes rows from a codec and hands them to the sink, converted and rotated as
+ * needed.
  *
- * Codecs hand over rows of the stored region, from top to bottom. Rows that need no conversion and
- * no rotation go to the sink as they are. A picture that is only mirrored left to right is mirrored
- * band by band. Any other orientation needs the whole region first, which is kept in the arena, so
- * it counts against the scratch limit. Rows are converted before they are kept, because the
+ * Codecs deliver rows of the stored region, from top to bottom. Rows that need no conversion and no
+ * rotation go to the sink as they are. A picture that is only mirrored left to right is mirrored a
+ * few rows at a time. Any other orientation needs the whole region first, which is kept in the
+ * arena and counts against the scratch limit. Rows are converted before they are kept, because the
  * conversion may make them smaller. */
 #include "decode/decode_int.h"
 
@@ -25,8 +26,8 @@ enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_decod
     psti_decode_output(job->info, job->options, &emit->channels, &emit->bits);
     emit->converts = emit->channels != channels_in || emit->bits != bits_in;
     emit->pixel_nbytes = (size_t)emit->channels * (emit->bits / 8);
-    /* The memory below is for the wider of the stored and the shown region, so that a band fits in
-     * either direction. */
+    /* The buffers below are as wide as the wider one of the stored and the shown region, so that a
+     * band of rows of either fits. */
     emit->row_nbytes = emit->pixel_nbytes * job->stored.width;
     if (keeps_frame(job->orientation)) {
         if (!psti_mul_size(emit->row_nbytes, job->stored.height, &frame_nbytes))

@@ -1,8 +1,7 @@
 /* decode_hash.c - checksums of decoded pixels: XXH3-64 of (H,W,C), u8 or u16 little-endian.
  *
- * The orientation is applied, except for a JPEG kept as PLI, whose checksum is that of the stored
- * pixels.
- * Any thread, with a decoder of its own. */
+ * The orientation is applied first. The exception is a JPEG kept as PLI: its checksum is computed
+ * from the pixels as stored. Any thread may call these functions, with a decoder of its own. */
 #include "decode/decode.h"
 
 #include "base/checked.h"
@@ -62,7 +61,7 @@ enum pst_status psti_decode_hash_pixels(struct psti_decoder *decoder, const void
     struct pst_image_info stored = *info;
     if (info->form == PST_FORM_PLI_JPEG && !options->ignore_orientation) {
         how.ignore_orientation = true;
-        if (info->orientation >= 5) { /* rotated by a quarter */
+        if (info->orientation >= 5) { /* the orientation swaps height and width */
             stored.height = info->width;
             stored.width = info->height;
         }

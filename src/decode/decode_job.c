@@ -1,5 +1,5 @@
-/* decode_job.c - what codecs need of a decode under way: memory of the decoder's arena, and errors
- * that name the codec. Belongs to the decoder's thread; psti_decode_fail may run on any. */
+/* decode_job.c - helpers for codecs during a decode: memory from the decoder's arena, and errors
+ * that name the codec. They run on the decoder's thread; psti_decode_fail may run on any. */
 #include "decode/decode_job.h"
 
 #include <stdarg.h>

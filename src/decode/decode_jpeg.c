@@ -1,15 +1,15 @@
-/* decode_jpeg.c - decodes a JPEG to bands of rows, by libjpeg-turbo.
+/* decode_jpeg.c - decodes a JPEG to rows, a few at a time, by libjpeg-turbo.
  *
- * The pixels are those of libjpeg-turbo's default decoder (accurate integer DCT, fancy upsampling),
- * to the bit, for a region too. One libjpeg object serves all images of a decoder. A region is cut
- * from the output: jpeg_crop_scanline cuts its columns, jpeg_skip_scanlines skips the rows above
- * it, and the decode stops after its last row. The cropped decoder takes the edge of the crop for
- * the edge of the picture, where fancy upsampling repeats the last chroma sample. So the crop
- * reaches at least one chroma sample further than the region, unless the picture ends there.
+ * The pixels are exactly those of libjpeg-turbo's default decoder (accurate integer DCT, fancy
+ * upsampling), for a region too. One libjpeg object serves all images of a decoder.
+ * jpeg_crop_scanline cuts out a region's columns, jpeg_skip_scanlines skips the rows above it, and
+ * the decode stops after its last row. The cropped decoder treats the edge of the crop as the edge
+ * of the picture, where fancy upsampling repeats the last chroma sample. So the crop is at least
+ * one chroma sample wider than the region, unless the picture ends there.
  *
- * libjpeg makes grey pixels of missing data and gives a warning. Here such a warning is an error:
- * see is_harmless(). Errors leave libjpeg by longjmp to run_guarded(). None of our functions below
- * it has to clean up, because all memory is the arena's. */
+ * libjpeg fills missing data with grey pixels and only warns. Here such a warning is an error: see
+ * is_harmless(). libjpeg reports errors by longjmp to run_guarded(). The functions that it jumps
+ * over have nothing to clean up, because all memory is the arena's. */
 #include "decode/decode_jpeg.h"
 
 #include "base/alloc.h"
@@ -17,8 +17,8 @@
 #include <jerror.h>
 #include <string.h>
 
-/* The number of scans that a file may have. Without a limit a progressive file of a few kilobytes
- * could have thousands of scans over millions of pixels. */
+/* The most scans that a file may have. Without a limit a progressive file of a few kilobytes could
+ * make the decoder run thousands of scans over millions of pixels. */
 #define SCANS_MAX 500
 
 static enum pst_status status_of(const struct psti_jpeg *jpeg, int code)
@@ -61,15 +61,15 @@ static void fail_with_message(struct psti_jpeg *jpeg)
 
 static void error_exit(j_common_ptr cinfo) { fail_with_message(cinfo->client_data); }
 
-/* Returns true for warnings after which the pixels are still the encoded ones. */
+/* Returns true for warnings of libjpeg after which the pixels are still those that were encoded. */
 static bool is_harmless(int code)
 {
     switch (code) {
     case JWRN_EXTRANEOUS_DATA: /* stray bytes before a marker */
-    /* unknown colour transform in an Adobe marker; libjpeg takes the usual one */
+    /* an Adobe marker with an unknown colour transform; libjpeg assumes the usual one */
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:     /* a later version of JFIF */
-    case JWRN_NOT_SEQUENTIAL: /* odd scan parameters of a sequential file, which do not matter */
+    case JWRN_NOT_SEQUENTIAL: /* odd scan parameters in a sequential file, which have no effect */
     case JWRN_BOGUS_ICC:
         return true;
     default: /* JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_MUST_RESYNC, JWRN_BOGUS_PROGRESSION, ...
@@ -89,9 +89,9 @@ static void output_message(j_common_ptr cinfo) { (void)cinfo; }
 
 static void source_nothing(j_decompress_ptr cinfo) { (void)cinfo; }
 
-/* Gives libjpeg a made-up end-of-image marker when all bytes are used up. A file that lacks only
- * this marker has all its pixels. If libjpeg wants more bits after it, libjpeg gives a warning, and
- * that is an error here. */
+/* Called by libjpeg when it has read all bytes of the file. Gives it a made-up end-of-image marker,
+ * because a file that lacks only this marker still has all its pixels. If libjpeg needs more data
+ * after the marker, it gives a warning, which is an error here. */
 static boolean source_fill(j_decompress_ptr cinfo)
 {
     static const JOCTET end[2] = {0xFF, JPEG_EOI};
@@ -125,7 +125,8 @@ static void limit_scans(j_common_ptr cinfo)
     psti_decode_jpeg_escape(jpeg, PST_ERROR_UNSUPPORTED);
 }
 
-/* Runs `body` and returns its status. An error of libjpeg in it becomes a status too. */
+/* Runs `body` and returns its status. If libjpeg reports an error meanwhile, that becomes the
+ * status. */
 static enum pst_status run_guarded(struct psti_jpeg *jpeg,
                                    enum pst_status (*body)(struct psti_jpeg *jpeg))
 {
@@ -189,8 +190,8 @@ void psti_decode_jpeg_close(struct psti_jpeg *jpeg)
     psti_free(jpeg);
 }
 
-/* Makes libjpeg forget the last image, whose tables lie in the arena, which has been reset. Sets
- * the source to the new image. */
+/* Prepares libjpeg for the next image. Makes it forget the tables of the last image, which lie in
+ * the arena, because the arena has been emptied. Sets its data source to the new image. */
 static void restart(struct psti_jpeg *jpeg, struct psti_decode_job *job)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
@@ -207,14 +208,14 @@ static void restart(struct psti_jpeg *jpeg, struct psti_decode_job *job)
     jpeg->source.bytes_in_buffer = job->nbytes;
 }
 
-/* The columns that libjpeg makes for a region: the first one, and their number. */
+/* The columns that libjpeg decodes for a region: the first column and their number. */
 struct columns {
     JDIMENSION x, width;
 };
 
-/* Returns the columns to make for a region. There is a margin of one chroma sample if chroma is
- * interpolated sideways. The columns are never so few that libjpeg would take another upsampler
- * than for the whole picture, as it does at 2 chroma samples. */
+/* Returns the columns to decode for a region. If chroma is interpolated horizontally, a margin of
+ * one chroma sample is added. With only 2 chroma samples per row libjpeg would choose another
+ * upsampler than for the whole picture, so more columns are taken then. */
 static struct columns columns_for(const struct jpeg_decompress_struct *cinfo,
                                   const struct psti_rect *region)
 {
@@ -236,7 +237,7 @@ static struct columns columns_for(const struct jpeg_decompress_struct *cinfo,
 }
 
 /* Returns whether libjpeg may smooth the blocks of this file. It does so in progressive files that
- * lack their last scans. Smoothing reads neighbouring blocks, which a crop does not decode. */
+ * lack their last scans. Smoothing reads neighbouring blocks, and a crop does not decode these. */
 static bool may_be_smoothed(const struct jpeg_decompress_struct *cinfo)
 {
     if (!cinfo->progressive_mode || !cinfo->do_block_smoothing || !cinfo->coef_bits)
@@ -248,8 +249,8 @@ static bool may_be_smoothed(const struct jpeg_decompress_struct *cinfo)
     return false;
 }
 
-/* Asks libjpeg for the region's columns and moves to the region's first row. Returns the columns
- * that libjpeg will make. */
+/* Makes libjpeg crop to the region's columns, and skips to the region's first row. Returns the
+ * columns that libjpeg will deliver. */
 static struct columns enter_region(struct psti_jpeg *jpeg, const struct psti_rect *region)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
@@ -268,7 +269,8 @@ static struct columns enter_region(struct psti_jpeg *jpeg, const struct psti_rec
     return columns;
 }
 
-/* Checks that no scan is missing. All scans have been read by now if the file has several. */
+/* Checks that no scan is missing. If the file has several scans, libjpeg has read all of them by
+ * now. */
 static enum pst_status check_scans(struct psti_jpeg *jpeg)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
@@ -284,8 +286,8 @@ static enum pst_status check_scans(struct psti_jpeg *jpeg)
     return PST_OK;
 }
 
-/* Converts four components to RGB, in place, as PIL does. It always takes them for inverted
- * ("Adobe") CMYK. */
+/* Converts pixels of four components to RGB, in place, as PIL does: it always treats them as
+ * inverted ("Adobe") CMYK. */
 static void cmyk_to_rgb(uint8_t *pixels, size_t n)
 {
     const uint8_t *from = pixels;
@@ -300,7 +302,7 @@ static void cmyk_to_rgb(uint8_t *pixels, size_t n)
     }
 }
 
-/* Lets libjpeg convert the colours if it can. Returns the channels of libjpeg's rows. */
+/* Lets libjpeg convert the colours if it can. Returns the number of channels in libjpeg's rows. */
 static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct psti_decode_job *job)
 {
     if (cinfo->num_components == 4) {

@@ -1,11 +1,11 @@
-/* decode_jpeg.h - libjpeg's object and the state that we attach to it. Only decode_jpeg*.c include
- * it. */
+/* decode_jpeg.h - libjpeg's object and the state that this module attaches to it. Only
+ * decode_jpeg*.c include this file. */
 #ifndef PST_DECODE_DECODE_JPEG_H
 #define PST_DECODE_DECODE_JPEG_H
 
 #include "decode/decode_int.h"
 
-/* jpeglib.h needs FILE and size_t before it. */
+/* jpeglib.h needs the types FILE and size_t, so their headers come first. */
 #include <setjmp.h>
 #include <stdio.h>
 
@@ -18,20 +18,23 @@ struct psti_jpeg {
     struct jpeg_source_mgr source;
     struct jpeg_progress_mgr progress;
     struct jpeg_memory_mgr memory;
-    /* libjpeg's own memory manager, which holds the memory that jpeg_create_decompress took */
+    /* libjpeg's own memory manager. It owns the memory that jpeg_create_decompress has
+     * allocated. */
     struct jpeg_memory_mgr *memory_of_libjpeg;
-    struct jvirt_sarray_control *samples; /* lists of this image's virtual arrays */
+    /* two lists: the virtual arrays of samples and of blocks that libjpeg uses for this image */
+    struct jvirt_sarray_control *samples;
     struct jvirt_barray_control *blocks;
     bool created;
-    bool ended; /* true if the file's bytes were used up, and an EOI was made up after them */
-    struct psti_decode_job *job; /* the job of the image under way */
-    enum pst_status status;      /* status of the error that left libjpeg by `escape` */
+    bool ended; /* true after all bytes were read and a made-up EOI marker was given to libjpeg */
+    struct psti_decode_job *job; /* the job of the image that is being decoded */
+    enum pst_status status;      /* status of the error that psti_decode_jpeg_escape reported */
     jmp_buf escape;
 };
 
-/* Makes libjpeg take its memory from the arena of the job under way. */
+/* Makes libjpeg allocate its memory from the arena of the current job. */
 void psti_decode_jpeg_install_memory(struct psti_jpeg *jpeg);
-/* Leaves libjpeg with `status`. The caller has filled the job's err. */
+/* Jumps out of libjpeg to run_guarded(), which returns `status`. The caller must have filled the
+ * job's err. */
 _Noreturn static inline void psti_decode_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status)
 {
     jpeg->status = status;

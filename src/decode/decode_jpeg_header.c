@@ -1,8 +1,9 @@
 /* decode_jpeg_header.c - reads the markers before the first scan: size, kind and orientation.
  *
- * Walks the segments by their lengths and reads the frame header (SOFn), the first EXIF block and
- * the last XMP (both APP1), without libjpeg and without memory. Like libjpeg, it accepts stray
- * bytes between segments and lengths below 2. The decode itself finds all other errors. */
+ * Goes from segment to segment by their lengths. Reads the frame header (SOFn), the first EXIF
+ * block and the last XMP block (both in APP1), without libjpeg and without allocating. Like
+ * libjpeg, it accepts stray bytes between segments and segment lengths below 2. All other errors
+ * are found later by the decode itself. */
 #include "decode/decode_int.h"
 
 #include "base/jpeg_marker.h"
@@ -23,7 +24,7 @@ static enum pst_status truncated(struct pst_error *err, size_t nbytes)
                             "the file ends after %zu bytes, within its header", nbytes);
 }
 
-/* Reads a frame header. `segment` begins after the segment's length. */
+/* Reads a frame header (SOFn). `segment` begins after the segment's length. */
 static enum pst_status read_frame(const uint8_t *segment, size_t nbytes, uint8_t marker,
                                   size_t offset, struct pst_image_info *info, struct pst_error *err)
 {
@@ -68,8 +69,8 @@ enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
         if (nbytes - at < 2)
             return truncated(err, nbytes);
         size_t length = (size_t)bytes[at] << 8 | bytes[at + 1];
-        /* A length of 0 or 1 is invalid. libjpeg, when it skips such a segment, takes it for an
-         * empty one. */
+        /* A length of 0 or 1 is invalid. libjpeg treats such a segment as an empty one when it
+         * skips it, so this parser does too. */
         length = length < 2 ? 2 : length;
         if (length > nbytes - at)
             return truncated(err, nbytes);

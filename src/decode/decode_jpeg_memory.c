@@ -1,11 +1,11 @@
-/* decode_jpeg_memory.c - libjpeg's memory manager over the decoder's arena.
+/* decode_jpeg_memory.c - a memory manager for libjpeg that allocates from the decoder's arena.
  *
- * libjpeg's own manager calls malloc for every image anew. Here all pools take their memory from
- * the decoder's arena, which is emptied before each image, so freeing a pool frees nothing. Tables
- * that libjpeg would keep from image to image (JPOOL_PERMANENT) lie in the arena too.
- * psti_decode_jpeg_rows makes libjpeg forget them before each image, so that no image is decoded
- * with the tables of another one. Rows are aligned and padded as libjpeg-turbo's SIMD needs it: it
- * may read and write past a row's end. */
+ * libjpeg's own manager calls malloc again for every image. Here all pools allocate from the
+ * decoder's arena, which is emptied before each image, so freeing a pool does nothing. Tables that
+ * libjpeg would keep from image to image (JPOOL_PERMANENT) lie in the arena too.
+ * psti_decode_jpeg_rows makes libjpeg forget these tables before each image, to avoid decoding an
+ * image with the tables of another. Rows are aligned and padded for libjpeg-turbo's SIMD code,
+ * which may read and write past the end of a row. */
 #include "decode/decode_jpeg.h"
 
 #include "base/bits.h"
@@ -16,7 +16,7 @@
 
 #define ROW_ALIGNMENT 64
 
-/* jpeglib.h declares these structs. The memory manager defines their members. */
+/* jpeglib.h only declares these structs. Each memory manager defines their members. */
 struct jvirt_sarray_control {
     JSAMPARRAY rows; /* NULL until realise() takes the memory */
     JDIMENSION n_rows, row_length;
@@ -42,13 +42,13 @@ static void *take(j_common_ptr cinfo, int pool, size_t nbytes)
     return memory;
 }
 
-/* Takes memory for rows of row_nbytes in one piece, and for an array of pointers to them, which it
- * returns. */
+/* Allocates n_rows rows of row_nbytes in one piece, and an array of pointers to the rows. Returns
+ * this array. */
 static void **take_rows(j_common_ptr cinfo, size_t row_nbytes, JDIMENSION n_rows, bool zeroed)
 {
     size_t nbytes, stride = psti_round_up(row_nbytes, ROW_ALIGNMENT);
     if (!psti_mul_size(stride, n_rows, &nbytes))
-        nbytes = SIZE_MAX; /* take() refuses this size */
+        nbytes = SIZE_MAX; /* take() fails for this size */
     void **rows = take(cinfo, JPOOL_IMAGE, (size_t)n_rows * sizeof *rows);
     char *memory = take(cinfo, JPOOL_IMAGE, nbytes);
     if (zeroed)

@@ -1,5 +1,5 @@
-/* decode_options.c - reads the options of a decode, and tells what pixels they ask for. Pure; any
- * thread. */
+/* decode_options.c - reads the options of a decode, and tells which channels and bits they ask for.
+ * Pure functions, any thread. */
 #include "decode/decode_options.h"
 
 #include "base/options.h"
@@ -38,7 +38,7 @@ void psti_decode_output(const struct pst_image_info *info, const struct pst_deco
     *bits = info->bits;
     if (psti_decode_read_options(options, &full, info->form, NULL) != PST_OK)
         return;
-    /* palette indices are numbers of classes, not colours that could be converted */
+    /* palette indices are numbers of classes, not colours, so they are never converted */
     if (info->palette && full.palette_indices)
         return;
     if (full.channels)

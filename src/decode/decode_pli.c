@@ -1,16 +1,17 @@
-/* decode_pli.c - decodes a PLI to bands of rows.
+/* decode_pli.c - decodes a PLI to rows, a few at a time.
  *
- * One band of the region's rows is decoded at a time: a row of units, or fewer rows of a JPEG. The
- * band lies in memory of the arena and is handed on while it is still in the CPU's caches. Only the
- * units that the region touches are decoded. The bytes of other units are never read, so they may
- * be missing. Units are counted after the whole region has been handed on. */
+ * A band of the region's rows is decoded at a time: one row of units, or fewer rows for a JPEG kept
+ * as PLI. The band lies in the arena, and is handed on while it is still in the CPU's caches. Only
+ * the units that the region touches are decoded. The bytes of other units are never read, so they
+ * may be missing from the file. The counters of units change only after the whole region has been
+ * handed on. */
 #include "decode/decode_int.h"
 
 #include "base/checked.h"
 #include "pli/pli.h"
 
-/* Names the codec in an error of room pli and returns `status`. The offset in the error stays: it
- * counts from the first byte, as it does here. */
+/* Adds the codec's name to an error of the module pli and returns `status`. The offset in the error
+ * stays valid, because both modules count it from the first byte of the image. */
 static enum pst_status named(enum pst_status status, struct pst_error *err)
 {
     psti_error_set_codec(err, "pli");
@@ -39,7 +40,7 @@ enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
     return PST_OK;
 }
 
-/* A decoded band on its way to the sink. */
+/* A decoded band of rows on its way to the sink. */
 struct band {
     struct psti_emit *emit;
     const uint8_t *pixels;

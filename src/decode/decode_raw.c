@@ -1,7 +1,7 @@
-/* decode_raw.c - hands on the rows of a region of raw pixels, straight from the stored bytes.
+/* decode_raw.c - hands a region's rows of raw pixels to the sink, straight from the stored bytes.
  *
- * No copy is made, unless 16-bit samples lie at an odd address: sinks and conversions read them as
- * uint16_t. */
+ * Rows are copied only if 16-bit samples lie at an odd address, because sinks and conversions read
+ * samples as uint16_t. */
 #include "decode/decode_int.h"
 
 #include "base/checked.h"

@@ -5,12 +5,13 @@
  * are the JPEG's: by the coefficients and the first rows (psti_pli_keep_pixels, has_same_rows), or
  * by all rows. Other images become a PLI of their pixels, or raw pixels. Nothing is converted:
  * channels, bits and orientation stay those of the stored image, so that readers with other options
- * share the result. Images that could not be told apart then stay as they are: those with a
- * palette, which may be wanted as indices, and in the forms PLI those with an orientation, for
- * which a PLI of pixels has no room.
+ * share the result. Some images are not re-coded, because information would be lost: images with a
+ * palette, whose indices a reader may want; and, for caches that keep PLI, images with an
+ * orientation, which a PLI of pixels cannot store.
  *
- * All memory is allocated for one image and freed after it, at most nbytes_max. So an image's size
- * alone decides if there is memory for it. Any thread, with tools of its own. */
+ * Memory is allocated for one image, at most nbytes_max bytes, and freed after it. So only the size
+ * of an image decides whether the memory is enough for it. Any thread may call these functions,
+ * with its own psti_recode_tools. */
 #include "decode/decode_recode.h"
 
 #include "base/checked.h"
@@ -19,20 +20,23 @@
 
 #include <string.h>
 
-/* What pst_pli_encode allocates: at most two copies of the encoded image, plans of units, and
- * memory that does not depend on the image. test_decode_recode compares it with what it does. */
+/* An upper bound of what pst_pli_encode allocates: copies of the encoded image, the plans of its
+ * units, and memory of a fixed size. test_decode_recode compares this bound with the real
+ * allocations. */
 #define ENCODER_COPIES 3
 #define ENCODER_NBYTES ((uint64_t)6 << 20)
 
-/* Rows of a JPEG that are compared where not all are: two rows of the most usual MCUs. */
+/* Rows of a JPEG that are compared if not all of them are: two rows of MCUs of the most usual size,
+ * 16 pixels. */
 #define FIRST_ROWS 32
 
-/* A gray JPEG of 8 x 8 samples that are 605 too bright: one DC of 19 * 255. */
+/* A gray JPEG of 8 x 8 samples, with one DC coefficient of 19 * 255. Before clamping, its values
+ * lie 605 above mid-gray, 128, so they are far beyond 255. */
 static const uint8_t bright_head[] = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0};
 static const uint8_t bright_tail[] = {
     0xff, 0xc0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0,                       /* 8 x 8, gray */
-    0xff, 0xc4, 0, 20, 0x00, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, /* DC: of 5 bits */
-    0xff, 0xc4, 0, 20, 0x10, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* AC: the end */
+    0xff, 0xc4, 0, 20, 0x00, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, /* DC: category 5 */
+    0xff, 0xc4, 0, 20, 0x10, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* AC: only EOB */
     0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x26, 0x7f, 0xff, 0xd9};
 enum { BRIGHT_QUANTS = 64 };
 
@@ -41,8 +45,8 @@ static const struct pst_decode_options as_stored = {
 
 struct psti_decoder *psti_decode_recode_alone(void *ctx, bool more) { return more ? NULL : ctx; }
 
-/* True if the inverse DCT of the libjpeg-turbo that is here saturates, as PLI's does and all that
- * use vectors. The plain one wraps: it makes the bright image black. */
+/* Returns true if the inverse DCT of the installed libjpeg-turbo saturates, as its vector code and
+ * PLI's do. Its plain C code wraps around instead, so it decodes this test image to black. */
 static bool saturates(const struct psti_recode_tools *tools)
 {
     uint8_t jpeg[sizeof bright_head + BRIGHT_QUANTS + sizeof bright_tail], pixels[64] = {0};
@@ -62,7 +66,7 @@ static bool saturates(const struct psti_recode_tools *tools)
     return all;
 }
 
-/* Hashes the first rows as they are stored, at most n_rows. */
+/* Hashes the first n_rows rows of an image as they are stored, or all rows if it has fewer. */
 static enum pst_status hash_rows(const struct psti_recode_tools *tools, const void *bytes,
                                  size_t nbytes, enum pst_form form, uint32_t n_rows, uint64_t *hash)
 {
@@ -80,7 +84,8 @@ static enum pst_status hash_rows(const struct psti_recode_tools *tools, const vo
     return status;
 }
 
-/* True if the first rows of the PLI are those that libjpeg-turbo makes of the JPEG. */
+/* Returns true if the first n_rows rows of the PLI equal those that libjpeg-turbo decodes from the
+ * JPEG. */
 static bool has_same_rows(const struct psti_recode_tools *tools,
                           const struct psti_recode_source *source, const void *pli, size_t nbytes,
                           uint32_t n_rows)
@@ -92,8 +97,9 @@ static bool has_same_rows(const struct psti_recode_tools *tools,
            found == wanted;
 }
 
-/* Makes a PLI of the JPEG's coefficients, which must be shorter than the JPEG. It need not give the
- * file back. Rows are compared, of most JPEGs the first ones, which takes 0.6 of the time. */
+/* Makes a PLI of the JPEG's coefficients. Fails if it is not shorter than the JPEG. The PLI need
+ * not be able to give back the JPEG's file. Its decoded rows are compared with those of the JPEG:
+ * for most JPEGs only the first rows, which takes 0.6 of the time of all rows. */
 static enum pst_status keep_jpeg(const struct psti_recode_tools *tools,
                                  const struct psti_recode_source *source, struct psti_buffer *out,
                                  struct psti_recoded *recoded)
@@ -118,7 +124,7 @@ static enum pst_status keep_jpeg(const struct psti_recode_tools *tools,
     return status;
 }
 
-/* Decodes all pixels as they are stored. */
+/* Decodes all pixels of the image in stored orientation. */
 static enum pst_status decode(const struct psti_recode_tools *tools,
                               const struct psti_recode_source *source,
                               const struct pst_image_info *info, void *pixels, size_t row_nbytes)
@@ -157,7 +163,7 @@ static enum pst_status store_raw(const struct psti_recode_tools *tools,
     return decode(tools, source, info, (char *)out->bytes + sizeof header, row_nbytes);
 }
 
-/* True if the PLI has these pixels: decodes it as readers do. */
+/* Decodes the PLI as readers do. Returns true if its pixels have the checksum in its header. */
 static bool is_proven(const struct psti_recode_tools *tools, const struct psti_recoded *pli)
 {
     struct psti_decoder *decoder = tools->decoder(tools->ctx, false);
@@ -238,8 +244,8 @@ static enum pst_status store_pli(const struct psti_recode_tools *tools, enum pst
     return status;
 }
 
-/* True if the image loses nothing against what its file was made of. A PLI of the pixels of another
- * one would be several times as long. */
+/* Returns true if the stored form is lossless. A lossy image stays as it is, because a PLI of its
+ * pixels would be several times as long. */
 static bool is_lossless(const struct psti_recode_source *source, const struct pst_image_info *info)
 {
     return info->form == PST_FORM_RAW || info->form == PST_FORM_PNG ||
@@ -247,7 +253,7 @@ static bool is_lossless(const struct psti_recode_source *source, const struct ps
             psti_decode_webp_is_lossless(source->bytes, (size_t)source->nbytes));
 }
 
-/* What becomes of the image in that form. */
+/* Returns the form that the image is re-coded to, or PST_FORM_NONE if it stays as it is. */
 static enum pst_form find_target(enum psti_recode_form form,
                                  const struct psti_recode_source *source,
                                  const struct pst_image_info *info)

@@ -1,8 +1,9 @@
-/* decode_reference.c - pst_pli_from_jpeg: a JPEG kept as PLI, compared with the pixels of
+/* decode_reference.c - pst_pli_from_jpeg: keeps a JPEG as PLI and checks it against the pixels of
  * libjpeg-turbo.
  *
- * The codec (pli/jpegfile/pli_jpeg_keep.c) converts and proves. It has no JPEG decoder of its own,
- * so this file lends it ours as the reference. Any thread; a decoder belongs to one. */
+ * The module pli (pli/jpegfile/pli_jpeg_keep.c) converts and compares. It has no JPEG decoder of
+ * its own, so this file passes it one as the reference. Any thread may call it; each decoder
+ * belongs to one thread. */
 #include "decode/decode.h"
 
 #include "pli/pli.h"
@@ -18,7 +19,7 @@ struct psti_pli_reference psti_decode_jpeg_reference(struct psti_decoder *decode
     return (struct psti_pli_reference){.hash = hash_by, .ctx = decoder};
 }
 
-/* Hashes the pixels of one JPEG with a decoder that is made for it alone. */
+/* Hashes the pixels of a JPEG with a new decoder, which is closed afterwards. */
 static enum pst_status hash_alone(void *ctx, const void *jpeg, size_t nbytes, uint64_t *checksum,
                                   struct pst_error *err)
 {

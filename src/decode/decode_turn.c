@@ -1,9 +1,13 @@
 /* decode_turn.c - maps rectangles and moves pixels by EXIF orientations.
  *
- * An orientation may transpose the picture, and may mirror each of the stored axes: 1 none 2 x 3 x
- * and y 4 y 5 transposed 6 transposed, y 7 transposed, x and y 8 transposed, x So the shown pixel
- * (y, x) is stored at (row, column) = (y, x), or (x, y) if transposed. Rows and columns of a
- * mirrored axis count from its far end. Pure functions. */
+ * An orientation may transpose the picture, and may mirror each axis of the stored picture:
+ *
+ *     1  nothing       2  mirror x                3  mirror x and y                4  mirror y
+ *     5  transpose     6  transpose, mirror y     7  transpose, mirror x and y     8  transpose,
+ *                                                                                     mirror x
+ *
+ * So the shown pixel (y, x) is stored at (row, column) = (y, x), or at (x, y) if transposed. On a
+ * mirrored axis, positions count from the far end. Pure functions. */
 #include "decode/decode_int.h"
 
 #include <string.h>
@@ -28,8 +32,8 @@ struct psti_rect psti_decode_turn_to_stored(const struct psti_rect *shown, uint8
     return stored;
 }
 
-/* Copies one row of n pixels, which lie `step` bytes apart in `from`. It is inlined for each
- * constant size. */
+/* Copies one row of n pixels, which lie `step` bytes apart in `from`. The function is inlined once
+ * for each constant `size`, the bytes of a pixel. */
 static inline void gather(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t n, size_t size)
 {
     for (uint32_t i = 0; i < n; i++, from += step, to += size)

@@ -1,8 +1,8 @@
-/* decode_versions.c - lists the codecs and the libraries after them, for `penstock env`. */
+/* decode_versions.c - lists the codecs and the libraries that they use, for `penstock env`. */
 #include "decode/decode.h"
 #include "pli/format/pli_head.h"
 
-/* jpeglib.h needs FILE and size_t before it. */
+/* jpeglib.h needs the types FILE and size_t, so their headers come first. */
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -20,13 +20,13 @@ size_t psti_decode_versions(struct psti_codec_version *out, size_t capacity)
     size_t n = 0;
     if (n < capacity) {
         out[n].codec = "jpeg";
-        /* libjpeg-turbo has no call that says its version at run time. */
+        /* libjpeg-turbo has no call that returns its version at run time. */
         snprintf(out[n++].version, sizeof out->version,
                  "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION));
     }
     if (n < capacity) {
         out[n].codec = "png";
-        /* libdeflate does not say its version at run time. */
+        /* libdeflate has no call that returns its version at run time. */
         snprintf(out[n++].version, sizeof out->version, "libpng %s, libdeflate %s",
                  png_get_libpng_ver(NULL), LIBDEFLATE_VERSION_STRING);
     }

@@ -1,10 +1,11 @@
-/* decode_webp.c - decodes lossy and lossless WebP by libwebp, if the build found it.
+/* decode_webp.c - decodes lossy and lossless WebP by libwebp, if libwebp was found at build time.
  *
- * libwebp has no hook for its memory. It decodes from the top row down to the last row wanted, so a
- * region saves only the rows below it and the colour conversion. The crop is some pixels wider than
- * the region, for two reasons: libwebp interpolates chroma at the edge of a crop as at the edge of
- * a picture, and it moves crops that begin at odd coordinates. Pixels are made in the arena and
- * then handed on in bands. Our own parser walks the chunks of the container. */
+ * libwebp has no hook for its memory allocation. It decodes from the top row to the last wanted
+ * row, so a region saves only the rows below it and the colour conversion. The crop is a few pixels
+ * wider than the region, for two reasons: libwebp interpolates chroma at the edge of a crop as at
+ * the edge of a picture, and it moves crops that begin at odd coordinates. The pixels are decoded
+ * into the arena and then handed on in bands of rows. A parser in this file reads the container's
+ * chunks. */
 #include "decode/decode_int.h"
 
 #include "base/bits.h"
@@ -19,13 +20,13 @@
 enum { FLAG_ANIMATED = 2, FLAG_XMP = 4, FLAG_EXIF = 8 };
 
 struct container {
-    /* bits of VP8X: which chunks of metadata count. Without VP8X none does. */
+    /* flags of the chunk VP8X: which metadata chunks are valid; 0 without VP8X */
     uint8_t flags;
-    struct psti_orientation_marks marks; /* of the first EXIF and the first XMP chunk */
+    struct psti_orientation_marks marks; /* marks in the first EXIF and the first XMP chunk */
     bool has_xmp;
-    bool lossless; /* the picture is of kind VP8L */
+    bool lossless; /* the image data is a chunk VP8L */
     bool animated;
-    bool has_image; /* the container has VP8 or VP8L */
+    bool has_image; /* the container has a chunk VP8 or VP8L */
 };
 
 static enum pst_status cut_short(struct pst_error *err, size_t nbytes)
@@ -44,7 +45,7 @@ static void read_chunk(const uint8_t *chunk, size_t nbytes, struct container *co
         container->flags = nbytes >= 1 ? chunk[8] : 0;
         container->animated = container->flags & FLAG_ANIMATED;
     } else if (memcmp(chunk, "EXIF", 4) == 0) {
-        /* many files have a prefix that the specification does not have */
+        /* Many files have the prefix "Exif\0\0" here, although the specification has none. */
         if (!container->marks.has_exif)
             container->marks.exif = psti_exif_orientation(chunk + 8, nbytes);
         container->marks.has_exif = true;
@@ -55,8 +56,8 @@ static void read_chunk(const uint8_t *chunk, size_t nbytes, struct container *co
     }
 }
 
-/* Reads the chunks of the whole RIFF. It must be there up to its end, because the chunk with the
- * orientation may be the last one. */
+/* Reads the chunks of the whole RIFF container. All its bytes must be present, because the chunk
+ * with the orientation may be the last one. */
 static enum pst_status read_container(const uint8_t *bytes, size_t nbytes,
                                       struct container *container, struct pst_error *err)
 {
@@ -91,13 +92,14 @@ bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
 
 #ifdef PST_HAVE_WEBP
 
-/* The margin of a crop in pixels: an even number, and at least one chroma sample on every side of
- * the region. */
+/* The margin of a crop, in pixels. It is even, and covers at least one chroma sample on every side
+ * of the region. */
 #define MARGIN 4
-/* Bounds of libwebp's working memory, besides the pixels that it gives out. Files of encoders were
- * never seen to take more (tests/decode/test_decode_webp_memory.c). Lossy pictures need caches of
- * some rows. Lossless pictures need all pixels as words, and tables. The alpha of a lossy picture
- * is a lossless picture of its own, which libwebp keeps besides the finished picture. */
+/* Upper bounds of libwebp's working memory, without the decoded pixels. No file that an encoder
+ * made was seen to need more (tests/decode/test_decode_webp_memory.c). A lossy picture needs caches
+ * of some rows. A lossless picture needs tables, and all pixels as 32-bit words. The alpha channel
+ * of a lossy picture is a separate lossless picture, which libwebp keeps in memory together with
+ * the finished one. */
 #define COLUMN_NBYTES 256
 #define LOSSY_NBYTES ((uint64_t)64 << 10)
 #define LOSSLESS_PIXEL_NBYTES 5
@@ -122,7 +124,8 @@ static enum pst_status fail_webp(struct pst_error *err, VP8StatusCode code, cons
     }
 }
 
-/* Metadata count only if VP8X announces them, as libwebp's demuxer, Pillow and OpenCV have it. */
+/* Metadata chunks count only if VP8X announces them. libwebp's demuxer, Pillow and OpenCV have the
+ * same rule. */
 static uint8_t orientation_of(const struct container *container)
 {
     struct psti_orientation_marks marks = container->marks;
@@ -154,8 +157,8 @@ enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
     return PST_OK;
 }
 
-/* Returns the region with its margin, cut off at the picture's edges. It begins at even
- * coordinates. */
+/* Returns the region with its margin, cut off at the edges of the picture. The result begins at
+ * even coordinates. */
 static struct psti_rect crop_around(const struct psti_decode_job *job)
 {
     const struct psti_rect *r = &job->stored;
@@ -178,10 +181,10 @@ uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t he
     return nbytes + LOSSY_NBYTES;
 }
 
-/* Checks that libwebp's working memory fits the scratch limit together with the memory handed out.
- * libwebp calls malloc itself, so this check makes the limit count its memory too. A forged
- * lossless file can make libwebp build more tables than the files of any encoder do. Nothing here
- * bounds these tables. */
+/* Checks that libwebp's working memory and the memory already handed out fit into the scratch limit
+ * together. libwebp calls malloc itself, so only this check makes its memory count. A forged
+ * lossless file can make libwebp build larger tables than any encoder's file does; this check does
+ * not bound them. */
 static enum pst_status check_memory(struct psti_decode_job *job)
 {
     uint64_t work_nbytes =
@@ -195,7 +198,7 @@ static enum pst_status check_memory(struct psti_decode_job *job)
                             (unsigned long long)job->decoder->arena.limit);
 }
 
-/* Decodes the pixels of `crop` into `pixels`. */
+/* Decodes the rectangle `crop` of the picture into `pixels`. */
 static enum pst_status decode_crop(struct psti_decode_job *job, const struct psti_rect *crop,
                                    uint8_t *pixels, size_t row_nbytes)
 {

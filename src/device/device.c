@@ -1,9 +1,9 @@
-/* device.c - a GPU from open to close: its context, its properties, the kernels in it.
+/* device.c - opens and closes a GPU: its context, its properties, the kernels loaded into it.
  *
- * The context is the primary one, which frameworks use too, so that addresses and streams can be
- * shared. Each call pushes it before and pops it after, so that the thread's own current context
- * stays unchanged. A handle knows the process that made it. A forked child must not call the
- * driver: there every function returns PST_ERROR_FORKED, and closing frees host memory only. */
+ * The context is the device's primary context, which frameworks also use, so addresses and streams
+ * can be shared. Each call pushes the context and pops it at the end, so the calling thread keeps
+ * its own current context. A handle records its process. In a forked child, which must not call the
+ * driver, every function returns PST_ERROR_FORKED, and closing frees host memory only. */
 #include "device/device_int.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Major number of the lowest compute capability for which the kernels are compiled. */
+/* The lowest compute capability for which the kernels are compiled, major and minor number. */
 #define CAPABILITY_LEAST_MAJOR 7
 #define CAPABILITY_LEAST_MINOR 5
 #define REASON_CAP 256
@@ -140,7 +140,7 @@ static enum pst_status read_number(const struct psti_device *device, unsigned nu
     return psti_device_check(device, result, err, "reading attribute %u", number);
 }
 
-/* Fills in device->info. Refuses a GPU for which no kernel was compiled. */
+/* Fills in device->info. Fails for a GPU that no kernel was compiled for. */
 static enum pst_status read_facts(struct psti_device *device, struct pst_error *err)
 {
     struct psti_device_info *info = &device->info;
@@ -192,7 +192,7 @@ static enum pst_status read_priorities(struct psti_device *device, struct pst_er
     return status;
 }
 
-/* Opens the driver and reads the GPU's properties. Makes no context yet. */
+/* Opens the driver and reads the GPU's properties, without making a context. */
 static enum pst_status meet(struct psti_device *device, uint32_t ordinal, struct pst_error *err)
 {
     char reason[REASON_CAP] = "";
@@ -243,7 +243,7 @@ enum pst_status psti_device_open(const struct psti_device_options *options,
     return status;
 }
 
-/* Unloads all images of the device. The context must be current. */
+/* Unloads all kernel images of the device. The context must be current. */
 static void unload(struct psti_device *device)
 {
     for (uint32_t i = 0; i < device->n_modules; i++)
@@ -276,8 +276,8 @@ void psti_device_info(const struct psti_device *device, struct psti_device_info 
     info->pinned_memory_used = atomic_load(&device->pinned_memory.used);
 }
 
-/* Finds a kernel and allows it all the shared memory that the GPU has for a block. *room becomes
- * that memory less the kernel's static shared memory, which on some GPUs is not 0. */
+/* Finds a kernel and lets its blocks use all the shared memory of the GPU. *room becomes that
+ * memory less the kernel's static shared memory, which on some GPUs is not 0. */
 static enum pst_status find_kernel(struct psti_device *device, const char *name,
                                    psti_cu_function *kernel, uint32_t *room, struct pst_error *err)
 {
@@ -298,7 +298,7 @@ static enum pst_status find_kernel(struct psti_device *device, const char *name,
     return psti_device_check(device, result, err, "giving shared memory to kernel %s", name);
 }
 
-/* Loads all images. The context must be current. */
+/* Loads all kernel images. The context must be current. */
 static enum pst_status load_all(struct psti_device *device, const void *const *images,
                                 uint32_t n_images, const char *const *names, uint32_t n_names,
                                 psti_cu_function *kernels, struct pst_error *err)

@@ -1,20 +1,19 @@
-/* device.h - the door of the room: one GPU of this process, through the CUDA driver. The driver is
- * opened at run time (libcuda.so.1); it is never needed to build, to link or to import.
+/* device.h - the public interface of src/device: GPUs of this process, through the CUDA driver.
  *
- * A device has its primary context (which frameworks use too), the kernels that were loaded into
- * it, and two budgets: device memory and pinned host memory. Addresses on the GPU are plain 64-bit
- * numbers. No function waits for a whole device or allocates without being told to. Functions
- * marked (waits) block the thread until work on the GPU is done. The thread sleeps, so that its
- * core is free meanwhile.
+ * The driver is opened at run time (libcuda.so.1); building, linking and importing do not need it.
+ * A device has its primary context (which frameworks use too), the kernels loaded into it, and two
+ * budgets: device memory and pinned host memory. Addresses on the GPU are plain 64-bit numbers. No
+ * function waits for a whole device, or allocates unless its name says so. Functions marked (waits)
+ * let the thread sleep until work on the GPU is done.
  *
- * Threads: any thread may call any function; the context is made current for the duration of the
- * call. A stream takes work from one thread at a time.
+ * Threads: any thread may call any function, which makes the context current during the call. A
+ * stream takes work from one thread at a time.
  *
  * Errors: PST_ERROR_UNSUPPORTED there is no driver or no such GPU, or the GPU is too old;
- * PST_ERROR_LIMIT a budget is used up; PST_ERROR_MEMORY the GPU's memory is used up;
- * PST_ERROR_DEVICE the driver reports any other error, which the text names; PST_ERROR_FORKED the
- * handle belongs to the parent process. Closing and freeing are safe in a forked child, and after
- * the GPU has failed. */
+ * PST_ERROR_LIMIT a budget is exhausted; PST_ERROR_MEMORY the GPU's memory is exhausted;
+ * PST_ERROR_DEVICE another error of the driver, which the text names; PST_ERROR_FORKED the handle
+ * belongs to the parent process. Closing and freeing are safe in a forked child, and after the GPU
+ * has failed. */
 #ifndef PST_DEVICE_DEVICE_H
 #define PST_DEVICE_DEVICE_H
 
@@ -38,8 +37,8 @@ struct psti_device_options {
 };
 enum pst_status psti_device_open(const struct psti_device_options *options,
                                  struct psti_device **out, struct pst_error *err);
-/* Closes a device. The caller has closed all its streams and events and freed its memory. *device
- * may be NULL. */
+/* Closes a device. The caller must have closed its streams and events and freed its memory before.
+ * *device may be NULL. */
 void psti_device_close(struct psti_device **device);
 
 struct psti_device_info {
@@ -53,58 +52,55 @@ struct psti_device_info {
     uint64_t device_memory_used, device_memory_peak, pinned_memory_used;
 };
 void psti_device_info(const struct psti_device *device, struct psti_device_info *info);
-/* Reads the properties of a GPU that need not be open. Makes no context. If the GPU is too old
- * (PST_ERROR_UNSUPPORTED), `info` has what is known. */
+/* Reads the properties of a GPU without opening it or making a context. If the GPU is too old
+ * (PST_ERROR_UNSUPPORTED), `info` still has what is known. */
 enum pst_status psti_device_look(uint32_t ordinal, struct psti_device_info *info,
                                  struct pst_error *err);
 
-/* Loads the kernels, once per device; kernel k of psti_device_stream_launch is names[k]. They come
- * from the library libpenstock_cuda.so, which lies beside the library that this code is in, or is
- * named by PENSTOCK_CUDA_KERNELS. PST_ERROR_UNSUPPORTED: it is not there, or was built for another
- * Penstock, or the driver is too old for it. */
+/* Loads the kernels, once per device; psti_device_stream_launch calls kernel k, which is names[k].
+ * They come from libpenstock_cuda.so in the folder of this library, or from the file in
+ * PENSTOCK_CUDA_KERNELS. PST_ERROR_UNSUPPORTED: the file does not exist, belongs to another version
+ * of Penstock, or the driver is too old for it. */
 enum pst_status psti_device_load_kernels(struct psti_device *device, const char *const *names,
                                          uint32_t n_names, struct pst_error *err);
-/* Finds the library that psti_device_load_kernels would load. On failure `path` is the last file
- * that was tried. */
+/* Finds the library that psti_device_load_kernels would load. After failure `path` is the last file
+ * tried. */
 struct psti_device_kernels {
     char path[256];
     char targets[128];     /* "sm_90 compute_75 ..." */
-    uint32_t cuda_version; /* CUDA version of the compiler, as driver_version */
+    uint32_t cuda_version; /* CUDA version of the compiler, numbered like driver_version */
 };
 enum pst_status psti_device_kernels(struct psti_device_kernels *kernels, struct pst_error *err);
 
-/* These functions allocate and free memory, aligned to 256 on the GPU and to 4096 if pinned. Its
- * contents are undefined. 0 bytes give address 0 or NULL, which may be freed. Freeing does not
- * wait: the caller knows that no work under way uses the memory. */
+/* Allocate and free memory, aligned to 256 bytes on the GPU and to 4096 if pinned. Its contents are
+ * undefined. 0 bytes give address 0 or NULL, which may be freed. Freeing does not wait, so the
+ * caller must know that no running work uses the memory. */
 enum pst_status psti_device_alloc(struct psti_device *device, uint64_t nbytes, uint64_t *address,
                                   struct pst_error *err);
 void psti_device_free(struct psti_device *device, uint64_t address, uint64_t nbytes);
 enum pst_status psti_device_alloc_pinned(struct psti_device *device, uint64_t nbytes, void **memory,
                                          struct pst_error *err);
 void psti_device_free_pinned(struct psti_device *device, void *memory, uint64_t nbytes);
-/* Page-locks whole pages of memory that somebody else owns, so that uploads may come from there.
- * The pages may be mapped for reading only. They count for no budget. Not every GPU and driver can
- * do this. */
+/* Page-locks whole pages of memory that belongs to somebody else, so uploads can read from it. The
+ * pages may be mapped read-only. No budget counts them. Some GPUs and drivers cannot do this. */
 enum pst_status psti_device_lock(struct psti_device *device, const void *memory, size_t nbytes,
                                  struct pst_error *err);
-/* Ends the page-lock. Call it before the memory is unmapped, when no upload from there is under
- * way.
- */
+/* Ends the page-lock. Call it before the memory is unmapped, when no upload reads from it. */
 void psti_device_unlock(struct psti_device *device, const void *memory);
 
-/* Opens a stream of our own, which does not synchronise with the default stream. low_priority: the
- * stream gets the lowest priority of the GPU, so that a model's kernels on a stream of higher
- * priority go first. CUDA's lowest priority is its standard one, so a model on a standard stream
- * shares the GPU. Closing a stream waits for its work. */
+/* Opens a stream that does not synchronise with the default stream.
+ * low_priority: the stream gets the lowest priority of the GPU, so kernels of a model on a stream
+ * of higher priority go first. CUDA's lowest priority is the default one, so a model on a default
+ * stream shares the GPU equally. Closing a stream waits for its work. */
 enum pst_status psti_device_stream_open(struct psti_device *device, bool low_priority,
                                         struct psti_stream **out, struct pst_error *err);
 void psti_device_stream_close(struct psti_stream **stream);
 enum pst_status psti_device_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
                                           size_t nbytes,
-                                          struct pst_error *err); /* the memory must be pinned */
+                                          struct pst_error *err); /* `from` must be pinned */
 enum pst_status psti_device_stream_download(struct psti_stream *stream, void *to, uint64_t from,
                                             size_t nbytes,
-                                            struct pst_error *err); /* the memory must be pinned */
+                                            struct pst_error *err); /* `to` must be pinned */
 enum pst_status psti_device_stream_copy(struct psti_stream *stream, uint64_t to, uint64_t from,
                                         size_t nbytes, struct pst_error *err);
 enum pst_status psti_device_stream_clear(struct psti_stream *stream, uint64_t at, size_t nbytes,
@@ -118,8 +114,8 @@ enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t k
 enum pst_status psti_device_stream_sync(struct psti_stream *stream,
                                         struct pst_error *err); /* waits for the stream's work */
 
-/* Events mark a place in a stream's work, and record when the stream came there. An event that was
- * never recorded is done. */
+/* An event marks a place in a stream's work and records the time when the stream reached it. An
+ * event that was never recorded counts as done. */
 enum pst_status psti_device_event_open(struct psti_device *device, struct psti_event **out,
                                        struct pst_error *err);
 void psti_device_event_close(struct psti_event **event);
@@ -131,13 +127,13 @@ enum pst_status psti_device_event_await(
 enum pst_status psti_device_event_is_done(struct psti_event *event, bool *done,
                                           struct pst_error *err);
 enum pst_status psti_device_event_sync(struct psti_event *event, struct pst_error *err); /* waits */
-/* Returns the GPU's time from one event to the other in nanoseconds. Both must be recorded and
- * done. Returns 0 if the driver cannot tell it. */
+/* Returns the GPU time between two events in nanoseconds. Both must be recorded and done. 0 if the
+ * driver cannot tell. */
 uint64_t psti_device_event_elapsed_ns(struct psti_event *begin, struct psti_event *end);
 
-/* These functions record or await an event in a stream of other code. The stream is given by its
- * handle as CUDA, DLPack and torch have it (0 or 1: the legacy default stream, 2: the default
- * stream of the calling thread). It must belong to the event's GPU. */
+/* Record or await an event in a stream of other code, which must belong to the event's GPU.
+ * `stream` is the handle that CUDA, DLPack and torch use (0 or 1: the legacy default stream, 2: the
+ * default stream of the calling thread). */
 enum pst_status psti_device_event_record_foreign(struct psti_event *event, uint64_t stream,
                                                  struct pst_error *err);
 enum pst_status psti_device_event_await_foreign(struct psti_event *event, uint64_t stream,

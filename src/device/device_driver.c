@@ -1,7 +1,6 @@
-/* device_driver.c - finds the CUDA driver at run time and looks up the functions that are used.
- *
- * Nothing is kept. Each caller gets a table of its own; the system's dynamic loader counts
- * references to the library. Any thread. */
+/* device_driver.c - opens the CUDA driver at run time and looks up the functions that this library
+ * uses. It keeps no state: each caller gets its own table, and the system's dynamic loader counts
+ * references to the driver. Any thread. */
 #include "device/device_driver.h"
 
 #include <dlfcn.h>
@@ -22,7 +21,7 @@ void psti_device_driver_describe(const struct psti_driver *driver, unsigned resu
     snprintf(out, out_nbytes, "%s (%s)", name, text);
 }
 
-/* Looks up all functions. Returns false if one is missing; `reason` names it. */
+/* Looks up all driver functions in use. Returns false if one is missing; `reason` names it. */
 static bool look_up(void *library, const char *path, struct psti_driver *driver, char *reason,
                     size_t reason_nbytes)
 {

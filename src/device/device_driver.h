@@ -1,6 +1,6 @@
-/* device_driver.h - our own declarations of the part of the CUDA driver API that is used. Neither
- * its header nor a link against it is needed. Handles have the tags of cuda.h, so that a test can
- * compare every declaration with that header where it is installed
+/* device_driver.h - declarations of the part of the CUDA driver API that this library uses, so
+ * neither cuda.h nor linking against the driver is needed. Handle types have the tags of cuda.h, so
+ * a test can compare every declaration with that header where it is installed
  * (tests/device/test_device_declarations.c). */
 #ifndef PST_DEVICE_DRIVER_H
 #define PST_DEVICE_DRIVER_H
@@ -38,7 +38,8 @@ enum psti_cu_number {
     PSTI_CU_DEVICE_PROCESSORS = 16,
     PSTI_CU_DEVICE_CAPABILITY_MAJOR = 75,
     PSTI_CU_DEVICE_CAPABILITY_MINOR = 76,
-    PSTI_CU_DEVICE_SHARED_OPTIN = 97, /* the most that a block may request */
+    PSTI_CU_DEVICE_SHARED_OPTIN = 97, /* maximum length of the shared memory that a block may
+                                       * request */
     PSTI_CU_FUNCTION_SHARED_STATIC = 1,
     PSTI_CU_FUNCTION_SHARED_DYNAMIC_MAX = 8,
     PSTI_CU_STREAM_NON_BLOCKING = 1, /* the stream does not wait for the legacy default stream */
@@ -47,12 +48,13 @@ enum psti_cu_number {
     PSTI_CU_HOST_PORTABLE = 1, /* memory is pinned for every context */
     PSTI_CU_HOST_REGISTER_PORTABLE = 1,
     PSTI_CU_HOST_REGISTER_READ_ONLY = 8, /* the GPU only reads it; since CUDA 11.1 */
-    /* Words of cuLaunchKernel's `extra`, an array of pointers. */
+    /* Markers in the `extra` argument of cuLaunchKernel, an array of pointers. */
     PSTI_CU_LAUNCH_END = 0,
     PSTI_CU_LAUNCH_BUFFER = 1,
     PSTI_CU_LAUNCH_NBYTES = 2
 };
-/* X(member, symbol, arguments) for every function used. Results are enum psti_cu_result. */
+/* X(member, symbol, arguments) for every driver function in use. Each returns enum psti_cu_result.
+ */
 #define PSTI_DRIVER_LIST(X)                                                                        \
     X(init, cuInit, (unsigned flags))                                                              \
     X(error_name, cuGetErrorName, (unsigned result, const char **name))                            \
@@ -112,9 +114,9 @@ struct psti_driver {
 #undef PSTI_DRIVER_MEMBER
 };
 
-/* Opens the driver (libcuda.so.1, or the file that PENSTOCK_CUDA_DRIVER names) and initialises it.
- * Returns false if no driver works; `reason` says why. The driver is never closed again, because it
- * has threads and handlers of its own. */
+/* Opens the driver (libcuda.so.1, or the file in PENSTOCK_CUDA_DRIVER) and initialises it. Returns
+ * false if there is no working driver; `reason` says why. The driver is never closed, because it
+ * has threads and exit handlers. */
 bool psti_device_driver_open(struct psti_driver *driver, char *reason, size_t reason_nbytes);
 /* Describes a result, as in "CUDA_ERROR_OUT_OF_MEMORY (out of memory)". */
 void psti_device_driver_describe(const struct psti_driver *driver, unsigned result, char *out,

@@ -1,7 +1,6 @@
-/* device_event.c - events: places in the work of streams, our own and foreign ones.
- *
- * Each records its time, by the GPU's clock. Threads that wait for an event sleep. A stream of
- * another context or GPU may await an event. An event is recorded in streams of its own GPU. */
+/* device_event.c - events, which mark places in the work of our own and foreign streams. An event
+ * records the time by the GPU's clock. Threads that wait for an event sleep. A stream of another
+ * context or GPU may await an event; only a stream of the event's GPU may record it. */
 #include "device/device_int.h"
 
 #include "base/alloc.h"

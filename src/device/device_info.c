@@ -1,4 +1,4 @@
-/* device_info.c - implements <penstock/cuda.h>, the front door's functions for GPUs. Any thread. */
+/* device_info.c - implements <penstock/cuda.h>, the public functions about GPUs. Any thread. */
 #include <penstock/cuda.h>
 
 #include "device/device.h"

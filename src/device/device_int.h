@@ -1,4 +1,4 @@
-/* device_int.h - declarations that the files of this room share. */
+/* device_int.h - declarations that the files of src/device share. */
 #ifndef PST_DEVICE_INT_H
 #define PST_DEVICE_INT_H
 
@@ -50,19 +50,19 @@ enum pst_status psti_device_check_process(const struct psti_device *device, stru
  * not current, and psti_device_leave must not be called. */
 enum pst_status psti_device_enter(const struct psti_device *device, struct pst_error *err);
 void psti_device_leave(const struct psti_device *device);
-/* Does as psti_device_enter, for closing and freeing. Tests inject no fault here. Returns false if
- * the driver must not be called: in a forked child, or while it shuts down with its process. */
+/* Like psti_device_enter, for closing and freeing, where tests inject no faults. Returns false if
+ * the driver must not be called: in a forked child, or while the driver shuts down at exit. */
 bool psti_device_enter_to_close(const struct psti_device *device);
 /* Turns a driver's result into a status. `format` says what was tried. */
 enum pst_status psti_device_check(const struct psti_device *device, unsigned result,
                                   struct pst_error *err, const char *format, ...) PST_PRINTF(4, 5);
-/* Does as psti_device_load_kernels, with images in memory: fatbins, or the stand-ins of a test's
- * driver. Each kernel is in one of the images. */
+/* Loads kernels like psti_device_load_kernels, but from images in memory: fatbins, or stand-ins for
+ * a test's driver. Each kernel is in one of the images. */
 enum pst_status psti_device_load_images(struct psti_device *device, const void *const *images,
                                         uint32_t n_images, const char *const *names,
                                         uint32_t n_names, struct pst_error *err);
 
-/* Calls the driver. Tests can make it fail with `otherwise` instead. */
+/* Calls the driver. In tests, fault injection can return `otherwise` instead. */
 #define PSTI_DRIVER_CALL(device, otherwise, call)                                                  \
     (psti_fault(PSTI_FAULT_DEVICE) ? (unsigned)(otherwise) : (device)->driver.call)
 /* Calls the driver with the device's context current. `...` says what was tried, as in

@@ -1,10 +1,10 @@
 /* device_library.c - finds libpenstock_cuda.so and loads its kernels into GPUs.
  *
- * PENSTOCK_CUDA_KERNELS names the library. Otherwise the search goes on beside the library (or
- * extension module, or program) that this code is in, then in the Python packages penstock and
- * penstock_cuda (beside the former, or in a command line's prefix), then where the system looks.
- * The library is opened anew each time. It is never closed, because GPUs may still read from it. It
- * is not trusted to fit: see device_library.h. Any thread. */
+ * PENSTOCK_CUDA_KERNELS names the library. Otherwise it is searched for in this order: the folder
+ * of the library, extension module or program that contains this code; the Python packages penstock
+ * and penstock_cuda near that folder or in a command line's prefix; the system's library path. The
+ * library is opened each time and never closed, because GPUs may still read from it. Whether it
+ * fits this version is checked: see device_library.h. Any thread. */
 #include "device/device_library.h"
 
 #include "device/device_int.h"
@@ -20,8 +20,8 @@
 
 #define PATH_CAP 1024
 
-/* Opens a library. Returns NULL if it does not exist or does not fit; `why` then has a text of at
- * most `why_nbytes`. */
+/* Opens a kernel library. Returns NULL if it does not exist or does not fit this version; `why`
+ * then receives the reason, at most `why_nbytes`. */
 static const struct psti_device_library *open_one(const char *path, char *why, size_t why_nbytes)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -44,8 +44,8 @@ static const struct psti_device_library *open_one(const char *path, char *why, s
     return library;
 }
 
-/* Finds the folder of the library or program that this code is in. Returns false if it is not
- * known. */
+/* Finds the folder of the library or program that contains this code. Returns false if it is
+ * unknown. */
 static bool own_folder(char *folder, size_t capacity)
 {
     Dl_info info;

@@ -1,9 +1,9 @@
-/* device_library.h - the one symbol of the kernels' library, libpenstock_cuda.so.
+/* device_library.h - the only symbol of libpenstock_cuda.so, the library with the kernels.
  * device_library_image.c defines it, device_library.c reads it.
  *
- * The library has the machine code of all kernels and links against nothing. The build makes `abi`
- * from the version and from all structs that kernels and host code share. A library with another
- * `abi` is not used. The members up to `abi` never change their place. */
+ * The library has the machine code of all kernels and links against nothing. The build computes
+ * `abi` from the version and from all structs that kernels and host code share. A library with
+ * another `abi` is refused. The members up to `abi` never change their place. */
 #ifndef PST_DEVICE_LIBRARY_H
 #define PST_DEVICE_LIBRARY_H
 

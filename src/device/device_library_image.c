@@ -1,5 +1,5 @@
-/* device_library_image.c - the whole of libpenstock_cuda.so: the fatbins of the kernel files, as
- * the build lists them in cuda_images.inc, and a struct that describes them. No code. */
+/* device_library_image.c - the only source file of libpenstock_cuda.so: the fatbins of the kernels,
+ * which the build lists in cuda_images.inc, and a struct that describes them. It has no code. */
 #include "device/device_library.h"
 
 #define IMAGE(name, path)                                                                          \

@@ -1,7 +1,6 @@
-/* device_memory.c - memory on the GPU and pinned memory of the host, each under a budget.
- *
- * Bytes are claimed from the budget, by compare and exchange, before the driver is called. So the
- * budget holds for any number of threads. Any thread. */
+/* device_memory.c - memory on the GPU and pinned host memory, each with a budget. Bytes are taken
+ * from the budget by compare-and-exchange before the driver is called, so the limit holds for any
+ * number of threads. Any thread. */
 #include "device/device_int.h"
 
 #include "base/fail.h"
@@ -9,7 +8,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-/* Claims bytes of a budget. Returns false if fewer are left. */
+/* Takes bytes from a budget. Returns false if it has fewer left. */
 static bool claim(struct psti_budget *budget, uint64_t nbytes)
 {
     uint64_t used = atomic_load(&budget->used), peak;

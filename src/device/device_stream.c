@@ -1,7 +1,6 @@
-/* device_stream.c - our own streams: copies, kernels, and waiting for them.
- *
- * A stream takes work from one thread at a time; its owner makes sure of that. Nothing here
- * allocates after psti_device_stream_open. */
+/* device_stream.c - our own CUDA streams: copies, kernel launches, and waiting for them. One thread
+ * at a time may give work to a stream, which its owner must ensure. Nothing is allocated after
+ * psti_device_stream_open. */
 #include "device/device_int.h"
 
 #include "base/alloc.h"
@@ -130,7 +129,7 @@ enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t k
         check_launch(device, kernel, n_blocks, n_warps, shared_nbytes, args_nbytes, err);
     if (status != PST_OK)
         return status;
-    /* The arguments are passed as one buffer, so that the driver compares its size with that of the
+    /* Passing the arguments as one buffer lets the driver compare its size with that of the
      * kernel's parameter. */
     void *extra[] = {(void *)(uintptr_t)PSTI_CU_LAUNCH_BUFFER, (void *)(uintptr_t)args,
                      (void *)(uintptr_t)PSTI_CU_LAUNCH_NBYTES, &args_nbytes,

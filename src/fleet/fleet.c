@@ -1,4 +1,5 @@
-/* fleet.c - a fleet: opening, choosing the server of an item, asking, watching, counting. */
+/* fleet.c - a fleet: opens it, chooses the server of each item, asks for items, ends late requests,
+ * and counts. */
 #include "fleet/fleet_int.h"
 #include "fleet/fleet_item.h"
 #include "options/options_members.h"
@@ -56,7 +57,7 @@ void psti_fleet_watch(pst_fleet *fleet)
     pthread_mutex_unlock(&fleet->lock);
 }
 
-/* Sets the members of the fleet. Returns the item's server. */
+/* Sets get->state and clears the results. Returns the item's server. */
 static struct psti_fleet_server *begin(struct psti_fleet_set *set, struct psti_fleet_get *get)
 {
     get->got_nbytes = 0;
@@ -103,7 +104,8 @@ static bool waits(void *ctx)
     return some;
 }
 
-/* Asks, and where all items have one server, waits in this thread, too. */
+/* Asks for the items. If one server has all of them and no other thread talks to it, this thread
+ * talks to it until the answers have come. */
 static void ask_here(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n,
                      struct waiting *waiting)
 {
@@ -120,7 +122,8 @@ static void ask_here(struct psti_fleet_set *set, struct psti_fleet_get **gets, s
         return;
     for (size_t i = 0; i < n; i++)
         queue(set->fleet->servers[psti_fleet_choose(set->fleet, gets[i]->state.key_hash)], gets[i]);
-    /* The fleet's thread may have found the queues empty before they were filled, and sleeps. */
+    /* The fleet's thread may have gone to sleep because it saw the queues before they were
+     * filled. */
     psti_fleet_watch(set->fleet);
 }
 
@@ -135,7 +138,7 @@ void psti_fleet_ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get *
     }
     ask_here(set, gets, n, &waiting);
     pthread_mutex_lock(&waiting.lock);
-    while (waiting.n_left > 0) /* each has a deadline */
+    while (waiting.n_left > 0) /* ends, because each request has a deadline */
         pthread_cond_wait(&waiting.changed, &waiting.lock);
     pthread_mutex_unlock(&waiting.lock);
     pthread_cond_destroy(&waiting.changed);
@@ -150,8 +153,7 @@ void psti_fleet_retry(struct psti_fleet_set *set)
 
 int64_t psti_fleet_timeout_ns(const struct psti_fleet_set *set) { return set->fleet->timeout_ns; }
 
-/* The watcher's thread. It looks at the servers four times within a timeout while they have work.
- */
+/* The watcher's thread. While servers have work, it checks them four times within a timeout. */
 static void run_watcher(void *arg)
 {
     pst_fleet *fleet = arg;
@@ -164,7 +166,7 @@ static void run_watcher(void *arg)
         psti_cond_wait_until(&fleet->changed, &fleet->lock,
                              psti_clock_ns() + fleet->timeout_ns / 4);
         pthread_mutex_unlock(&fleet->lock);
-        /* First the flag: work that comes from now on sets it again. */
+        /* The flag is cleared first, because work that arrives during the check sets it again. */
         atomic_store(&fleet->watched, false);
         bool has_work = false;
         for (uint32_t i = 0; i < fleet->n_servers; i++)
@@ -266,7 +268,7 @@ void pst_fleet_close(pst_fleet **fleet_ptr)
     if (!fleet)
         return;
     *fleet_ptr = NULL;
-    if (fleet->pid != getpid()) /* its threads are not in this process */
+    if (fleet->pid != getpid()) /* a forked process lacks the fleet's threads */
         return;
     if (atomic_fetch_sub(&fleet->n_owners, 1) != 1)
         return;

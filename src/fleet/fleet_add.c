@@ -1,12 +1,12 @@
-/* fleet_add.c - items on their way into a server, part after part. Parts of an item that does not
- * find room as a whole are removed again. For the thread that talks. */
+/* fleet_add.c - adds items to a server, part after part. If the server refuses a part, the item's
+ * other parts are removed again. Only for the thread that talks to the server. */
 #include "fleet/fleet_int.h"
 #include "fleet/fleet_item.h"
 #include "fleet/fleet_ring.h"
 
 #include <string.h>
 
-/* Fills in what all requests for a part have. */
+/* Fills in the members that all requests for a part have. */
 static struct psti_fleet_request request_for(struct psti_fleet_fill *fill, uint32_t part,
                                              char key[PSTI_FLEET_KEY_CAP])
 {
@@ -113,7 +113,7 @@ void psti_fleet_add_answered(struct psti_fleet_server *server, const struct psti
         fill->is_full |= said == PSTI_FLEET_SAID_NO_ROOM;
     }
     if (fill->is_full && talk->adding == fill)
-        talk->adding = NULL; /* the other parts are of no use */
+        talk->adding = NULL; /* the remaining parts would be useless */
     if (fill->n_open > 0 || talk->adding == fill)
         return;
     if (fill->is_full && fill->is_added && !fill->removes) {

@@ -1,6 +1,6 @@
-/* fleet_fill.c - copies of offered items on their way to a server.
+/* fleet_fill.c - makes copies of offered items for a server.
  *
- * In: bytes of an item, which the caller wants back at once. Out: a copy in the set's ring, in the
+ * In: bytes of an item, which the caller needs back at once. Out: a copy in the set's ring, in the
  * queue of its server. */
 #include "fleet/fleet_int.h"
 #include "fleet/fleet_item.h"
@@ -99,7 +99,7 @@ void psti_fleet_set_close(struct psti_fleet_set **set_ptr)
     pst_fleet *fleet = set->fleet;
     for (uint32_t i = 0; i < fleet->n_servers; i++)
         psti_fleet_server_drop(fleet->servers[i], set);
-    psti_fleet_settle(set, INT64_MAX); /* each has a deadline */
+    psti_fleet_settle(set, INT64_MAX); /* ends, because each offer has a deadline */
     pthread_cond_destroy(&set->changed);
     pthread_mutex_destroy(&set->lock);
     psti_free(set->ring);

@@ -1,4 +1,4 @@
-/* fleet_int.h - a fleet, its servers, and the items of data sets in them. */
+/* fleet_int.h - internal declarations: a fleet, its servers, and the items of data sets in them. */
 #ifndef PST_FLEET_FLEET_INT_H
 #define PST_FLEET_FLEET_INT_H
 
@@ -18,20 +18,21 @@ enum { PSTI_FLEET_SERVERS_MAX = 1024 };
 #define PSTI_FLEET_BACKOFF_MIN_NS ((int64_t)250000000)
 
 struct psti_fleet_login {
-    char text[256]; /* "user password"; "": none */
+    char text[256]; /* "user password"; "": no login */
 };
 
-/* The set of a loader. */
+/* The items of a loader's data sets in the fleet. */
 struct psti_fleet_set {
-    /* Constant: */
-    pst_fleet *fleet; /* kept alive until the set is closed */
-    struct psti_cache_shape *shapes; /* of each data set */
+    /* Constant members: */
+    pst_fleet *fleet; /* kept open until the set is closed */
+    struct psti_cache_shape *shapes; /* a shape for each data set */
     uint64_t part_nbytes;
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
-    uint32_t n_offers;  /* in the ring */
-    int64_t crowded_ns; /* since when half the ring is in use; 0: it is not */
-    /* Copies of offered items: a ring, from `tail` to `head`. */
+    uint32_t n_offers;  /* number of offers in the ring */
+    int64_t crowded_ns; /* time since which at least half of the ring is in use; 0: less than half
+                           is in use */
+    /* Copies of offered items: a ring buffer, used from `tail` to `head`. */
     uint8_t *ring;
     size_t capacity, head, tail, used;
 };
@@ -44,73 +45,81 @@ struct psti_fleet_counters {
 
 enum psti_fleet_health { PSTI_FLEET_TRYING, PSTI_FLEET_UP, PSTI_FLEET_DOWN };
 
-/* The requests and items under way on a server's connection. The struct belongs to the thread that
- * talks. */
+/* Requests and items under way on a server's connection. They belong to the thread that talks to
+ * the server. */
 struct psti_fleet_talk {
     struct psti_fleet_wire wire;
-    struct psti_fleet_get *gets, *last_get; /* asked for; the oldest first */
-    struct psti_fleet_get *asking;          /* one of these with parts to ask for; NULL: none */
-    struct psti_fleet_fill *fills;          /* being added */
-    struct psti_fleet_fill *adding;         /* one of these with parts to send; NULL: none */
-    uint32_t n_removing;                    /* fills whose parts are to be removed */
-    uint32_t n_in_row;                      /* requests since the last item was added */
-    uint32_t n_bad_in_row;                  /* values that were not good, since one that was */
+    struct psti_fleet_get *gets, *last_get; /* requests with parts asked for; the oldest first */
+    struct psti_fleet_get *asking;          /* the request whose parts are being asked for; NULL:
+                                               none */
+    struct psti_fleet_fill *fills;          /* items being added */
+    struct psti_fleet_fill *adding;         /* the item whose parts are being sent; NULL: none */
+    uint32_t n_removing;                    /* number of items whose parts must be removed */
+    uint32_t n_in_row;                      /* number of requests sent since an item was last
+                                               added */
+    uint32_t n_bad_in_row;                  /* invalid values received since the last valid one */
 };
 
-/* One server and its thread. One thread at a time talks to the server: its own, or one that asks
- * and waits while nobody else talks. Fleet and thread each have a hold on it, so that a thread that
- * does not come back from the system's resolver has what it needs. */
+/* One server and its thread. Only one thread at a time talks to the server: the server's thread, or
+ * an asking thread that waits while no other thread talks. Fleet and thread each hold a reference,
+ * because a thread may be blocked in the system's resolver when the fleet is closed. */
 struct psti_fleet_server {
-    /* Constant: */
+    /* Constant members: */
     struct psti_fleet_address address;
     struct psti_fleet_login login;
-    struct psti_latency *latency; /* the fleet's; only for requests, which keep it alive */
+    struct psti_latency *latency; /* the fleet's; used only for requests, which keep the fleet
+                                     open */
     int64_t timeout_ns;
     uint64_t part_nbytes;
-    uint64_t hash; /* of the name */
-    int wake_fd;   /* an eventfd, for which a thread that talks waits, too */
+    uint64_t hash; /* hash of the server's name */
+    int wake_fd;   /* an eventfd, which also wakes the thread that talks */
     atomic_uint n_holds;
     pthread_t thread;
 
-    pthread_mutex_t lock; /* guards all below but `talk` */
+    pthread_mutex_t lock; /* guards the members below except `talk` */
     pthread_cond_t changed;
     bool closing, ended;
-    bool talking; /* a thread has `talk`; others leave it alone */
+    bool talking; /* true while a thread talks to the server; that thread owns `talk` */
     bool woken;   /* wake_fd is readable */
-    bool stuck;   /* the resolver does not come back in time: nobody waits for it */
+    bool stuck;   /* true if the resolver did not return in time, so no thread waits for it */
     bool is_local;
     enum psti_fleet_health health;
-    int64_t probe_ns, backoff_ns; /* when to try again; how long to wait then */
-    int64_t probing_ns;           /* since when the thread looks for the server; 0: it does not */
-    struct psti_fleet_get *gets, *last_get; /* that wait */
+    int64_t probe_ns, backoff_ns; /* time of the next try to reach the server; pause after that
+                                     try */
+    int64_t probing_ns;           /* time when a thread began to look for the server; 0: no thread
+                                     is looking */
+    struct psti_fleet_get *gets, *last_get; /* queue of waiting requests */
     struct psti_fleet_fill *fills, *last_fill;
-    uint32_t n_full_in_row; /* refusals since the last item that was taken */
-    uint32_t n_skipped;     /* items not offered since then */
+    uint32_t n_full_in_row; /* number of refusals since the server last took an item */
+    uint32_t n_skipped;     /* number of items that were not offered to the full server since
+                               then */
     struct psti_fleet_counters counters;
     char error[192];
 
-    struct psti_fleet_talk talk; /* guarded by `talking` */
+    struct psti_fleet_talk talk; /* owned by the thread that set `talking` */
 };
 
 struct pst_fleet {
     pid_t pid;
     atomic_uint n_owners;
     uint32_t n_servers;
-    struct psti_fleet_server **servers; /* [n_servers], by name */
+    struct psti_fleet_server **servers; /* [n_servers], sorted by name */
     int64_t timeout_ns;
     uint64_t part_nbytes;
     struct psti_latency latency;
-    atomic_uint_fast64_t n_declined, n_dropped; /* that no server's thread met */
+    atomic_uint_fast64_t n_declined, n_dropped; /* counts of requests and items that reached no
+                                                   server's thread */
     pthread_t watcher;
     bool watcher_started;
     pthread_mutex_t lock; /* guards `closing` and `watched` */
     pthread_cond_t changed;
     bool closing;
-    atomic_bool watched; /* the watcher looks at the servers; else it waits for a request */
+    atomic_bool watched; /* the watcher checks the servers; false: it sleeps until there is a
+                            request */
 };
 
 /* fleet_servers.c */
-/* Reads a list of servers, sorted by name; the caller frees *out by psti_free. */
+/* Reads a list of servers and sorts it by name. The caller frees *out by psti_free. */
 enum pst_status psti_fleet_servers_read(const char *text, struct psti_fleet_address **out,
                                         uint32_t *n, struct pst_error *err);
 enum pst_status psti_fleet_login_read(const char *path, struct psti_fleet_login *login,
@@ -124,54 +133,58 @@ enum pst_status psti_fleet_server_open(const struct pst_fleet *fleet,
                                        const struct psti_fleet_login *login,
                                        struct psti_latency *latency, struct psti_fleet_server **out,
                                        struct pst_error *err);
-/* Asks the thread to end; psti_fleet_server_close waits for it, at most until the deadline. */
+/* Tells the thread to end. psti_fleet_server_close then waits for it, at most until the
+ * deadline. */
 void psti_fleet_server_stop(struct psti_fleet_server *server);
 void psti_fleet_server_close(struct psti_fleet_server *server, int64_t deadline_ns);
 /* Queues a request. False: the server is down. */
 bool psti_fleet_server_get(struct psti_fleet_server *server, struct psti_fleet_get *get);
-/* If the server is up and nobody talks to it, this thread takes n requests and talks to it, as long
- * as waits(ctx) returns true. waits is called with the server's lock. False: nothing was done. */
+/* If the server is up and no thread talks to it, takes n requests and talks to the server in this
+ * thread, as long as waits(ctx) is true. waits is called with the server's lock held. False:
+ * nothing was done. */
 bool psti_fleet_server_get_here(struct psti_fleet_server *server, struct psti_fleet_get **gets,
                                 size_t n, bool (*waits)(void *ctx), void *ctx);
-/* True if the server would take an item, as far as is known. A full one is asked now and then. */
+/* True if the server would take an item, as far as is known. A full server is still offered an item
+ * now and then. */
 bool psti_fleet_server_wants(struct psti_fleet_server *server);
-/* Queues a copy, or ends and frees it if the server is down. */
+/* Queues a copy. If the server is down, ends the offer and frees the copy. */
 void psti_fleet_server_fill(struct psti_fleet_server *server, struct psti_fleet_fill *fill);
 bool psti_fleet_server_takes(struct psti_fleet_server *server, bool *is_local);
 void psti_fleet_server_retry(struct psti_fleet_server *server);
-/* Ends requests that wait too long in the queue, and what waits for a server that the resolver does
- * not find. Returns true if something waits. */
+/* Ends requests that have waited too long in the queue, and all that waits for a server that the
+ * resolver does not find. True: the server has work left. */
 bool psti_fleet_server_watch(struct psti_fleet_server *server);
-/* Drops the set's copies that wait. */
+/* Drops the set's copies that wait in the queue. */
 void psti_fleet_server_drop(struct psti_fleet_server *server, const struct psti_fleet_set *set);
 
-/* fleet_talk.c: for the thread that talks. The lock is not held. */
+/* fleet_talk.c: functions for the thread that talks. The lock is not held. */
 void psti_fleet_talk_open(struct psti_fleet_server *server);
-/* Connects, logs in, and sees if the server knows what is needed of it. */
+/* Connects, logs in, and checks whether the server knows the needed commands. */
 bool psti_fleet_talk_connect(struct psti_fleet_server *server);
-/* Closes the connection and ends all that is under way: DECLINED, LOST. */
+/* Closes the connection. Ends all requests under way as DECLINED, and all items being added as
+ * LOST. */
 void psti_fleet_talk_close(struct psti_fleet_server *server);
-/* True if something is under way. It may have no request in flight, when all are answered and parts
- * are left to be asked for; and a request in flight may belong to nothing under way any more. */
+/* True if requests or items are under way. Then there may be no request in flight, if parts are
+ * still to be asked for. And a request may be in flight whose owner has already ended. */
 bool psti_fleet_talk_is_busy(const struct psti_fleet_server *server);
-/* Takes from the queues what the connection has room for, sends, waits for answers or until
- * somebody wakes it, and ends what was answered or is late. False: the server is to be given up. */
+/* Takes as much work from the queues as fits, sends, waits for answers or a wake-up, and ends
+ * requests that were answered or are late. False: the server must be given up. */
 bool psti_fleet_talk_round(struct psti_fleet_server *server);
 
-/* fleet_add.c: items being added, for fleet_talk.c */
-/* True if a part of some item is to be sent, and there is one. */
+/* fleet_add.c: functions that add items, for fleet_talk.c */
+/* Sends the next part of an item that is being added. False: there is none. */
 bool psti_fleet_add_part(struct psti_fleet_server *server);
 void psti_fleet_add_begin(struct psti_fleet_server *server, struct psti_fleet_fill *fill);
 void psti_fleet_add_answered(struct psti_fleet_server *server, const struct psti_fleet_slot *slot,
                              enum psti_fleet_said said);
-/* All that are under way are lost. */
+/* Ends all items that are being added as LOST. */
 void psti_fleet_add_end_all(struct psti_fleet_server *server);
 
 /* fleet.c */
-/* Wakes the watcher, which sleeps while nothing is under way. */
+/* Wakes the watcher, which sleeps while no request is under way. */
 void psti_fleet_watch(pst_fleet *fleet);
-/* The server that has the item with that hash: the one for which the hash of both is highest
- * (Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998). */
+/* Returns the server for an item with that hash: the one whose combined hash with the item's is
+ * highest (Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998). */
 uint32_t psti_fleet_choose(const pst_fleet *fleet, uint64_t key_hash);
 
 #endif

@@ -1,6 +1,6 @@
-/* fleet_item.c - the name of an item in the servers, and the end of a request for one.
+/* fleet_item.c - makes the name of an item in the servers, and ends a request for one.
  *
- * Any thread may call both. */
+ * Any thread may call both functions. */
 #include "fleet/fleet_item.h"
 
 #include "fleet/fleet_int.h"

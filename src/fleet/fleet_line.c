@@ -1,10 +1,11 @@
-/* fleet_line.c - reads one line of an answer: two letters, for a value its length, and flags with
- * the key (k) and the number of the request (O). */
+/* fleet_line.c - parses one line of a server's answer: a two-letter code, the length if a value
+ * follows, and flags with the key (k) and the request's number (O). */
 #include "fleet/fleet_line.h"
 
 #include <string.h>
 
-/* The next word of the line, which blanks end. Returns its length; 0: there is none. */
+/* Finds the next word of the line; words are separated by blanks. Returns its length; 0: there is
+ * none. */
 static size_t next_word(const char **at, const char *end, const char **word)
 {
     while (*at < end && **at == ' ')
@@ -34,7 +35,7 @@ static bool read_size(const char *word, size_t nbytes, uint64_t *value)
     return true;
 }
 
-/* Reads a hexadecimal number as this client writes it: 1 to 16 digits in small letters. */
+/* Reads a hexadecimal number as this client writes it: 1 to 16 digits, with small letters. */
 static bool read_opaque(const char *word, size_t nbytes, uint64_t *value)
 {
     *value = 0;
@@ -88,7 +89,7 @@ void psti_fleet_line_read(const char *text, size_t nbytes, struct psti_fleet_lin
     bool good = true;
     *line = (struct psti_fleet_line){.said = read_code(word, n)};
     if (line->said == PSTI_FLEET_SAID_NONSENSE || line->said == PSTI_FLEET_SAID_NO_ROOM)
-        return; /* a sentence follows */
+        return; /* a text for people follows */
     if (line->said == PSTI_FLEET_SAID_VALUE) {
         n = next_word(&at, end, &word);
         good = read_size(word, n, &line->nbytes);

@@ -1,4 +1,4 @@
-/* fleet_link.c - connects to a server within a deadline, and waits for its socket. */
+/* fleet_link.c - connects to a server within a deadline, and waits for the socket to be ready. */
 #include "fleet/fleet_link.h"
 
 #include "base/clock.h"
@@ -16,9 +16,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BUSY_PAUSE_NS 1000000 /* a Unix socket whose queue is full is tried again after this */
+#define BUSY_PAUSE_NS 1000000 /* pause before the next try if a Unix socket's queue is full */
 
-/* Milliseconds until the deadline, rounded up, as poll takes them. */
+/* Returns the milliseconds until the deadline, rounded up, for poll; -1: no deadline. */
 static int poll_time(int64_t deadline_ns)
 {
     if (deadline_ns == INT64_MAX)
@@ -38,7 +38,7 @@ int psti_fleet_link_wait(int fd, int events, int wake_fd, int64_t deadline_ns)
     return n > 0 ? both[0].revents : 0;
 }
 
-/* Waits for a connect that is under way. Returns an errno. */
+/* Waits until a connect under way has ended. Returns an errno; 0: connected. */
 static int await_connect(int fd, int64_t deadline_ns)
 {
     int error = 0;
@@ -49,7 +49,7 @@ static int await_connect(int fd, int64_t deadline_ns)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &nbytes) == 0 ? error : errno;
 }
 
-/* Connects. Returns an errno. */
+/* Connects the socket before the deadline. Returns an errno; 0: connected. */
 static int connect_by(int fd, const struct sockaddr *address, socklen_t nbytes, int64_t deadline_ns)
 {
     while (connect(fd, address, nbytes) != 0) {
@@ -67,7 +67,7 @@ static int connect_by(int fd, const struct sockaddr *address, socklen_t nbytes, 
     return 0;
 }
 
-/* Opens a socket and connects it. Returns it, or -1 with *error. */
+/* Opens a socket and connects it. Returns the socket, or -1 and sets *error. */
 static int open_socket(int family, const struct sockaddr *address, socklen_t nbytes,
                        int64_t deadline_ns, int *error)
 {
@@ -76,7 +76,8 @@ static int open_socket(int family, const struct sockaddr *address, socklen_t nby
         *error = errno;
         return -1;
     }
-    if (family != AF_UNIX) /* without it small requests wait; an error costs speed only */
+    if (family != AF_UNIX) /* without TCP_NODELAY small requests are delayed; a failure costs only
+                              speed */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     *error = connect_by(fd, address, nbytes, deadline_ns);
     if (*error == 0)

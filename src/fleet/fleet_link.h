@@ -7,17 +7,17 @@
 
 /* The address of a server. */
 struct psti_fleet_address {
-    char name[256]; /* by which all clients know it */
-    char host[256]; /* or the path of a Unix socket */
-    uint16_t port;  /* 0: a Unix socket */
+    char name[256]; /* name by which all clients know the server */
+    char host[256]; /* host name or address, or the path of a Unix socket */
+    uint16_t port;  /* TCP port; 0: it is a Unix socket */
 };
 
 /* Connects to the server, by the first of its addresses that answers before the deadline, a time of
- * psti_clock_ns. Returns a socket that does not block, which the caller closes; or -1, and says in
- * `why` what failed. The system's resolver may take longer than the deadline. Any thread. */
+ * psti_clock_ns. Returns a non-blocking socket, which the caller closes, or -1 and writes the
+ * reason to `why`. The system's resolver may take longer than the deadline. Any thread. */
 int psti_fleet_link_open(const struct psti_fleet_address *address, int64_t deadline_ns, char *why,
                          size_t why_cap);
-/* Waits until the socket may be written or read (poll's `events`), until *wake_fd is readable if it
+/* Waits until the socket can be read or written (poll's `events`), until *wake_fd is readable if it
  * is not negative, or until the deadline. Returns poll's events of the socket; 0: none. */
 int psti_fleet_link_wait(int fd, int events, int wake_fd, int64_t deadline_ns);
 

@@ -1,38 +1,41 @@
-/* fleet_receive.c - receives answers, the values at their places.
+/* fleet_receive.c - receives answers, and puts values directly into their buffers.
  *
- * Most answers are whole parts, and their lines can be written before they come. So one call
- * receives the rest of a value, the next line and header, the next value, and so on, each at its
- * place. Lines are compared with what was expected before the bytes behind them count. If one
- * differs, all from it on is put together again in `spill`, before anything can be written over it,
- * and is taken as bytes that come in one piece are. */
+ * Most answers are complete parts whose lines are known before they arrive. So one system call
+ * receives the rest of a value, the next line and header, the next value, and so on, each into its
+ * own buffer. Each line is compared with the expected one before the bytes after it count. If a
+ * line differs, all bytes from it on are copied to `spill`, before they can be overwritten, and are
+ * parsed like any other bytes. */
 #include "fleet/fleet_wire.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#define RECEIVES_MAX 64 /* before the caller has a turn */
+#define RECEIVES_MAX 64 /* maximum number of receives in a row before the caller can do other
+                           work */
 
 enum { LINE_CAP = 2 + PSTI_FLEET_TEXT_CAP, TAIL_NBYTES = 512 };
 
-/* An answer that is expected. Its parts in the order in which they come: the end of the value
- * before it, its line, its header, its value. */
+/* An expected answer. Its pieces in the order of arrival: the end of the previous value, its line,
+ * its header, its value. */
 struct expected {
     char line[LINE_CAP], got[LINE_CAP + PSTI_FLEET_HEADER_NBYTES];
-    size_t n_line, n_got; /* of the line, without the header; of line and header, received */
+    size_t n_line, n_got; /* n_line: bytes of the expected line, without the header; n_got: bytes
+                             of line and header received */
     uint8_t *bytes;
-    size_t nbytes, n_bytes; /* of the value behind the header; received */
+    size_t nbytes, n_bytes; /* nbytes: bytes of the value after the header; n_bytes: those
+                               received */
 };
 
 struct ahead {
-    size_t direct; /* missing bytes of the value that has begun */
+    size_t direct; /* bytes still missing of the value that is being received */
     uint32_t n;
     struct expected answers[PSTI_FLEET_AHEAD_MAX];
     char tail[TAIL_NBYTES];
     size_t n_tail;
 };
 
-/* Fills in what is expected for the i-th request in flight. False: nothing is known. */
+/* Fills in the answer expected for the i-th request in flight. False: it cannot be predicted. */
 static bool expect_one(const struct psti_fleet_wire *wire, uint32_t i, struct expected *e)
 {
     const struct psti_fleet_slot *slot = &wire->slots[(wire->first + i) % PSTI_FLEET_SLOTS];
@@ -41,7 +44,7 @@ static bool expect_one(const struct psti_fleet_wire *wire, uint32_t i, struct ex
         return false;
     e->bytes = wire->expect(wire->ctx, slot);
     e->nbytes = (size_t)slot->room - PSTI_FLEET_HEADER_NBYTES;
-    size_t n_end = i > 0 ? 2 : 0; /* of the value before it */
+    size_t n_end = i > 0 ? 2 : 0; /* the end of the previous value's bytes */
     memcpy(e->line, "\r\n", n_end);
     e->n_line =
         n_end + psti_fleet_line_of_value(e->line + n_end, slot->room, slot->text + slot->key_at,
@@ -49,7 +52,7 @@ static bool expect_one(const struct psti_fleet_wire *wire, uint32_t i, struct ex
     return e->bytes != NULL;
 }
 
-/* Finds which answers are expected next. ahead->n becomes 0 if that is not known. */
+/* Finds which answers are expected next. ahead->n becomes 0 if they cannot be predicted. */
 static void look_ahead(const struct psti_fleet_wire *wire, struct ahead *ahead)
 {
     const struct psti_fleet_value *value = &wire->value;
@@ -73,8 +76,8 @@ static void look_ahead(const struct psti_fleet_wire *wire, struct ahead *ahead)
     }
 }
 
-/* Receives to the pieces. Returns the number of bytes, 0 for none now, or -1 if it failed. *full:
- * all that there was room for has come. */
+/* Receives into the pieces. Returns the number of bytes, 0 if none are there now, or -1 after
+ * failure. *full: all pieces were filled. */
 static ssize_t receive(struct psti_fleet_wire *wire, struct iovec *pieces, size_t n_pieces,
                        bool *full)
 {
@@ -95,7 +98,7 @@ static ssize_t receive(struct psti_fleet_wire *wire, struct iovec *pieces, size_
     return -1;
 }
 
-/* Takes bytes that came in one piece. */
+/* Parses bytes that were received in one piece. */
 static bool feed(struct psti_fleet_wire *wire, const void *bytes, size_t nbytes, bool *lied)
 {
     const char *at = bytes;
@@ -116,7 +119,7 @@ static bool feed(struct psti_fleet_wire *wire, const void *bytes, size_t nbytes,
 
 static size_t min_of(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Receives at the places of what is expected. Returns as `receive`. */
+/* Receives directly into the buffers of the expected answers. Returns the same as `receive`. */
 static ssize_t receive_at_places(struct psti_fleet_wire *wire, struct ahead *ahead, bool *full)
 {
     struct iovec pieces[2 + 2 * PSTI_FLEET_AHEAD_MAX];
@@ -142,7 +145,8 @@ static ssize_t receive_at_places(struct psti_fleet_wire *wire, struct ahead *ahe
     return n;
 }
 
-/* Puts together what came from the i-th expected answer on, and takes it. */
+/* Joins the bytes received from the i-th expected answer on, and parses them. Called if that answer
+ * differs. */
 static bool take_otherwise(struct psti_fleet_wire *wire, const struct ahead *ahead, uint32_t i,
                            bool *lied)
 {
@@ -157,12 +161,14 @@ static bool take_otherwise(struct psti_fleet_wire *wire, const struct ahead *ahe
     return feed(wire, wire->spill, n + ahead->n_tail, lied);
 }
 
-/* Takes an answer whose line and header are here. Its bytes are in their place. */
+/* Handles an answer with the expected line and header. The bytes of its value are in their buffer
+ * already. */
 static bool take_expected(struct psti_fleet_wire *wire, const struct expected *e, bool *lied)
 {
     if (!feed(wire, e->got, e->n_got, lied))
         return false;
-    /* It was read as a value of that length: its bytes are here, even if they are thrown away. */
+    /* The line announced a value of that length, so its bytes count as received, even if they are
+     * discarded. */
     wire->value.n_here += e->n_bytes;
     return true;
 }
@@ -181,7 +187,7 @@ static bool take_ahead(struct psti_fleet_wire *wire, const struct ahead *ahead, 
                          : psti_fleet_wire_take(wire, lied);
 }
 
-/* Receives once what is not known before it comes. */
+/* Receives once into `in`, if the next answers cannot be predicted. */
 static bool receive_in(struct psti_fleet_wire *wire, bool *full, bool *lied)
 {
     struct iovec piece = {wire->in + wire->in_n, sizeof wire->in - wire->in_n};

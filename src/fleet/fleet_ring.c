@@ -1,7 +1,7 @@
-/* fleet_ring.c - copies of offered items in the ring of their set.
+/* fleet_ring.c - copies of offered items in the ring buffer of their set.
  *
- * The ring bounds the memory; nobody waits for room in it. Copies may end in any order, and the
- * tail follows as far as it can. Any thread may call these functions. */
+ * The ring bounds the memory; no thread waits for space in it. Copies may be freed in any order,
+ * and the tail advances over those that are free. Any thread may call these functions. */
 #include "fleet/fleet_ring.h"
 
 #include "fleet/fleet_int.h"
@@ -13,15 +13,16 @@ static uint8_t *bytes_of(const struct psti_fleet_fill *fill)
     return (uint8_t *)(uintptr_t)(fill + 1);
 }
 
-/* A place of `room` bytes in the ring, or NULL. The set's lock is held. Bytes at the end of the
- * ring that are too few count as used by the copy that comes after them. */
+/* Allocates `room` bytes in the ring, or returns NULL. If the space up to the end of the ring is
+ * too small, it is skipped and counted as used. The set's lock is held. */
 static struct psti_fleet_fill *place(struct psti_fleet_set *set, size_t room, size_t *taken)
 {
     size_t to_end = set->capacity - set->head;
     size_t skipped = room > to_end ? to_end : 0;
     if (room > set->capacity || room + skipped > set->capacity - set->used)
         return NULL;
-    if (skipped) { /* a header that says how much is skipped always fits: rooms are multiples */
+    if (skipped) { /* the skipped space holds a header with its size; it fits, as all sizes are
+                      multiples of the header's */
         struct psti_fleet_fill *gap = (void *)(set->ring + set->head);
         gap->room = skipped;
         gap->freed = true;
@@ -41,7 +42,7 @@ struct psti_fleet_fill *psti_fleet_fill_make(struct psti_fleet_set *set, uint64_
     size_t taken;
     if (offer->nbytes > set->capacity || n_parts > UINT32_MAX)
         return NULL;
-    /* Rooms are multiples of the header's size, and so is the ring. */
+    /* The size of each copy is a multiple of the header's size, and so is the size of the ring. */
     size_t unit = sizeof(struct psti_fleet_fill);
     size_t room = unit + (size_t)offer->nbytes;
     room = (room + unit - 1) / unit * unit;
@@ -79,5 +80,6 @@ void psti_fleet_fill_end(struct psti_fleet_fill *fill, enum psti_fleet_outcome o
     }
     if (--set->n_offers == 0)
         pthread_cond_broadcast(&set->changed);
-    pthread_mutex_unlock(&set->lock); /* the last one: the set may be gone now */
+    pthread_mutex_unlock(&set->lock); /* if no copy is left, another thread may free the set after
+                                         this */
 }

@@ -1,11 +1,12 @@
-/* fleet_server.c - one server: its queues, its health, its thread, and who talks.
+/* fleet_server.c - one server: its queues, its state, its thread, and which thread talks to it.
  *
- * In: requests and copies of items, from any thread. Out: their ends. While nobody talks, the
- * thread waits for the condition; who talks waits for the connection and wake_fd, so that requests
- * that come meanwhile go out at once. A server that fails is given up: all that waits for it or is
- * under way ends at once, nothing more is queued, and the thread tries it again after a while that
- * doubles. The fleet's watcher ends requests that grow old in the queue while the resolver works.
- * Whoever takes a request out of a list, with the lock, ends it, without the lock. */
+ * In: requests and copies of items, from any thread. Out: calls of their `done`. While no thread
+ * talks, the server's thread waits for the condition variable. A thread that talks waits for the
+ * connection and wake_fd, so that new requests are sent at once. A server that fails is given up:
+ * everything waiting or under way ends at once, nothing more is queued, and the thread tries the
+ * server again after a delay that doubles each time. While the resolver blocks, the fleet's watcher
+ * ends requests that have waited too long. A thread that takes a request from a list, with the lock
+ * held, ends it after releasing the lock. */
 #include "fleet/fleet_int.h"
 #include "fleet/fleet_item.h"
 #include "fleet/fleet_ring.h"
@@ -22,11 +23,11 @@
 #include <unistd.h>
 
 #define BACKOFF_MAX_NS ((int64_t)15000000000)
-#define FULL_AFTER 8 /* refusals in a row after which a server counts as full */
+#define FULL_AFTER 8 /* number of refusals in a row after which a server counts as full */
 #define FULL_ASK_EACH                                                                              \
-    16 /* of the items for a full server, one in so many is offered all the same */
+    16 /* of this many items one is still offered to a full server */
 
-/* Ends requests of a list that nobody else has. The lock is not held. */
+/* Ends all requests of a list that no other thread uses. The lock is not held. */
 static void end_gets(struct psti_fleet_server *server, struct psti_fleet_get *get)
 {
     while (get) {
@@ -45,7 +46,7 @@ static void end_fills(struct psti_fleet_fill *fill)
     }
 }
 
-/* Ends all that waits. The lock is held, and released meanwhile. */
+/* Ends all waiting requests and copies. The lock is held, and released meanwhile. */
 static void end_queues(struct psti_fleet_server *server)
 {
     struct psti_fleet_get *gets = server->gets;
@@ -62,7 +63,7 @@ static void end_queues(struct psti_fleet_server *server)
     pthread_mutex_lock(&server->lock);
 }
 
-/* Wakes who talks, else the thread. The lock is held. */
+/* Wakes the thread that talks, or else the server's thread. The lock is held. */
 static void wake(struct psti_fleet_server *server)
 {
     static const uint64_t one = 1;
@@ -72,8 +73,8 @@ static void wake(struct psti_fleet_server *server)
         server->woken = write(server->wake_fd, &one, sizeof one) == (ssize_t)sizeof one;
 }
 
-/* Who talks gives the server up until it answers again. The lock is held, and released meanwhile.
- */
+/* Gives the server up until it answers again. Called by the thread that talks. The lock is held,
+ * and released meanwhile. */
 static void give_up(struct psti_fleet_server *server)
 {
     server->health = PSTI_FLEET_DOWN;
@@ -92,8 +93,8 @@ static bool has_work(const struct psti_fleet_server *server)
     return server->gets || server->fills || psti_fleet_talk_is_busy(server);
 }
 
-/* Talks until `waits` is false. The lock is held, and released meanwhile. Afterwards the thread
- * does what is left. */
+/* Talks to the server as long as waits(ctx) is true. Afterwards the server's thread does the
+ * remaining work. The lock is held, and released meanwhile. */
 static void talk(struct psti_fleet_server *server, bool (*waits)(void *ctx), void *ctx)
 {
     bool good = true;
@@ -116,7 +117,7 @@ static bool thread_waits(void *ctx)
     return has_work(server) && !server->closing;
 }
 
-/* Looks for the server. The lock is held, and released meanwhile. */
+/* Tries to connect to the server. The lock is held, and released meanwhile. */
 static void probe(struct psti_fleet_server *server)
 {
     server->probing_ns = psti_clock_ns();
@@ -131,7 +132,7 @@ static void probe(struct psti_fleet_server *server)
     if (found) {
         server->health = PSTI_FLEET_UP;
         server->counters.n_found++;
-        server->n_full_in_row = server->n_skipped = 0; /* it may have been started anew */
+        server->n_full_in_row = server->n_skipped = 0; /* the server may have been restarted */
     } else {
         give_up(server);
     }
@@ -231,7 +232,7 @@ void psti_fleet_server_close(struct psti_fleet_server *server, int64_t deadline_
     if (ended)
         psti_thread_join(server->thread);
     else
-        pthread_detach(server->thread); /* it frees the server when it comes back */
+        pthread_detach(server->thread); /* the thread frees the server when the resolver returns */
     let_go(server);
 }
 
@@ -320,7 +321,7 @@ void psti_fleet_server_retry(struct psti_fleet_server *server)
     pthread_mutex_unlock(&server->lock);
 }
 
-/* Moves late requests of the queue to a list. */
+/* Moves late requests from the queue to a list, and returns that. */
 static struct psti_fleet_get *take_late(struct psti_fleet_server *server, int64_t before_ns)
 {
     struct psti_fleet_get *late = NULL, *get;

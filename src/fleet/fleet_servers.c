@@ -1,7 +1,8 @@
-/* fleet_servers.c - lists of servers and logins, as texts and in files; and which server is here.
+/* fleet_servers.c - parses lists of servers and logins, from texts and files, and finds out which
+ * servers run on this host.
  *
- * The list is sorted by name, so that statistics have the same order everywhere. The choice of an
- * item's server does not depend on the order. */
+ * The list is sorted by name, so that statistics have the same order everywhere. Which server an
+ * item gets does not depend on the order. */
 #include "fleet/fleet_int.h"
 
 #include "base/alloc.h"
@@ -23,7 +24,7 @@
 
 #define PORT_DEFAULT 11211
 #define FILE_MAX_NBYTES ((size_t)64 << 10)
-#define NAME_MAX_NBYTES 127 /* of a user, and of a password */
+#define NAME_MAX_NBYTES 127 /* limit for a user's name, and for a password */
 
 static enum pst_status fail_text(const char *text, size_t n, const char *why, struct pst_error *err)
 {
@@ -33,7 +34,7 @@ static enum pst_status fail_text(const char *text, size_t n, const char *why, st
                      n < 200 ? (int)n : 200, text, why);
 }
 
-/* Reads a port of 1 to 65535 that is all of the text. */
+/* Reads a port number of 1 to 65535, which must be the whole text. */
 static bool read_port(const char *text, size_t n, uint16_t *port)
 {
     unsigned value = 0;
@@ -48,7 +49,8 @@ static bool read_port(const char *text, size_t n, uint16_t *port)
     return value >= 1 && value <= 65535;
 }
 
-/* Finds the host and the port of `host`, `host:port`, `[address]` or `[address]:port`. */
+/* Finds host and port in a text of the form `host`, `host:port`, `[address]` or
+ * `[address]:port`. */
 static bool split_host(const char **host, size_t *n_host, const char *text, size_t n,
                        uint16_t *port)
 {
@@ -84,7 +86,7 @@ static enum pst_status read_server(const char *text, size_t n, struct psti_fleet
         return fail_text(text, n, "is not understood", err);
     if (n_host == 0)
         return fail_text(text, n, "has no host", err);
-    /* A longer path is no address of a socket; names of hosts have at most 253 characters. */
+    /* A Unix socket's path cannot be longer; host names have at most 253 characters. */
     size_t most = is_path ? sizeof((struct sockaddr_un *)0)->sun_path : sizeof address->host - 8;
     if (n_host >= most)
         return fail_text(text, n, "is too long", err);
@@ -139,7 +141,7 @@ static enum pst_status read_text(const char *path, char **out, struct pst_error 
                 : psti_fail(err, PST_ERROR_MEMORY, "fleet", "no memory for a list of servers");
 }
 
-/* Reads the servers of a text, in which `#` begins a comment up to the end of the line. */
+/* Reads the list of servers in a text. `#` begins a comment that ends with the line. */
 static enum pst_status read_list(const char *text, struct psti_fleet_address **list, uint32_t *n,
                                  struct pst_error *err)
 {
@@ -238,7 +240,7 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
                   sizeof(struct in6_addr)) == 0;
 }
 
-/* Loopback addresses beyond 127.0.0.1 belong to no interface's list. */
+/* True for 127.0.0.0/8. No interface lists such addresses except 127.0.0.1. */
 static bool is_loopback(const struct sockaddr *a)
 {
     return a->sa_family == AF_INET &&

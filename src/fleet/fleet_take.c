@@ -1,7 +1,7 @@
-/* fleet_take.c - takes answers out of bytes that a server sent.
+/* fleet_take.c - parses the answers in the bytes that a server sent.
  *
- * In: bytes as they come, cut anywhere. Out: answers to the oldest request, one after another, and
- * the bytes of values at their places. No byte is trusted. */
+ * In: received bytes, split at any position. Out: answers to the requests in order, and the bytes
+ * of values in their buffers. No byte is trusted. */
 #include "fleet/fleet_wire.h"
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@ static struct psti_fleet_slot *oldest(const struct psti_fleet_wire *wire)
 
 static size_t n_in(const struct psti_fleet_wire *wire) { return wire->in_n - wire->in_at; }
 
-/* Ends the connection, because the server sent this line. */
+/* Fails the connection because the server sent an unexpected line. */
 static bool refuse_line(struct psti_fleet_wire *wire, const char *what, const char *line, size_t n)
 {
     char shown[64];
@@ -37,7 +37,7 @@ static bool refuse_line(struct psti_fleet_wire *wire, const char *what, const ch
     return psti_fleet_wire_fail(wire, "%s: \"%s\"", what, shown);
 }
 
-/* The oldest request was answered. */
+/* Ends the oldest request, which was answered. */
 static void finish(struct psti_fleet_wire *wire, enum psti_fleet_said said)
 {
     struct psti_fleet_slot *slot = oldest(wire);
@@ -50,7 +50,7 @@ static void finish(struct psti_fleet_wire *wire, enum psti_fleet_said said)
     wire->stage = PSTI_FLEET_STAGE_LINE;
 }
 
-/* True if the request may have such an answer. */
+/* True if `said` is an answer that a server may give to that command. */
 static bool is_possible(enum psti_fleet_command command, enum psti_fleet_said said)
 {
     switch (command) {
@@ -67,8 +67,8 @@ static bool is_possible(enum psti_fleet_command command, enum psti_fleet_said sa
     }
 }
 
-/* True if the answer names the request. A login and a refusal name nothing, nor does the miss of a
- * memcached before 1.6.18, which is just EN. */
+/* True if the answer names the request by key and number. Answers to a login and refusals name
+ * none. Nor does the miss of a memcached before 1.6.18, which is only EN. */
 static bool is_of(const struct psti_fleet_slot *slot, const struct psti_fleet_line *line)
 {
     bool is_bare = !line->has_opaque && !line->key;
@@ -80,7 +80,7 @@ static bool is_of(const struct psti_fleet_slot *slot, const struct psti_fleet_li
            memcmp(line->key, slot->text + slot->key_at, slot->key_nbytes) == 0;
 }
 
-/* Takes a line, without its end. */
+/* Handles a line, without its end. */
 static bool take_line(struct psti_fleet_wire *wire, const char *text, size_t nbytes)
 {
     const struct psti_fleet_slot *slot = oldest(wire);
@@ -101,7 +101,7 @@ static bool take_line(struct psti_fleet_wire *wire, const char *text, size_t nby
     return true;
 }
 
-/* Finds the end of the next line. *more: it has not come yet. */
+/* Finds the end of the next line. *more: it has not arrived yet. */
 static bool find_line(struct psti_fleet_wire *wire, bool *more)
 {
     const char *text = wire->in + wire->in_at, *end = memchr(text, '\n', n_in(wire));
@@ -117,7 +117,8 @@ static bool find_line(struct psti_fleet_wire *wire, bool *more)
     return take_line(wire, text, nbytes - 2);
 }
 
-/* The header is here, or a value that is shorter than that. */
+/* Asks for the value's buffer. Called when the header has arrived, or a value that is shorter than
+ * a header. */
 static void place(struct psti_fleet_wire *wire)
 {
     const struct psti_fleet_slot *slot = oldest(wire);
@@ -138,7 +139,7 @@ static void take_head(struct psti_fleet_wire *wire, bool *more)
         place(wire);
 }
 
-/* Bytes of the value that have not come yet. */
+/* Returns how many bytes of the value have not arrived yet. */
 static uint64_t n_missing(const struct psti_fleet_value *value)
 {
     return value->nbytes - value->head_nbytes - value->n_here;
@@ -170,7 +171,7 @@ static bool take_end(struct psti_fleet_wire *wire, bool *more)
     return true;
 }
 
-/* One step. *more: it needs bytes that have not come. */
+/* Performs one step of parsing. *more: it needs bytes that have not arrived. */
 static bool step(struct psti_fleet_wire *wire, bool *more)
 {
     switch (wire->stage) {

@@ -1,10 +1,10 @@
-/* fleet_talk.c - what is said to a server: a greeting, and requests for items and their answers.
+/* fleet_talk.c - talks to a server: a greeting, then requests for items and their answers.
  *
- * In: queues of the server. Out: ends of requests. The thread that talks owns all that is under
- * way, and buffers of requests are written by it alone, while their request is under way. A part
- * counts when its header is that of the part that was asked for and its checksum fits. A value that
- * is not good costs its item alone, because number and key of the answer were right; many of them
- * in a row, or an answer that is wrong, cost the connection. */
+ * In: queues of the server. Out: calls of the requests' `done`. The thread that talks owns
+ * everything under way, and only it writes the requests' buffers meanwhile. A part is valid if its
+ * header is that of the requested part and its checksum matches. An invalid value fails only its
+ * item, because number and key of the answer were right. Many invalid values in a row, or a wrong
+ * answer, end the connection. */
 #include "fleet/fleet_int.h"
 #include "fleet/fleet_item.h"
 #include "fleet/fleet_ring.h"
@@ -15,11 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WINDOW_NBYTES ((uint64_t)4 << 20) /* in flight: bytes of all requests */
+#define WINDOW_NBYTES ((uint64_t)4 << 20) /* limit of the bytes of all requests in flight */
 #define FILL_WINDOW_NBYTES                                                                         \
-    ((uint64_t)512 << 10) /* above this no item is added: requests would wait */
-#define GETS_PER_FILL 32  /* requests before an item is added, while there are requests */
-#define BAD_MAX 8         /* values in a row */
+    ((uint64_t)512 << 10) /* with more bytes in flight no item is added, because requests would
+                             be delayed */
+#define GETS_PER_FILL 32  /* number of requests between two added items, while there are requests */
+#define BAD_MAX 8         /* number of invalid values in a row that end the connection */
 #define STRANGE "it wants a login, or is no memcached of version 1.6.10 or later: "
 
 static void note_error(struct psti_fleet_server *server, const char *what, const char *why)
@@ -34,7 +35,8 @@ static uint32_t n_parts_of(const struct psti_fleet_server *server, uint64_t nbyt
     return (uint32_t)psti_format_fleet_n_parts(nbytes, server->part_nbytes);
 }
 
-/* True if parts are to be asked for: until the item's length is known, as many as it may have. */
+/* True if more parts must be asked for. Until the item's length is known, as many are asked for as
+ * it may have. */
 static bool wants_part(const struct psti_fleet_server *server, const struct psti_fleet_get *get)
 {
     const struct psti_fleet_get_state *state = &get->state;
@@ -76,7 +78,7 @@ static void unlink_get(struct psti_fleet_talk *talk, const struct psti_fleet_get
         talk->asking = NULL;
 }
 
-/* Ends a request whose parts were answered, as far as they were asked for. */
+/* Ends a request if all parts that were asked for are answered. */
 static void end_answered(struct psti_fleet_server *server, struct psti_fleet_get *get)
 {
     const struct psti_fleet_get_state *state = &get->state;
@@ -96,14 +98,13 @@ static void end_answered(struct psti_fleet_server *server, struct psti_fleet_get
     psti_fleet_get_end(server, get, answer);
 }
 
-/* The part comes after the end of the item, which is shorter than it might have been. */
+/* True if the part lies after the end of the item, which is shorter than it might have been. */
 static bool is_beyond(const struct psti_fleet_get *get, uint32_t part)
 {
     return get->state.n_needed && part >= get->state.n_needed;
 }
 
-/* True if the part may be one of the item that is asked for, and of the same one as those before.
- */
+/* True if the part can belong to the requested item, and agrees with the parts received before. */
 static bool fits(const struct psti_fleet_get *get, const struct psti_fleet_part *part)
 {
     bool is_length = part->form ? part->nbytes < get->nbytes : part->nbytes == get->nbytes;
@@ -111,7 +112,7 @@ static bool fits(const struct psti_fleet_get *get, const struct psti_fleet_part 
     return is_length && (get->state.n_needed == 0 || is_same);
 }
 
-/* Reads the header of the part that the slot asked for. False: it is not that part's. */
+/* Parses the header of the part that the slot asked for. False: it is another part's header. */
 static bool read_head(const struct psti_fleet_server *server, const struct psti_fleet_slot *slot,
                       const struct psti_fleet_value *value, struct psti_fleet_part *part)
 {
@@ -140,7 +141,7 @@ static uint8_t *expect(void *ctx, const struct psti_fleet_slot *slot)
                                       : (uint8_t *)get->buffer + slot->part * server->part_nbytes;
 }
 
-/* Takes a part whose bytes are in their place. False: they are not good. */
+/* Checks a part whose bytes are in the buffer, and counts it. False: it is invalid. */
 static bool take_part(const struct psti_fleet_server *server, const struct psti_fleet_slot *slot,
                       const struct psti_fleet_value *value)
 {
@@ -170,7 +171,7 @@ static void get_answered(struct psti_fleet_server *server, const struct psti_fle
     struct psti_fleet_get *get = slot->user;
     get->state.n_open--;
     if (is_beyond(get, slot->part)) {
-        /* of no use */
+        /* the item is shorter, so this part is not needed */
     } else if (said == PSTI_FLEET_SAID_MISS) {
         get->state.missing = true;
     } else if (take_part(server, slot, value)) {
@@ -207,8 +208,8 @@ void psti_fleet_talk_open(struct psti_fleet_server *server)
     wire->answered = answered;
 }
 
-/* Asks for what nobody has, by the commands that are used later. Old servers, those that want a
- * login, and those that are none answer otherwise. */
+/* Checks the server with the commands that are used later, for a key that no item has. Servers that
+ * are too old, want a login or are no memcached give another answer. */
 static void greet(struct psti_fleet_server *server)
 {
     static const char key[] = "pst1:probe";
@@ -238,7 +239,7 @@ bool psti_fleet_talk_connect(struct psti_fleet_server *server)
         note_error(server, "", wire->why);
         return false;
     }
-    wire->wake_fd = -1; /* who wakes this thread waits for the end of this */
+    wire->wake_fd = -1; /* a thread that wakes this one waits until greeting has ended */
     greet(server);
     while (good && wire->n > 0) {
         good = psti_fleet_wire_run(wire, deadline, &lied);
@@ -270,7 +271,7 @@ void psti_fleet_talk_close(struct psti_fleet_server *server)
     psti_fleet_add_end_all(server);
 }
 
-/* Moves the next request, or the next item to be added, from its queue. False: there is none. */
+/* Takes the next request, or the next item to add, from its queue. False: there is none. */
 static bool take_next(struct psti_fleet_server *server)
 {
     struct psti_fleet_talk *talk = &server->talk;
@@ -300,7 +301,7 @@ static bool take_next(struct psti_fleet_server *server)
     return fill || get;
 }
 
-/* Makes requests as long as there is room for them. */
+/* Makes requests as long as the limits allow more. */
 static void fill_window(struct psti_fleet_server *server)
 {
     struct psti_fleet_talk *talk = &server->talk;
@@ -312,7 +313,7 @@ static void fill_window(struct psti_fleet_server *server)
     }
 }
 
-/* Ends requests that are late. What comes for them later is thrown away. */
+/* Ends requests that are late. Answers that arrive for them later are discarded. */
 static void end_late(struct psti_fleet_server *server)
 {
     struct psti_fleet_talk *talk = &server->talk;
@@ -348,7 +349,7 @@ bool psti_fleet_talk_round(struct psti_fleet_server *server)
 {
     struct psti_fleet_talk *talk = &server->talk;
     bool lied;
-    take_wake(server); /* what comes from now on wakes again */
+    take_wake(server); /* a wake-up after this point makes the next wait end */
     fill_window(server);
     if (talk->wire.n == 0)
         return true;

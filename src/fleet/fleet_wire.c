@@ -1,4 +1,4 @@
-/* fleet_wire.c - the ring of requests in flight, their messages, and the waits. */
+/* fleet_wire.c - the ring of requests in flight, writing their messages, sending and waiting. */
 #include "fleet/fleet_wire.h"
 
 #include "base/alloc.h"
@@ -73,8 +73,8 @@ static char *put(char *at, const char *text, size_t nbytes)
 
 #define PUT(at, text) put(at, text, sizeof(text) - 1)
 
-/* Writes the command's line: `v`, `k` and `O` are what the answer is to have: the value, the key,
- * the number; ME adds, MR replaces. printf would take a tenth of a request's time. */
+/* Writes the command's line. The flags `v`, `k` and `O` ask for the value, the key and the number
+ * in the answer; ME means add, MR means replace. printf would take a tenth of a request's time. */
 static void write_line(struct psti_fleet_slot *slot, const struct psti_fleet_request *request)
 {
     static const char *const names[] = {[PSTI_FLEET_GET] = "mg ",
@@ -99,7 +99,8 @@ static void write_line(struct psti_fleet_slot *slot, const struct psti_fleet_req
         break;
     case PSTI_FLEET_REMOVE:
         break;
-    case PSTI_FLEET_LOGIN: /* the text protocol's: any key, and "user password" as its value */
+    case PSTI_FLEET_LOGIN: /* a login by the text protocol: any key, with "user password" as its
+                              value */
         at = psti_fleet_line_number(PUT(at, " 0 0 "), nbytes, 10);
         break;
     }
@@ -142,7 +143,7 @@ void psti_fleet_wire_forget(struct psti_fleet_wire *wire, const void *user)
     }
 }
 
-/* Adds what is left of a piece after `skip` of its bytes. */
+/* Adds the part of a piece that follows its first *skip bytes. */
 static void add_piece(struct iovec *pieces, int *n, const void *bytes, size_t nbytes, size_t *skip)
 {
     if (*skip >= nbytes) {
@@ -158,7 +159,7 @@ static size_t message_nbytes(const struct psti_fleet_slot *slot)
     return slot->text_nbytes + slot->head_nbytes + slot->nbytes + (has_data(slot->command) ? 2 : 0);
 }
 
-/* Gathers pieces of the requests that are not sent. Returns how many pieces. */
+/* Gathers the unsent pieces of requests. Returns their number. */
 static int gather(const struct psti_fleet_wire *wire, struct iovec pieces[IOV_MAX_USED])
 {
     int n = 0;
@@ -186,7 +187,7 @@ static void count_sent(struct psti_fleet_wire *wire, size_t nbytes)
     }
 }
 
-/* Sends until the socket takes no more. */
+/* Sends until everything is sent or the socket takes no more. */
 static bool send_all(struct psti_fleet_wire *wire)
 {
     while (wire->n_sent < wire->n) {
@@ -210,7 +211,7 @@ bool psti_fleet_wire_run(struct psti_fleet_wire *wire, int64_t until_ns, bool *l
     *lied = false;
     if (!send_all(wire) || !psti_fleet_wire_take(wire, lied))
         return false;
-    /* An answer that is here already may wait until the rest of its request is sent. */
+    /* Answers that have already arrived may wait until the rest of their request is sent. */
     bool sends = wire->n_sent < wire->n, receives = wire->in_at == wire->in_n || !sends;
     int events =
         psti_fleet_link_wait(wire->fd, (sends ? POLLOUT : 0) | (receives ? POLLIN : 0),

@@ -1,5 +1,5 @@
-/* format_blocks.c - places sections and blocks of index files, and checks where they were placed.
- */
+/* format_blocks.c - computes the offsets of sections and blocks of index files, and checks offsets
+ * that were read. */
 #include "format/format_blocks.h"
 
 #include "base/checked.h"

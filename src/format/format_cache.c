@@ -1,5 +1,5 @@
-/* format_cache.c - a saved cache as bytes (docs/format-cache.md). Pure functions that turn bytes
- * into values and values into bytes; any thread. */
+/* format_cache.c - prints and parses a saved cache (docs/format-cache.md). Pure functions; any
+ * thread. */
 #include "format/format_cache.h"
 
 #include "base/checked.h"
@@ -11,8 +11,9 @@
 static const uint8_t file_magic[8] = {0x89, 'P', 'S', 'T', 'C', 0x0D, 0x0A, 0x1A};
 static const uint8_t record_magic[4] = {'P', 'S', 'C', 'R'};
 
-#define NUMBERS_MAX ((uint64_t)1 << 56)         /* an item's header has 56 bits for its number */
-enum { SUM_AT = PSTI_CACHE_RECORD_NBYTES - 8 }; /* offset of the checksum */
+#define NUMBERS_MAX ((uint64_t)1 << 56)         /* limit for the numbers of items: the header of an
+                                                 * item has 56 bits for its number */
+enum { SUM_AT = PSTI_CACHE_RECORD_NBYTES - 8 }; /* offset of the checksum in a record */
 _Static_assert(PSTI_CACHE_HEADER_NBYTES == PSTI_CACHE_RECORD_NBYTES, "both end with a checksum");
 
 static enum pst_status fail_at(struct pst_error *err, enum pst_status status, int64_t offset,

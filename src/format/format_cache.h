@@ -1,7 +1,7 @@
 /* format_cache.h - the byte layout of a saved cache, as docs/format-cache.md states it.
  *
- * Pure functions, as those of format_dataset.h: they convert bytes to values and values to bytes,
- * trust no byte, and give offsets in `err` relative to the given bytes. */
+ * Pure functions, like those of format_dataset.h: they convert bytes to values and back, trust no
+ * byte, and give offsets in `err` relative to the given bytes. */
 #ifndef PST_FORMAT_FORMAT_CACHE_H
 #define PST_FORMAT_FORMAT_CACHE_H
 
@@ -19,21 +19,21 @@ enum {
     PSTI_CACHE_RECORD_NBYTES = 64,
     PSTI_CACHE_ENTRY_NBYTES = 24,
     PSTI_CACHE_ALIGNMENT = 16,
-    PSTI_CACHE_BLOCK_ITEMS = 4096, /* the most items of a block */
+    PSTI_CACHE_BLOCK_ITEMS = 4096, /* maximum number of items of a block */
     PSTI_CACHE_TABLE_NBYTES = PSTI_CACHE_BLOCK_ITEMS * PSTI_CACHE_ENTRY_NBYTES
 };
 
-/* Identifies the items of one version of a data set, and says how many there may be. */
+/* Identifies one version of a data set, and states how many items it has. */
 struct psti_cache_shape {
     uint8_t identity[16]; /* equal for two data sets only if all their bytes are equal */
     uint64_t n_samples;
-    uint32_t n_items; /* items of each sample, counting the variants of all its fields */
-    /* A number that a caller gives to the forms in which it keeps items. A caller with another
-     * number has another set. */
+    uint32_t n_items; /* number of items of each sample, counting the variants of all its fields */
+    /* A number for the set of forms in which the caller caches items. Callers with different
+     * numbers do not share items. */
     uint64_t forms;
-    /* True if nothing tells whether bytes are the data set's, because its index has no checksums of
-     * items. Such a set is not saved, and a set of a file does not count as the same. This member
-     * is not part of the file. */
+    /* True if the index has no checksums of items, so nobody can verify that cached bytes belong to
+     * the data set. Such items are not saved, and items of a file are not accepted for them. This
+     * member is not stored in the file. */
     bool lacks_sums;
 };
 
@@ -43,10 +43,11 @@ struct psti_cache_item {
     uint64_t nbytes;
     uint64_t number : 56; /* sample * n_items of the shape, plus the number of the item in the
                            * sample */
-    uint64_t form : 8;    /* 0: the data set's own bytes; else a form that the reader numbers */
+    uint64_t form : 8;    /* 0: the bytes as the data set stores them; else a form, numbered by the
+                           * reader */
 };
 
-/* Computes the bytes of an item with its header and padding. Returns false if it is too long. */
+/* Computes the bytes of an item with its header and padding. Returns false if the sum overflows. */
 static inline bool psti_format_cache_room(uint64_t nbytes, uint64_t *room)
 {
     if (nbytes > SIZE_MAX / 2)
@@ -55,13 +56,13 @@ static inline bool psti_format_cache_room(uint64_t nbytes, uint64_t *room)
     return true;
 }
 /* Computes how many items a data set of this shape may have. Returns false if a table of 8 bytes
- * for each of them could not be addressed. */
+ * for each item could not be addressed. */
 bool psti_format_cache_numbers(const struct psti_cache_shape *shape, uint64_t *n);
 
 enum psti_cache_record_kind {
-    PSTI_CACHE_RECORD_SET = 1,   /* the blocks that follow are of this data set */
-    PSTI_CACHE_RECORD_BLOCK = 2, /* a table and items follow */
-    PSTI_CACHE_RECORD_END = 3    /* the file ends after this record */
+    PSTI_CACHE_RECORD_SET = 1,   /* begins the blocks of one data set */
+    PSTI_CACHE_RECORD_BLOCK = 2, /* begins a block: its table and items follow */
+    PSTI_CACHE_RECORD_END = 3    /* the last record of the file */
 };
 
 struct psti_cache_block {

@@ -1,4 +1,4 @@
-/* format_container.c - prints and parses the index of other people's files. */
+/* format_container.c - prints and parses the index of containers. */
 #include "format/format_container.h"
 
 #include "base/bits.h"
@@ -11,12 +11,13 @@
 
 static const char magic[8] = {'P', 'S', 'T', 'C', 'O', 'N', 'T', '\n'};
 
-/* Of an item: its numbers. The form takes what the sum, 8 bytes at the end, leaves of the row. */
+/* Offsets in an item's row: offset, length, form. The checksum is the last 8 bytes of the row, and
+ * the form takes the bytes between. FIELD_ROW: offset of row_nbytes in a field's entry. */
 enum { ITEM_OFFSET = 0, ITEM_NBYTES = 6, ITEM_FORM = 11, FIELD_ROW = 249 };
-/* Of its form, 40 bits. */
+/* Values of a 40-bit form. */
 #define IN_INDEX (((uint64_t)1 << 40) - 1)
 #define IN_PAGE ((uint64_t)1 << 39)
-#define PLAIN_IN_INDEX 255 /* the form of 8 bits */
+#define PLAIN_IN_INDEX 255 /* value of an 8-bit form, in short rows */
 enum { CODING_SHIFT = 36 };
 
 bool psti_format_container_layout(struct psti_container_header *header,
@@ -286,7 +287,7 @@ static uint64_t load_low(const uint8_t *bytes, size_t nbytes)
     return value;
 }
 
-/* Bytes of the form of an item. */
+/* Returns the bytes of the form in a row of row_nbytes. */
 static size_t form_nbytes(uint32_t row_nbytes) { return row_nbytes - 8 - ITEM_FORM; }
 
 void psti_format_print_container_item(const struct psti_container_item *item, uint8_t *out,

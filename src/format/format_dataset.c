@@ -1,7 +1,7 @@
-/* format_dataset.c - index and shards of a written data set as bytes (docs/format-dataset.md,
- * sections 3 and 4). Pure: bytes in, values out, and back; any thread. Every length and offset
- * that comes from a file is checked here once, so readers may index the sections of a parsed
- * header without further checks. */
+/* format_dataset.c - prints and parses the index and shards of a packed data set
+ * (docs/format-dataset.md, sections 3 and 4). Pure functions; any thread. Every length and offset
+ * from a file is checked here once, so readers may access the sections of a parsed header without
+ * further checks. */
 #include "format/format_dataset.h"
 
 #include "base/bits.h"
@@ -27,7 +27,7 @@ static enum pst_status fail_at(struct pst_error *err, enum pst_status status, in
     return psti_fail_at(err, status, "format", NULL, offset, "%s", text);
 }
 
-/* Checks magic and version, which have the same place in all versions of the format. */
+/* Checks magic and version, whose offsets are the same in all versions of the format. */
 static enum pst_status check_start(const uint8_t *bytes, size_t nbytes, size_t header_nbytes,
                                    const uint8_t magic[8], const char *what, struct pst_error *err)
 {
@@ -197,8 +197,8 @@ bool psti_format_name_is_taken(const struct pst_field *fields, uint32_t n, const
     return false;
 }
 
-/* Returns whether fields of that type have their number of classes at a place where versions before
- * 1.3 had zeros. */
+/* Returns whether fields of that type store their number of classes at an offset where versions
+ * before 1.3 had zeros. */
 static bool has_later_classes(enum pst_field_type type)
 {
     return type == PST_FIELD_ARRAY || type == PST_FIELD_KEYPOINTS;
@@ -215,7 +215,8 @@ void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_IND
     out[68] = (uint8_t)field->made_for;
     for (int i = 0; i < field->ndim && i < PST_MAX_NDIM; i++)
         psti_store_u32(out + 72 + 4 * i, field->shape[i]);
-    /* Software before version 1.3 refuses a number of classes at 104, and ignores one at 152. */
+    /* Software before version 1.3 refuses a number of classes at offset 104, and ignores one at
+     * 152. */
     psti_store_u64(out + (has_later_classes(field->type) ? 152 : 104), (uint64_t)field->n_classes);
     psti_store_u64(out + 176, field->n_pairs_plus_1);
 }
@@ -236,7 +237,7 @@ enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBY
     if (has_later_classes(field->type) && field->n_classes == 0)
         field->n_classes = (int64_t)psti_load_u64(bytes + 152);
     else if (has_later_classes(field->type))
-        field->n_classes = -1; /* a value that no field has */
+        field->n_classes = -1; /* invalid, so that the check of the field fails */
     if (field->type == PST_FIELD_KEYPOINTS)
         field->n_pairs_plus_1 = psti_load_u64(bytes + 176);
     const char *problem = psti_format_field_problem(field);
@@ -307,7 +308,7 @@ enum pst_status psti_format_parse_index_shard(const uint8_t bytes[PSTI_INDEX_SHA
 {
     memcpy(shard->name, bytes, PSTI_SHARD_NAME_CAP);
     size_t n = strnlen(shard->name, PSTI_SHARD_NAME_CAP);
-    /* A name with a slash could lead out of the data set's directory. */
+    /* A name with a slash could lead out of the data set's directory, so it is refused. */
     if (n == 0 || n == PSTI_SHARD_NAME_CAP || memchr(shard->name, '/', n) != NULL ||
         psti_format_name_problem(shard->name, n) != NULL)
         return fail_at(err, PST_ERROR_CORRUPT, 0, "the index names a shard in an impossible way");
@@ -347,7 +348,7 @@ void psti_format_print_item(enum pst_field_type type, const struct pst_item *ite
         psti_store_u32(out + 32 + 4 * i, item->shape[i]);
 }
 
-/* Returns what is wrong with the entry of an image or mask, or NULL. */
+/* Returns what is wrong with the index entry of an image or mask, or NULL. */
 static const char *image_problem(enum pst_field_type type, const struct pst_item *item)
 {
     uint64_t nbytes;

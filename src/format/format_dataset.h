@@ -1,4 +1,4 @@
-/* format_dataset.h - the byte layouts of a written data set, as docs/format-dataset.md states them.
+/* format_dataset.h - the byte layouts of a packed data set, as docs/format-dataset.md states them.
  *
  * Pure functions convert bytes to values, and values to bytes. They do no I/O, allocate no memory
  * and use no threads. Parsers trust no byte: they check sizes by arithmetic that cannot overflow,
@@ -14,7 +14,8 @@
 
 #define PSTI_DATASET_MAJOR 1
 #define PSTI_DATASET_MINOR 4
-#define PSTI_DATASET_MINOR_PLAIN 1   /* files that need nothing of later versions */
+#define PSTI_DATASET_MINOR_PLAIN 1   /* minor version of files that need no feature of a later
+                                      * one */
 #define PSTI_DATASET_MINOR_REPACK 2  /* data sets that were changed in place, or made by a plan */
 #define PSTI_DATASET_MINOR_CLASSES 3 /* data sets with arrays of labels */
 #define PSTI_DATASET_MINOR_PAIRS 4   /* data sets that name the points or pairs of keypoints */
@@ -28,7 +29,7 @@
 #define PSTI_REPACK_TMP_NAME "repack.pst.tmp"
 #define PSTI_OLD_INDEX_PREFIX "index.pst.old-"
 #define PSTI_SHARD_NAME_CAP 32
-#define PSTI_NAME_LIMIT PST_NAME_CAP /* limit of the length of a sample's name with its NUL */
+#define PSTI_NAME_LIMIT PST_NAME_CAP /* maximum number of bytes of a sample's name with its NUL */
 
 enum {
     PSTI_INDEX_FIELD_NBYTES = 256,
@@ -46,7 +47,7 @@ enum {
 /* Returns whether the bytes are UTF-8 as Unicode 15 defines it (no surrogates, no overlong forms,
  * at most U+10FFFF). */
 bool psti_format_is_utf8(const void *bytes, size_t nbytes);
-/* Returns the length of the longest prefix that is UTF-8. */
+/* Returns the length of the longest valid UTF-8 at the start of the bytes. */
 size_t psti_format_utf8_valid(const void *bytes, size_t nbytes);
 /* Returns the length of the UTF-8 sequence at the start of `n` > 0 bytes, or 0 if there is none.
  * Sets *code to its code point. */
@@ -55,30 +56,30 @@ size_t psti_format_utf8_sequence(const void *bytes, size_t n, uint32_t *code);
  * must have at most 4,300 digits. Returns what is wrong, or NULL. */
 #define PSTI_JSON_MAX_DEPTH 64
 const char *psti_format_json_problem(const void *bytes, size_t nbytes);
-/* Checks one JSON value that begins at *at, after white space, within valid UTF-8. Moves *at past
- * the value, or to where it is wrong. */
+/* Checks one JSON value that begins at *at, after optional white space, within valid UTF-8. Moves
+ * *at behind the value, or to the place of the error. Returns what is wrong, or NULL. */
 const char *psti_format_json_skip(const char **at, const char *end);
-/* Returns what is wrong with the bytes of a text or JSON item, or NULL. Items of other fields are
- * not checked. JSON of no bytes means null and is valid. */
+/* Returns what is wrong with the bytes of a text or JSON item, or NULL. Items of other types are
+ * not checked. JSON of 0 bytes means null and is valid. */
 const char *psti_format_text_problem(enum pst_field_type type, const void *bytes, size_t nbytes);
 /* Checks the name of a sample or class. It must not be empty, must be UTF-8 of less than 4096
  * bytes, and must have no control character (below 0x20, 0x7F, U+0080..U+009F). Returns what is
  * wrong, or NULL. */
 const char *psti_format_name_problem(const char *name, size_t nbytes);
-/* Checks the rules of struct pst_field. Returns what is wrong, or NULL. */
+/* Checks a field by the rules of struct pst_field. Returns what is wrong, or NULL. */
 const char *psti_format_field_problem(const struct pst_field *field);
 /* Returns the number of pairs of left and right points that the field states. */
 static inline uint32_t psti_format_n_pairs(const struct pst_field *field)
 {
     return field->n_pairs_plus_1 > 0 ? (uint32_t)(field->n_pairs_plus_1 - 1) : 0;
 }
-/* Returns whether the field may have a number of classes, and names for them. INT fields, arrays of
- * whole numbers and keypoints may; the "classes" of keypoints are the points of an instance. */
+/* Returns whether the field may have a number of classes and class names. INT fields, arrays of
+ * integers and keypoints may; the "classes" of keypoints are the points of an instance. */
 bool psti_format_may_have_classes(const struct pst_field *field);
-/* Returns the lowest minor version that a schema needs. */
+/* Returns the lowest minor version of the format that can store these fields. */
 uint16_t psti_format_fields_minor(const struct pst_field *fields, uint32_t n_fields);
-/* Finds the first element of an array field that is none of the field's classes. `elements` has
- * nbytes. Returns the element's number, or the number of elements if there is none. Sets `label` to
+/* Finds the first element of an array field that is not a valid class number. `elements` has
+ * nbytes. Returns the element's index, or the number of elements if all are valid. Sets `label` to
  * the element, or to INT64_MAX if it is larger. */
 uint64_t psti_format_find_stranger(const struct pst_field *field, const void *elements,
                                    uint64_t nbytes, int64_t *label);
@@ -86,15 +87,15 @@ uint64_t psti_format_find_stranger(const struct pst_field *field, const void *el
  * below `n_map`, or if its new value does not fit in the dtype. */
 bool psti_format_map_labels(const struct pst_field *field, void *elements, uint64_t nbytes,
                             const int64_t *map, int64_t n_map);
-/* Checks a field's name alone. With its NUL it has at most `capacity` bytes. Returns what is wrong,
+/* Checks a field's name only. With its NUL it must fit in `capacity` bytes. Returns what is wrong,
  * or NULL. */
 const char *psti_format_field_name_problem(const char *name, size_t capacity);
 
-/* Returns whether one of the first n fields has the name. */
+/* Returns whether one of the first n fields has this name. */
 bool psti_format_name_is_taken(const struct pst_field *fields, uint32_t n, const char *name);
 
-/* Returns whether values of the type are items. INT and FLOAT fields have 8-byte values in the
- * index instead. */
+/* Returns whether values of the type are stored as items. INT and FLOAT fields have 8-byte values
+ * in the index instead. */
 static inline bool psti_format_has_items(enum pst_field_type type)
 {
     return type != PST_FIELD_INT && type != PST_FIELD_FLOAT;
@@ -121,16 +122,17 @@ struct psti_index_header {
     uint16_t major, minor;
     uint8_t id[16];
     uint64_t
-        generation; /* generation of the index: 1 for the first of a data set, one more for each
-                     * that replaces it */
+        generation; /* 1 for the first index of a data set; each index that replaces another has one
+                     * more */
     uint64_t n_samples;
     uint32_t n_fields, n_shards;
-    uint64_t fields_offset; /* all offsets count bytes from the start of the file */
+    uint64_t fields_offset; /* all offsets are counted from the start of the file */
     uint64_t shards_offset;
-    uint64_t name_offsets_offset; /* u64 [n_samples + 1], relative to names_offset */
+    uint64_t name_offsets_offset; /* u64 [n_samples + 1] offsets of the names, relative to
+                                   * names_offset */
     uint64_t names_offset, names_nbytes;
     struct psti_index_frame frame;
-    uint64_t mark;       /* identifies the change in place that made this index; 0: none did */
+    uint64_t mark;       /* identifies the in-place change that made this index; 0: none did */
     uint8_t samples[16]; /* identity of the samples; all zero: not stated */
     uint8_t files[16];   /* identity of the files that were packed; all zero: not known */
 };
@@ -145,27 +147,27 @@ struct psti_index_field {
 
 struct psti_index_shard {
     char name[PSTI_SHARD_NAME_CAP];
-    uint64_t nbytes;          /* the file has at least so many bytes; those after them are not
-                               * committed */
+    uint64_t nbytes;          /* bytes of the shard that are committed; the file may have more,
+                               * which are ignored */
     uint64_t header_checksum; /* checksum of the shard's header */
     uint64_t n_items;
 };
 
-/* Places all sections of an index. Takes n_samples, n_fields, n_shards and names_nbytes of `header`
- * and classes_nbytes of the fields. Sets every offset, n_blocks and file_nbytes. Returns false if
- * the file would not fit in 63 bits. */
+/* Computes the offsets of all sections of an index. Input: n_samples, n_fields, n_shards and
+ * names_nbytes of `header` and classes_nbytes of the fields. Sets every offset, n_blocks and
+ * file_nbytes. Returns false if the file would not fit in 63 bits. */
 bool psti_format_index_layout(struct psti_index_header *header, struct psti_index_field *fields);
 void psti_format_print_index_header(const struct psti_index_header *header,
                                     uint8_t out[PSTI_INDEX_HEADER_NBYTES]);
-/* Parses the header of a file that is `file_nbytes` long; `bytes` has its first `nbytes` bytes.
- * Every section of an accepted header lies within the payload. */
+/* Parses an index header. `bytes` are the first `nbytes` bytes of a file of file_nbytes. In an
+ * accepted header, every section lies within the payload. */
 enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbytes,
                                                uint64_t file_nbytes,
                                                struct psti_index_header *header,
                                                struct pst_error *err);
 void psti_format_print_index_field(const struct psti_index_field *field,
                                    uint8_t out[PSTI_INDEX_FIELD_NBYTES]);
-/* Parses a field's record. Refuses it if column or class names do not lie within the payload of
+/* Parses a field's entry. Refuses it if its column or class names do not lie within the payload of
  * `header`. */
 enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
                                               const struct psti_index_header *header,
@@ -177,29 +179,29 @@ enum pst_status psti_format_parse_index_shard(const uint8_t bytes[PSTI_INDEX_SHA
                                               struct psti_index_shard *shard,
                                               struct pst_error *err);
 
-/* Item entries are the same 64 bytes in the index and in the journal. A parse accepts an item
- * only if form, shape, channels, bits and orientation are possible for a field of this type. Raw
- * pixels must take as many bytes as height, width, channels and bits say. */
+/* Print and parse an item's entry, which is 64 bytes in the index and in the journal. The parser
+ * accepts only a form, shape, channels, bits and orientation that a field of this type can have.
+ * Raw pixels must have the size that height, width, channels and bits give. */
 void psti_format_print_item(enum pst_field_type type, const struct pst_item *item,
                             uint8_t out[PSTI_ITEM_NBYTES]);
 enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
                                        enum pst_field_type type, struct pst_item *item,
                                        struct pst_error *err);
 
-/* These functions compute the identity of the samples, which is the same for each form in which
- * they may be stored. Its parts are hashed in this order: begin; for each int and float field, in
- * the order of the schema, field, its class names with their NULs and its column, 8 bytes for each
- * sample; names; the names of the samples with their NULs. */
+/* These functions compute the identity of the samples, which does not depend on the form in which
+ * they are stored. Call them in this order: begin; for each int and float field, in the order of
+ * the schema: field, its class names with their NULs, and its column with 8 bytes for each sample;
+ * names; the names of the samples with their NULs. */
 void psti_format_samples_begin(struct psti_hash_pair *hash, uint64_t n_samples);
 void psti_format_samples_field(struct psti_hash_pair *hash, const struct pst_field *field,
                                int64_t n_class_names);
 void psti_format_samples_names(struct psti_hash_pair *hash);
 
 /* These functions compute the identity of the files that a data set's images, or else its audio
- * files, were made from: the pair hash of the files' lengths, u64 each, in the order of the
+ * files, were made from: a pair hash of the files' lengths, u64 each, in the order of the
  * samples. */
-/* Sets the length of the file that an item was made from. Returns false if the item does not tell
- * it. */
+/* Sets the length of the file that an item was made from. Returns false if the item does not state
+ * that length. */
 bool psti_format_file_nbytes(enum pst_field_type type, const struct pst_item *item,
                              uint64_t *nbytes);
 
@@ -221,7 +223,7 @@ struct psti_record {
 };
 
 void psti_format_shard_name(uint32_t number, char out[PSTI_SHARD_NAME_CAP]);
-/* Prints the name of a shard that a change in place has written anew for the index of this
+/* Prints the name of a shard that an in-place change wrote anew for the index of this
  * generation. */
 void psti_format_rewritten_name(uint32_t number, uint64_t generation,
                                 char out[PSTI_SHARD_NAME_CAP]);
@@ -231,12 +233,12 @@ void psti_format_print_shard_header(struct psti_shard_header *header,
 enum pst_status psti_format_parse_shard_header(const uint8_t *bytes, size_t nbytes,
                                                struct psti_shard_header *header,
                                                struct pst_error *err);
-/* Places a record at `position` (a multiple of 8) whose item is aligned to `alignment`: sets
- * data_offset. */
+/* Computes data_offset of a record at `position` (a multiple of 8), so that its item is aligned to
+ * `alignment`. */
 void psti_format_place_record(uint64_t position, size_t alignment, struct psti_record *record);
 void psti_format_print_record(const struct psti_record *record, uint8_t out[PSTI_RECORD_NBYTES]);
-/* Parses a record. `n_left` counts the shard's bytes from the record's first byte on. Returns
- * PST_ERROR_TRUNCATED if the item reaches beyond them. */
+/* Parses a record. `n_left`: bytes of the shard from the record's first byte on. Returns
+ * PST_ERROR_TRUNCATED if the item is longer. */
 enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, uint64_t n_left,
                                          struct psti_record *record, struct pst_error *err);
 
@@ -245,11 +247,11 @@ enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, ui
 struct psti_journal_header {
     uint16_t major, minor;
     uint8_t id[16];
-    uint64_t base_generation; /* generation of the index to which this journal adds; 0: there is
-                               * none yet */
+    uint64_t base_generation; /* generation of the index that this journal extends; 0: there is no
+                               * index yet */
     uint64_t base_n_samples;
     uint32_t n_fields;
-    uint64_t mark; /* mark of a change in place; else 0 */
+    uint64_t mark; /* identifies the in-place change that wrote the journal; 0: none */
 };
 
 enum psti_journal_kind {
@@ -266,18 +268,19 @@ struct psti_journal_record {
     uint64_t checksum;
 };
 
-/* The body of PSTI_JOURNAL_SAMPLE: a head, the sample's entry in every column in field order, the
- * name and a NUL. */
+/* The body of PSTI_JOURNAL_SAMPLE: a head, the sample's entry for each field in order, and the name
+ * with a NUL. */
 struct psti_journal_sample {
     uint64_t sample;
-    uint32_t name_nbytes; /* length of the name without the NUL */
+    uint32_t name_nbytes; /* bytes of the name without its NUL */
     const char *name;     /* inside the body, with its NUL */
     const uint8_t *rows;  /* psti_format_rows_nbytes bytes */
 };
 
 /* The body of PSTI_JOURNAL_COMMIT: a head, then the shards that changed since the last commit. */
 struct psti_journal_commit {
-    uint64_t n_samples; /* samples of the whole data set, with those before this journal */
+    uint64_t n_samples; /* number of samples of the whole data set, including those before this
+                         * journal */
     uint32_t n_shards;
     const uint8_t *shards; /* n_shards * PSTI_JOURNAL_SHARD_NBYTES */
 };
@@ -299,11 +302,11 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
                                                  struct psti_journal_header *header,
                                                  struct pst_field fields[PST_MAX_FIELDS],
                                                  struct pst_error *err);
-/* Prints the head of the record for `body` and computes its checksum. */
+/* Prints the head of a journal record, with the checksum of `body`. */
 void psti_format_print_journal_record(enum psti_journal_kind kind, const uint8_t *body,
                                       uint64_t nbytes, uint8_t out[PSTI_JOURNAL_RECORD_NBYTES]);
-/* Returns false if these bytes are no record, so that the journal ends here.
- * psti_format_journal_body_ok checks the body. */
+/* Parses the head of a journal record. Returns false if the bytes are none, which means that the
+ * journal ends here. psti_format_journal_body_ok checks the body. */
 bool psti_format_parse_journal_record(const uint8_t bytes[PSTI_JOURNAL_RECORD_NBYTES],
                                       struct psti_journal_record *record);
 bool psti_format_journal_body_ok(const struct psti_journal_record *record, const uint8_t *body);

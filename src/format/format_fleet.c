@@ -1,7 +1,8 @@
 /* format_fleet.c - prints and parses the values of items in memcached servers.
  *
- * A checksum covers header and bytes, and the header has a hash of the item and the number of the
- * part. So a value that was cut short, changed, or is another item's or part's is never taken. */
+ * The checksum covers the header and the bytes, and the header has a hash of the item and the
+ * number of the part. So a value that was cut, changed, or belongs to another item or part is never
+ * accepted. */
 #include "format/format_fleet.h"
 
 #include "base/bits.h"
@@ -32,7 +33,7 @@ static char *put_number(char *at, uint64_t number)
     return at;
 }
 
-/* This function is called for each request, so it does without printf. */
+/* Does not use printf, because it is called for each request. */
 size_t psti_format_fleet_key(const struct psti_fleet_name *name, uint32_t part,
                              char key[PSTI_FLEET_KEY_CAP])
 {

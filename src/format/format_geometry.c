@@ -1,7 +1,8 @@
 /* format_geometry.c - rotates and flips coordinates by an EXIF orientation, and checks boxes and
  * keypoints.
  *
- * In: sizes, orientations, coordinates. Out: the same, rotated or flipped. Pure, any thread. */
+ * In: sizes, orientations, coordinates. Out: rotated or flipped coordinates, or what is wrong with
+ * them. Pure functions; any thread. */
 #include "format/format_geometry.h"
 
 #include <math.h>
@@ -16,8 +17,8 @@ static bool swaps(uint8_t turn) { return turn >= 5; }
 static bool mirrors_x(uint8_t turn) { return turn == 2 || turn == 3 || turn == 7 || turn == 8; }
 static bool mirrors_y(uint8_t turn) { return turn == 3 || turn == 4 || turn == 6 || turn == 7; }
 
-/* Returns the inverse of an orientation. All but 6 and 8, rotations by a quarter, are their own
- * inverse. */
+/* Returns the inverse of an orientation. 6 and 8, the quarter turns, are inverse to each other; all
+ * others are their own inverse. */
 static uint8_t inverse(uint8_t turn) { return turn == 6 ? 8 : turn == 8 ? 6 : turn; }
 
 uint8_t psti_format_turn_of(const struct psti_picture_size *picture, enum pst_made_for made_for)
@@ -54,7 +55,7 @@ uint8_t psti_format_turn_of_mask(const struct psti_picture_size *picture,
     return as_shown && as_other ? 0 : as_other ? of_other : 1;
 }
 
-/* Moves one point. Before the turn, the picture had the sides `before_*`. */
+/* Rotates or flips one point. before_height and before_width are the picture's size before that. */
 static void turn_point(uint8_t turn, float before_height, float before_width, float *x, float *y)
 {
     float to_x = mirrors_x(turn) ? before_width - *x : *x;
@@ -114,7 +115,7 @@ const char *psti_format_pairs_problem(const struct psti_pairs *pairs)
 
 const char *psti_format_points_problem(const struct psti_pairs *pairs, uint64_t n)
 {
-    uint64_t n_least = 0; /* the least number of points that an instance needs for the pairs */
+    uint64_t n_least = 0; /* number of points of an instance that the pairs need at least */
     if (pairs->n_points > 0)
         return n % pairs->n_points == 0 ? NULL : "are not whole instances";
     for (size_t i = 0; i < 2 * pairs->n; i++)

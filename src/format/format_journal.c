@@ -1,7 +1,7 @@
-/* format_journal.c - the writer's journal as bytes (docs/format-dataset.md, section 5). Pure:
- * bytes in, values out, and back; any thread. A record that is not valid (magic, length, checksum)
- * is no error but the end of the journal, because a crash may cut it off. A header with a wrong
- * checksum is an error, because a rename puts the whole header in place. */
+/* format_journal.c - prints and parses the writer's journal (docs/format-dataset.md, section 5).
+ * Pure functions; any thread. An invalid record (magic, length, checksum) is no error but the end
+ * of the journal, because a crash may have cut it. A header with a wrong checksum is an error,
+ * because a header appears whole, by a rename. */
 #include "format/format_dataset.h"
 
 #include "base/bits.h"
@@ -91,7 +91,7 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
     return parse_fields(bytes + PSTI_JOURNAL_HEADER_NBYTES, header->n_fields, fields, err);
 }
 
-/* The checksum covers kind and length too, so that a head that was written in part is not
+/* Computes a record's checksum. It covers kind and length too, so a partly written head is not
  * accepted. */
 static uint64_t record_checksum(const uint8_t head[16], const uint8_t *body, uint64_t nbytes)
 {

@@ -1,11 +1,11 @@
-/* format_json.c - the JSON and texts that a data set may hold. Pure: the writer checks values
- * before it stores them, and readers check values that they find.
+/* format_json.c - checks JSON and texts. Pure functions: writers check values before they store
+ * them, readers check values that they find.
  *
- * A text that passes is accepted by Python's json.loads with any usual recursion limit. The
- * rules are RFC 8259, and in addition the words NaN, Infinity and -Infinity (which json.dumps
- * writes) and halves of surrogate pairs as escapes. Nesting is bounded. Integers have at most
- * 4,300 digits, because Python refuses to read more. Returned texts are static and complete a
- * sentence that begins with "the JSON ...". */
+ * JSON that passes is accepted by Python's json.loads with any usual recursion limit. The rules are
+ * RFC 8259, plus the words NaN, Infinity and -Infinity (which json.dumps writes) and escapes of
+ * single surrogates. Nesting is limited. Integers have at most 4,300 digits, because Python refuses
+ * longer ones. Returned texts are static and complete a sentence that begins with "the JSON
+ * ...". */
 #include "format/format_dataset.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void skip_space(struct text *text)
         text->at++;
 }
 
-/* Steps over `c` if it is the next character. */
+/* If `c` is the next character, steps over it and returns true. */
 static bool take(struct text *text, char c)
 {
     if (text->at == text->end || *text->at != c)
@@ -126,8 +126,8 @@ static const char *skip_key(struct text *text)
     return problem;
 }
 
-/* Skips closing brackets after a value until another value must follow. Sets *depth to 0 if no
- * value must follow. */
+/* Skips the closing brackets after a value, until another value must follow. Sets *depth to 0 if
+ * none must follow. */
 static const char *skip_closing(struct text *text, const char *brackets, unsigned *depth)
 {
     while (*depth > 0) {
@@ -146,7 +146,8 @@ static const char *skip_closing(struct text *text, const char *brackets, unsigne
 const char *psti_format_json_skip(const char **at, const char *end)
 {
     struct text text = {*at, end};
-    char brackets[PSTI_JSON_MAX_DEPTH]; /* for each open bracket the one that closes it */
+    char brackets[PSTI_JSON_MAX_DEPTH]; /* stack of open brackets: for each, the character that
+                                         * closes it */
     unsigned depth = 0;
     const char *problem = NULL;
     do {

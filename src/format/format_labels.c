@@ -1,6 +1,6 @@
-/* format_labels.c - fields whose values are labels of classes: numbers, and arrays of whole
- * numbers; and keypoints, whose points have names. Pure; any thread. Elements are little-endian, as
- * the data set stores them, and need no alignment. */
+/* format_labels.c - fields whose values are class labels: integers, and arrays of integers; and
+ * keypoints, whose points have names. Pure functions; any thread. Elements are little-endian, as
+ * the data set stores them, and need not be aligned. */
 #include "format/format_dataset.h"
 
 #include "base/bits.h"
@@ -43,7 +43,7 @@ uint16_t psti_format_fields_minor(const struct pst_field *fields, uint32_t n_fie
     return minor;
 }
 
-/* Returns the element as a number, or INT64_MAX if it is larger than that. */
+/* Returns the element as an integer, or INT64_MAX if it is larger. */
 static int64_t load(enum pst_dtype dtype, const void *element)
 {
     const uint8_t *p = element;

@@ -1,5 +1,5 @@
-/* format_listing.c - the saved listing of a folder as bytes (docs/format-listing.md). Pure: bytes
- * in, values out, and back; any thread. */
+/* format_listing.c - prints and parses the saved listing of a folder (docs/format-listing.md). Pure
+ * functions; any thread. */
 #include "format/format_listing.h"
 
 #include "base/bits.h"
@@ -18,7 +18,7 @@ static enum pst_status fail(struct pst_error *err, enum pst_status status, const
     return psti_fail(err, status, "format", "%s", text);
 }
 
-/* Writes the checksum, which is the last number of each head. */
+/* Writes the checksum, which is the last number of each head (of file, directory or chunk). */
 static void print_sum(uint8_t *out, size_t nbytes)
 {
     psti_store_u64(out + nbytes - 8, psti_hash64(out, nbytes - 8));
@@ -225,7 +225,7 @@ size_t psti_format_listing_names(const struct psti_listing_chunk *chunk)
     return (size_t)chunk->n_entries * PSTI_LISTING_ENTRY_NBYTES + (size_t)chunk->n_longs * 8;
 }
 
-/* Returns whether an entry may have the name, which has n bytes and a NUL after them. */
+/* Returns whether an entry may have this name of n bytes, which a NUL follows. */
 static bool name_fits(const uint8_t *name, size_t n)
 {
     if (n == 0 || n > PSTI_LISTING_NAME_MAX || name[0] == '.' || name[0] == '/')

@@ -1,6 +1,7 @@
-/* format_lock.c - the text of a lock file, printed and parsed.
+/* format_lock.c - prints and parses the text of a lock file.
  *
- * In: values, or any bytes. Out: PSTI_LOCK_NBYTES of text, or values. Pure; any thread. */
+ * In: values, or any bytes. Out: PSTI_LOCK_NBYTES of text, or values. Pure functions; any
+ * thread. */
 #include "format/format_lock.h"
 
 #include <inttypes.h>
@@ -28,7 +29,7 @@ void psti_format_print_lock(const struct psti_lock_note *note, char out[PSTI_LOC
                       "\ntoken: %" PRIu64 "\ndone: %" PRIu64 "\ntotal: %" PRIu64 "\n",
                  host, note->boot, note->space, note->pid, note->start, note->token, note->n_done,
                  note->n_total);
-    out[n] = ' '; /* padding after the lines, which have at most 400 bytes */
+    out[n] = ' '; /* padding behind the lines, which have at most 400 bytes */
     out[PSTI_LOCK_NBYTES - 1] = '\n';
 }
 
@@ -36,9 +37,8 @@ struct lines {
     const char *at, *end;
 };
 
-/* Takes the line "name: value
- * " and sets *value to where its value begins. Returns the value's length, or -1 if the next line
- * is another one. */
+/* Parses a line "name: value". Sets *value to the start of its value and returns the value's
+ * length, or -1 if the next line has another name. */
 static int take_line(struct lines *lines, const char *name, const char **value)
 {
     size_t n_name = strlen(name), n_left = (size_t)(lines->end - lines->at);

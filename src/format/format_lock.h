@@ -1,8 +1,8 @@
-/* format_lock.h - the text of a lock file: who makes an index, and how far it is
+/* format_lock.h - the text of a lock file: which process is making an index, and its progress
  * (docs/internals/saved-indexes.md).
  *
- * Pure functions, as those of format_dataset.h. The text is for people, too: lines "name: value".
- * Nothing in a text that was read is trusted. */
+ * Pure functions, like those of format_dataset.h. The text consists of lines "name: value", so
+ * people can read it. Parsers trust nothing in it. */
 #ifndef PST_FORMAT_FORMAT_LOCK_H
 #define PST_FORMAT_FORMAT_LOCK_H
 
@@ -29,7 +29,7 @@ struct psti_lock_note {
 };
 
 void psti_format_print_lock(const struct psti_lock_note *note, char out[PSTI_LOCK_NBYTES]);
-/* Returns false if the bytes are no such text; *note is all zero then. */
+/* Parses a lock file. Returns false if the bytes are no such text; *note is then all zero. */
 bool psti_format_parse_lock(const char *bytes, size_t nbytes, struct psti_lock_note *note);
 
 #endif

@@ -1,7 +1,7 @@
 /* format_notice.c - collects, prints and parses notices.
  *
- * In: names and paths of other people's files, which are not trusted. Out: texts in UTF-8 without
- * control characters. */
+ * In: untrusted names and paths of other programs' files. Out: texts in UTF-8 without control
+ * characters. */
 #include "format/format_notice.h"
 
 #include "base/bits.h"
@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Offsets of the parts of a notice in its printed form. */
+/* Offsets of the parts of a printed notice. */
 enum { AT_KIND = 0, AT_COUNT = 8, AT_NAME = 16, AT_WHY = 80, AT_FIRST = 240 };
-/* Bytes for an escaped text, in which each byte may become four. */
+/* Bytes for an escaped text. Each byte may become four. */
 enum { ESCAPED_CAP = 4096 };
 
 const char *pst_notice_kind_name(enum pst_notice_kind kind)
@@ -55,7 +55,7 @@ static bool is_within_character(char c)
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* Copies the beginning of a text, in escaped form. */
+/* Escapes a text and copies as much of its beginning as fits. */
 static void copy_begin(const char *text, char *out, size_t capacity)
 {
     char shown[ESCAPED_CAP];
@@ -68,7 +68,7 @@ static void copy_begin(const char *text, char *out, size_t capacity)
     out[n] = '\0';
 }
 
-/* Copies the end of a text, in escaped form. */
+/* Escapes a text and copies as much of its end as fits. */
 static void copy_end(const char *text, char *out, size_t capacity)
 {
     char shown[ESCAPED_CAP];
@@ -135,7 +135,8 @@ void psti_format_print_notice(const struct pst_notice *notice, uint8_t out[PSTI_
     memcpy(out + AT_FIRST, notice->first, strlen(notice->first));
 }
 
-/* Copies a text. Returns false if it does not end within its bytes, or cannot be shown. */
+/* Copies a text. Returns false if it has no NUL within its bytes, or has bytes that cannot be
+ * shown. */
 static bool parse_text(const uint8_t *bytes, char *out, size_t capacity)
 {
     const uint8_t *end = memchr(bytes, 0, capacity);

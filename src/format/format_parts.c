@@ -1,6 +1,6 @@
-/* format_parts.c - a plan of shards, printed and parsed.
+/* format_parts.c - prints and parses a plan of shards, which divides a packing run into parts.
  *
- * In: values, or any bytes. Out: bytes, or values that were checked. Pure; any thread. */
+ * In: values, or any bytes. Out: bytes, or checked values. Pure functions; any thread. */
 #include "format/format_parts.h"
 
 #include "base/bits.h"
@@ -55,7 +55,7 @@ uint64_t psti_format_parts_first(const uint8_t *bytes, const struct psti_parts *
                : parts->n_samples;
 }
 
-/* Checks the table of a plan. Its head and length must have been checked. */
+/* Checks the table of a plan. The head and the length must have been checked before. */
 static enum pst_status check_table(const uint8_t *bytes, const struct psti_parts *parts,
                                    struct pst_error *err)
 {

@@ -1,7 +1,7 @@
-/* format_parts.h - the byte layout of a plan of shards, as docs/format-dataset.md states it, and
- * the names of the files and folders that a pack in parts keeps beside it.
+/* format_parts.h - the byte layout of a plan of shards (docs/format-dataset.md), and the names of
+ * the files and folders beside it while several processes pack parts of a data set.
  *
- * Pure functions, as those of format_dataset.h. Nothing in bytes that were read is trusted. */
+ * Pure functions, like those of format_dataset.h. Parsers trust no byte. */
 #ifndef PST_FORMAT_FORMAT_PARTS_H
 #define PST_FORMAT_FORMAT_PARTS_H
 
@@ -20,20 +20,21 @@
 
 enum {
     PSTI_PARTS_HEADER_NBYTES = 80,
-    PSTI_PARTS_SHARDS_MAX = 1 << 24, /* with so many shards a plan has at most 128 MiB */
+    PSTI_PARTS_SHARDS_MAX = 1 << 24, /* limits the size of a plan to 128 MiB */
     PSTI_PARTS_NAME_CAP = 64, /* bytes for a name with its NUL */
 };
 
-/* Prints a name: the prefix and the token. */
+/* Writes a name: the prefix, then the token in hexadecimal digits. */
 void psti_format_parts_name(const char *prefix, uint64_t token, char out[PSTI_PARTS_NAME_CAP]);
-/* Returns whether the name is the prefix and a token, as psti_format_parts_name prints them. Other
- * names that begin with the prefix are the user's. */
+/* Returns whether a name is the prefix and a token, as psti_format_parts_name writes it. Other
+ * names with that prefix belong to the user. */
 bool psti_format_parts_is_name(const char *prefix, const char *name);
 
-/* The head of a plan of shards. */
+/* The head of a plan of shards (see the top of this file). */
 struct psti_parts {
-    uint64_t token;     /* differs for each plan, so that processes of an old plan find nothing */
-    uint64_t mark;      /* a hash of the options and the version of the software */
+    uint64_t token;     /* differs for each plan, so processes of an old plan find no files of the
+                         * new one */
+    uint64_t mark;      /* hash of the options and of the software's version */
     uint8_t source[16]; /* identity of the source's listing */
     uint64_t n_samples; /* number of samples of the source */
     uint32_t n_shards;  /* number of shards, above 0 */
@@ -43,16 +44,16 @@ static inline size_t psti_format_parts_nbytes(uint32_t n_shards)
 {
     return PSTI_PARTS_HEADER_NBYTES + 8 * (size_t)n_shards;
 }
-/* Prints a plan of psti_format_parts_nbytes bytes. first[n_shards] has the first sample of each
- * shard. */
+/* Prints a plan of psti_format_parts_nbytes bytes. first[n_shards]: number of the first sample of
+ * each shard. */
 void psti_format_print_parts(const struct psti_parts *parts, const uint64_t *first, uint8_t *out);
-/* Parses a whole plan. Checks that the first samples of shards begin with 0, rise, and are samples
- * of the source. A source without samples has one shard. May return PST_ERROR_TRUNCATED,
+/* Parses a whole plan. The first samples of the shards must begin with 0, rise, and exist in the
+ * source. A source without samples has one shard. May return PST_ERROR_TRUNCATED,
  * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM or PST_ERROR_VERSION. */
 enum pst_status psti_format_parse_parts(const uint8_t *bytes, size_t nbytes,
                                         struct psti_parts *parts, struct pst_error *err);
-/* Returns the first sample of shard i_shard, or n_samples if i_shard is n_shards. `bytes` must have
- * been parsed. */
+/* Returns the number of the first sample of shard i_shard; n_samples if i_shard is n_shards.
+ * psti_format_parse_parts must have accepted `bytes`. */
 uint64_t psti_format_parts_first(const uint8_t *bytes, const struct psti_parts *parts,
                                  uint32_t i_shard);
 

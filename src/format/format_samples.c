@@ -1,7 +1,8 @@
-/* format_samples.c - what all forms of a data set have alike, and in which order it is hashed.
+/* format_samples.c - hashes the properties of samples that do not depend on their stored form.
  *
- * In: names, labels, order; items that still tell of the file they were made from. Out: updates of
- * a pair of hashes. Pure; any thread. docs/format-dataset.md, section 3.6, is the specification. */
+ * In: names, labels, order; items that state the length of the file they were made from. Out:
+ * updates of a pair hash. Pure functions; any thread. Specification: docs/format-dataset.md,
+ * section 3.6. */
 #include "format/format_dataset.h"
 
 #include "base/bits.h"
@@ -44,8 +45,7 @@ bool pst_item_is_original(const struct pst_item *item)
     case PST_FORM_WEBP:
     case PST_FORM_PLI_JPEG:
         return true;
-    case PST_FORM_PLI: /* a PLI of pixels was made from another file, unless the original was a
-                        * PLI */
+    case PST_FORM_PLI: /* a PLI of pixels was made from another file, unless that file was a PLI */
         return item->was_pli;
     default:
         return false;

@@ -1,6 +1,6 @@
-/* format_sums.c - the layout of a part of the sums of an index, printed and parsed.
+/* format_sums.c - prints and parses a file of item checksums.
  *
- * In: values, or any bytes. Out: bytes, or values. Pure; any thread. */
+ * In: values, or any bytes. Out: bytes, or values. Pure functions; any thread. */
 #include "format/format_sums.h"
 
 #include "base/bits.h"

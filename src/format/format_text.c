@@ -1,6 +1,6 @@
-/* format_text.c - the names and fields that the data set format admits. Pure: the writer checks
- * them before it stores them, and readers check those that they find. Returned texts are static
- * and complete a sentence that begins with "the name ...". */
+/* format_text.c - checks names and fields by the rules of the data set format. Pure functions:
+ * writers check them before they store them, readers check those that they find. Returned texts are
+ * static and complete a sentence that begins with "the name ...". */
 #include "format/format_dataset.h"
 #include "format/format_geometry.h"
 
@@ -78,7 +78,7 @@ const char *psti_format_field_name_problem(const char *name, size_t capacity)
         return "has an empty name";
     if (n == capacity)
         return "has a name that is longer than 63 bytes";
-    /* isalpha is not used because it depends on the locale. */
+    /* isalpha depends on the locale, so letters are compared directly. */
     for (size_t i = 0; i < n; i++) {
         char c = name[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';

@@ -1,7 +1,7 @@
-/* images.c - opens and closes a handle for the images of a data set.
+/* images.c - opens and closes a pst_images handle, which gives decoded images of a data set.
  *
- * In: a data set, a cache or none, and how pixels are wanted. The cache's set has the key that
- * loaders with the same form give it, so that they share items. */
+ * In: a data set, an optional cache, and the wanted kind of pixels. Out: a handle. In the cache it
+ * uses the same key as loaders with the same cache form, so they share items. */
 #include "images/images_int.h"
 #include "options/options_members.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Finds the field, by its name or as the first image. */
+/* Finds the field by its name, or the first image field if no name is given. */
 static enum pst_status find_field(pst_images *images, const char *name, struct pst_error *err)
 {
     const pst_dataset *dataset = images->dataset;
@@ -46,7 +46,7 @@ static enum pst_status check(const struct pst_images_options *options, struct ps
     return PST_OK;
 }
 
-/* The key of a loader that decodes all images and masks. */
+/* Returns the cache key that a loader has if it decodes all images and masks. */
 static uint64_t find_key(const pst_dataset *dataset, enum pst_cache_form form)
 {
     uint64_t fields = 0;
@@ -124,7 +124,7 @@ enum pst_status pst_images_open(pst_dataset *dataset, const struct pst_images_op
     if (status == PST_OK)
         status = find_field(images, full.field, err);
     if (status == PST_OK && pst_dataset_field(dataset, images->i_field)->type == PST_FIELD_MASK) {
-        images->decode.channels = images->decode.bits = 0; /* numbers of classes, no colours */
+        images->decode.channels = images->decode.bits = 0; /* masks: numbers as stored */
         images->decode.palette_indices = true;
     }
     if (status == PST_OK)
@@ -151,7 +151,7 @@ void pst_images_close(pst_images **images_ptr)
     psti_images_pool_close(images->pool);
     psti_free(images->plan);
     psti_images_host_close(images);
-    if (images->pid == getpid()) /* its locks may be held by threads that are not in a child */
+    if (images->pid == getpid()) /* not in a child, whose parent's threads may hold locks */
         psti_cache_set_close(&images->cache);
     pst_dataset_close(&images->dataset);
     psti_free(images);

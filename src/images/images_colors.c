@@ -1,4 +1,4 @@
-/* images_colors.c - chooses the function for a CPU that turns RGB into BGR. Pure; any thread. */
+/* images_colors.c - chooses the RGB-to-BGR function for the CPU. Pure; any thread. */
 #include "images/images_colors.h"
 
 #include "base/machine/cpu.h"

@@ -1,5 +1,5 @@
-/* images_colors_avx2.c - turns RGB into BGR, five pixels at a time. Plain C gives the same bytes.
- * Pure; any thread. */
+/* images_colors_avx2.c - converts RGB to BGR with AVX2, five pixels at a time. Its result is that
+ * of plain C. Pure; any thread. */
 #include "images/images_colors.h"
 
 #if defined(__x86_64__)
@@ -10,7 +10,7 @@ enum { AT_ONCE = 5 };
 __attribute__((target("avx2"))) void psti_images_swap_avx2(const uint8_t *from, uint8_t *to,
                                                            size_t n)
 {
-    /* The 16th byte is written as it was read, and belongs to the next five pixels. */
+    /* The 16th byte is copied unchanged; it belongs to the next five pixels. */
     const __m128i order = _mm_setr_epi8(2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9, 14, 13, 12, 15);
     size_t i = 0;
     for (; i + AT_ONCE < n; i += AT_ONCE) {

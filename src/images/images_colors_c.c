@@ -1,5 +1,5 @@
-/* images_colors_c.c - turns RGB into BGR in plain C, the reference of the other levels, which leave
- * their last pixels to it. Pure; any thread. */
+/* images_colors_c.c - converts RGB to BGR in plain C. This is the reference implementation, and it
+ * handles the last pixels for the other CPU levels. Pure; any thread. */
 #include "images/images_colors.h"
 
 void psti_images_swap_c(const uint8_t *from, uint8_t *to, size_t n)

@@ -1,8 +1,9 @@
-/* images_get.c - one image: from the cache or its file to pixels, and into the cache.
+/* images_get.c - gets one image: reads it from the cache or its file, decodes it, and adds it to
+ * the cache.
  *
- * A hit is decoded where it lies. A miss is read, its checksum is compared, and only bytes that
- * were decoded without an error are kept. What is kept does not stay in the page cache besides. Any
- * number of threads, each with tools of its own. */
+ * A hit is decoded directly from the cache's memory. A miss is read and its checksum compared; it
+ * is cached only if it was decoded without an error. Cached items are then dropped from the
+ * kernel's page cache. Any number of threads, each with its own tools. */
 #include "images/images_int.h"
 
 #include "base/fail.h"
@@ -17,23 +18,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One image on its way. */
+/* The state of one pst_images_get or pst_images_load. */
 struct job {
     pst_images *images;
     struct psti_images_tools *tools;
     uint64_t sample;
     uint32_t variant;
-    struct pst_item item; /* as the data set stores it */
-    const void *bytes;    /* as they are decoded */
+    struct pst_item item; /* the item as stored in the data set */
+    const void *bytes;    /* the bytes to decode, stored or from the cache */
     uint64_t nbytes;
     enum pst_form form;
     struct pst_image_info info;
     struct psti_pli_header pli;
     bool is_recoded, is_wanted;
-    bool is_decoded; /* it has a coding of its own: no cache is asked, which would keep it so */
-    bool is_stopped; /* the caller's interrupt function ended a wait */
-    unsigned reader; /* of the cache of this process */
-    struct psti_images_hold hold; /* of `bytes`, if the host cache has them */
+    bool is_decoded;              /* compressed in its file: no cache keeps the item */
+    bool is_stopped;              /* the caller's interrupt function ended a wait */
+    unsigned reader;              /* reader number in this process's cache */
+    struct psti_images_hold hold; /* keeps `bytes` valid if they are in the host cache */
     struct pst_error *err;
 };
 
@@ -42,7 +43,7 @@ static void count(atomic_uint_fast64_t *counter, uint64_t n)
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* Adds data set, sample, file and codec to an error. */
+/* Adds the data set, the sample, the file and the codec to an error. */
 static enum pst_status name_error(const struct job *job, enum pst_status status)
 {
     struct pst_error *err = job->err;
@@ -59,7 +60,7 @@ static enum pst_status name_error(const struct job *job, enum pst_status status)
     if (!err->file[0] &&
         pst_dataset_file_path(dataset, job->item.i_file, path, sizeof path, NULL) == PST_OK)
         psti_error_set_file(err, path);
-    /* Offsets in re-coded bytes are none of the file. */
+    /* Offsets within re-coded bytes mean nothing for the file, so they are left out. */
     uint64_t within = err->offset > 0 && !job->is_recoded ? (uint64_t)err->offset : 0;
     if (job->bytes && err->offset >= 0)
         err->offset = (int64_t)(job->item.offset + within);
@@ -90,7 +91,7 @@ static enum pst_status find_item(struct job *job)
 
 static uint32_t number_of(const struct job *job) { return job->images->first_item + job->variant; }
 
-/* Points the job to what the cache has. False: it cannot be this item's. */
+/* Points the job to the cached bytes. Returns false if they cannot belong to this item. */
 static bool take_hit(struct job *job, const struct psti_cache_span *span)
 {
     job->bytes = span->bytes;
@@ -107,8 +108,8 @@ static bool take_hit(struct job *job, const struct psti_cache_span *span)
     return span->form == PST_FORM_PLI || span->form == PST_FORM_PLI_JPEG;
 }
 
-/* Asks the host cache, or that of this process, for the item. A forked child only looks into the
- * cache that it inherited, and a sample that the plan leaves out is only looked for: neither is
+/* Asks the host cache, or the cache of this process, for the item. In a forked child, and for
+ * samples that the cache plan leaves out, the call only looks for the item, because it will not be
  * added. */
 static enum psti_cache_answer ask_cache(struct job *job, struct psti_cache_span *span)
 {
@@ -130,7 +131,7 @@ static enum psti_cache_answer ask_cache(struct job *job, struct psti_cache_span 
     return answer;
 }
 
-/* Asks the cache. True: job->bytes is there. */
+/* Asks the cache for the item. Returns true if job->bytes is set. */
 static bool ask(struct job *job)
 {
     pst_images *images = job->images;
@@ -151,7 +152,7 @@ static bool ask(struct job *job)
     return false;
 }
 
-/* The page cache need not keep what this cache will. */
+/* Items that this cache keeps need not stay in the kernel's page cache as well. */
 static void drop_pages(const struct job *job)
 {
     char path[PATH_MAX];
@@ -193,7 +194,7 @@ static enum pst_status read_item(struct job *job)
                                 found, item->checksum));
 }
 
-/* True if the PLI's decoder can write the pixels where they belong, without another pass. */
+/* True if the PLI decoder can write directly to the caller's pixels, without a second pass. */
 static bool is_direct(const struct job *job, const struct pst_pixels *pixels)
 {
     const struct pst_image_info *info = &job->info;
@@ -214,7 +215,7 @@ static enum pst_status decode_directly(const struct job *job, const struct pst_p
     return status;
 }
 
-/* A band of decoded rows and their destination. */
+/* A band of decoded rows, and where they go. */
 struct band {
     psti_images_swap swap;
     const uint8_t *rows;
@@ -230,8 +231,8 @@ static enum pst_status store_band(void *ctx, uint32_t y, uint32_t n_rows)
     return PST_OK;
 }
 
-/* Decodes 8-bit RGB to BGR, band by band, so that rows are swapped while they are in the near
- * caches. */
+/* Decodes 8-bit RGB to BGR in bands of rows, so the colours are swapped while the rows are still in
+ * the CPU's caches. */
 static enum pst_status decode_swapped(const struct job *job, const struct pst_pixels *pixels)
 {
     struct psti_images_tools *tools = job->tools;
@@ -255,7 +256,7 @@ static enum pst_status decode_swapped(const struct job *job, const struct pst_pi
                                  job->err);
 }
 
-/* Swaps the first and the third sample of each pixel. */
+/* Swaps the first and the third channel of each pixel. */
 static void swap_colors(const struct pst_images *images, const struct pst_pixels *pixels)
 {
     size_t n = (size_t)pixels->height * pixels->width;
@@ -300,7 +301,7 @@ static enum pst_status fill(const struct job *job, struct pst_pixels *pixels)
     return status;
 }
 
-/* Decodes job->bytes into memory from the pool of pixels. */
+/* Decodes job->bytes into memory from the pool of pixel memory. */
 static enum pst_status decode(struct job *job, struct pst_pixels *pixels)
 {
     pst_images *images = job->images;
@@ -331,7 +332,7 @@ static enum pst_status decode(struct job *job, struct pst_pixels *pixels)
     return name_error(job, status);
 }
 
-/* Keeps the item in the cache, re-coded if the form is for it. It was decoded. */
+/* Adds the decoded item to the cache, re-coded if cache_form is for it. */
 static void keep(struct job *job)
 {
     pst_images *images = job->images;

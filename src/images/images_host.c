@@ -1,14 +1,15 @@
-/* images_host.c - images in the host cache, which the host service has for all processes of the
+/* images_host.c - images in the host cache, which the host service keeps for all processes of the
  * user.
  *
- * A hit lies in memory that the service shares. A missing item is read and re-coded by the service,
- * once for all, while the caller waits. If the service is lost, callers read for themselves, and a
- * thread looks for it every few seconds while they do; no caller waits for that.
+ * A hit lies in memory that the service shares. The service reads and re-codes a missing item once
+ * for all processes, while the caller waits. If the service is lost, callers read items themselves,
+ * and a thread looks for the service every few seconds; no caller waits for that. A session belongs
+ * to one process: the first call in a forked child opens a new session, and other threads read for
+ * themselves meanwhile.
  *
- * A session is of one process: the first call in a forked child opens another one, while other
- * threads read for themselves. Takes no lock. Sessions lie in a few places that stay: a call counts
- * itself as a user of a place, and only then looks whether it is still the current one. Who closes
- * a session makes another place current first, and then looks whether the old one has users. */
+ * No locks are taken. Sessions lie in a fixed array. A call first adds itself to a session's user
+ * count and then checks that the session is still the current one. To close a session, a thread
+ * first makes another one current and then checks that the old one has no users. */
 #include "images/images_int.h"
 
 #include "base/alloc.h"
@@ -20,27 +21,28 @@
 #include <unistd.h>
 
 #define SECOND ((int64_t)1000 * 1000 * 1000)
-#define LOOK_EVERY_NS (2 * SECOND) /* from the begin of one search to the next */
+#define LOOK_EVERY_NS (2 * SECOND) /* from the start of one search to the next */
 #define LOOK_WAIT_NS (1 * SECOND)  /* for an answer */
 
 enum { N_SESSIONS = 4 };
 
 struct psti_images_session {
-    struct psti_share_cache *cache; /* NULL: the place is free, or there is no service */
+    struct psti_share_cache *cache; /* NULL: the entry is free, or there is no service */
     atomic_uint n_users;
 };
 
-/* The sessions of a process. */
+/* The sessions of one process with the host service. */
 struct psti_images_host {
     pst_images *images;
     int pid;
-    struct psti_images_host *parents; /* after a fork: its memory is freed, else it is unused */
+    struct psti_images_host *parents; /* after a fork: of the parent; freed with this */
     struct psti_images_session sessions[N_SESSIONS];
     atomic_uint current;
     atomic_int_fast64_t next_look_ns;
-    atomic_bool is_closing; /* nobody waits for a search any more */
-    atomic_bool is_left;    /* the last use of an old session was given back */
-    atomic_bool is_looking; /* whoever sets it may touch what follows, and places without users */
+    atomic_bool is_closing; /* the handle is being closed: a search must end */
+    atomic_bool is_left;    /* an old session lost its last user */
+    atomic_bool is_looking; /* the thread that sets this flag may use the members below and idle
+                             * entries */
     bool has_thread;
     pthread_t thread;
 };
@@ -56,7 +58,7 @@ static struct psti_images_session *hold(struct psti_images_host *host)
     }
 }
 
-/* Closes old sessions that nobody uses. */
+/* Closes old sessions that have no users. */
 static void sweep(struct psti_images_host *host)
 {
     for (unsigned i = 0; i < N_SESSIONS; i++)
@@ -64,7 +66,7 @@ static void sweep(struct psti_images_host *host)
             psti_share_cache_close(&host->sessions[i].cache);
 }
 
-/* Ends a search or a sweep. Sessions whose last use was given back meanwhile are closed, too. */
+/* Ends a search or a sweep. Also closes sessions whose last user left meanwhile. */
 static void end_look(struct psti_images_host *host)
 {
     bool no;
@@ -88,8 +90,8 @@ static void give(struct psti_images_host *host, struct psti_images_session *held
         end_look(host);
 }
 
-/* Makes a new session the current one. Returns false if all places are taken by old sessions that
- * are still used. */
+/* Makes a new session the current one. Returns false if all entries are taken by old sessions that
+ * still have users. */
 static bool install(struct psti_images_host *host, struct psti_share_cache *found)
 {
     unsigned current = atomic_load(&host->current);
@@ -111,7 +113,7 @@ static int is_closing(void *ctx)
     return atomic_load(&host->is_closing);
 }
 
-/* The thread that looks for the service once. */
+/* Thread function that looks for the service once. */
 static void look(void *arg)
 {
     struct psti_images_host *host = arg;
@@ -131,7 +133,7 @@ static void look(void *arg)
     end_look(host);
 }
 
-/* Starts a search, unless one is under way or was a moment ago. */
+/* Starts a search for the service, unless one is running or began less than LOOK_EVERY_NS ago. */
 static void begin_look(struct psti_images_host *host)
 {
     bool no = false;
@@ -147,7 +149,7 @@ static void begin_look(struct psti_images_host *host)
         atomic_store(&host->is_looking, false);
 }
 
-/* Makes the sessions of this process, with or without a service. */
+/* Makes the sessions of this process, with or without a running service. */
 static enum pst_status open_host(pst_images *images, struct psti_images_host **out,
                                  struct pst_error *err)
 {
@@ -177,7 +179,7 @@ enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache
     if (status != PST_OK && host && !handle->strict && psti_share_goes_on(status)) {
         psti_share_say(&cause, images->host_reason, sizeof images->host_reason);
         psti_log(PST_LOG_WARNING, "images", "the host cache is not used: %s", images->host_reason);
-        return PST_OK; /* calls look for the service */
+        return PST_OK; /* later calls look for the service */
     }
     if (status != PST_OK && err)
         *err = cause;
@@ -202,7 +204,7 @@ void psti_images_host_close(pst_images *images)
     psti_free(images->host_path);
 }
 
-/* The sessions of this process, or NULL. */
+/* Returns the sessions of this process, or NULL. */
 static struct psti_images_host *find_host(pst_images *images)
 {
     struct pst_error err;
@@ -212,14 +214,14 @@ static struct psti_images_host *find_host(pst_images *images)
     if (host && host->pid == pid)
         return host;
     if (opening == pid || !atomic_compare_exchange_strong(&images->opening_pid, &opening, pid))
-        return NULL; /* another thread opens it */
+        return NULL; /* another thread is making them */
     pst_error_clear(&err);
     if (open_host(images, &host, &err) != PST_OK)
         psti_log(PST_LOG_WARNING, "images", "this process goes without the host service: %s",
                  err.text);
     if (!host)
         return NULL;
-    host->parents = parents; /* another thread of this process may just compare its pid */
+    host->parents = parents; /* kept: another thread may be reading its pid */
     atomic_store_explicit(&images->host, host, memory_order_release);
     return host;
 }
@@ -229,8 +231,8 @@ static bool is_here(const struct psti_share_wish *wish)
     return wish->result == PSTI_CACHE_RESULT_HERE || wish->result == PSTI_CACHE_RESULT_READ;
 }
 
-/* Looks for the item. HIT: *reader is to leave when the span is not used any more. count: as
- * psti_share_cache_ask. */
+/* Looks for the item in the host cache. After HIT the caller must leave as *reader when it no
+ * longer uses the span. count: counts the item as wanted, as psti_share_cache_ask does. */
 static enum psti_cache_answer look_up(struct psti_share_cache *cache, uint64_t sample,
                                       uint32_t i_item, uint64_t nbytes, bool count,
                                       unsigned *reader, struct psti_cache_span *span)
@@ -246,7 +248,7 @@ static enum psti_cache_answer look_up(struct psti_share_cache *cache, uint64_t s
     return answer;
 }
 
-/* Asks in an open session. It is no reader while it waits for the service. */
+/* Asks an open session for the item. While it waits for the service, it holds no reader number. */
 static enum psti_cache_answer ask(const pst_images *images, struct psti_share_cache *cache,
                                   uint64_t sample, uint32_t i_item, uint64_t nbytes, bool wish,
                                   unsigned *reader, bool *fetched, bool *stopped,

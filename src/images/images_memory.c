@@ -1,7 +1,7 @@
-/* images_memory.c - tools and memory of pixels that wait to be used again.
+/* images_memory.c - keeps tools and pixel memory for reuse.
  *
- * Memory that comes fresh from the system costs a page fault for each 4 KiB, which takes as long as
- * a part of the decoding. So blocks that were given back wait here. Any thread, without locks. */
+ * Memory that comes fresh from the system costs a page fault for each 4 KiB, which takes a notable
+ * part of the decoding time. So returned blocks are kept here. Any thread, without locks. */
 #include "images/images_int.h"
 
 #include "base/alloc.h"
@@ -10,9 +10,9 @@
 #include <string.h>
 
 #define ALIGNMENT 64
-#define SLACK 2 /* a block is used for pixels of at least 1 / SLACK of its bytes */
+#define SLACK 2 /* a block serves requests of at least 1 / SLACK of its size */
 
-/* Lies before the pixels. */
+/* Header in front of the pixels. */
 struct psti_images_block {
     struct psti_images_pool *pool;
     size_t capacity;
@@ -37,7 +37,7 @@ void psti_images_pool_close(struct psti_images_pool *pool)
     psti_free(pool);
 }
 
-/* Takes a waiting block that suits. */
+/* Takes a kept block of a suitable size. */
 static struct psti_images_block *find_block(struct psti_images_pool *pool, size_t nbytes)
 {
     for (size_t i = 0; i < PSTI_IMAGES_BLOCKS; i++) {
@@ -48,7 +48,7 @@ static struct psti_images_block *find_block(struct psti_images_pool *pool, size_
             return block;
         struct psti_images_block *none = NULL;
         if (!atomic_compare_exchange_strong(&pool->blocks[i], &none, block))
-            psti_free(block); /* another thread has put one there */
+            psti_free(block); /* another thread has filled the entry */
     }
     return NULL;
 }
@@ -80,7 +80,7 @@ void pst_images_release(void *data)
         if (atomic_compare_exchange_strong(&pool->blocks[i], &none, block))
             block = NULL;
     }
-    if (block) { /* the newest sizes are the likeliest to come again */
+    if (block) { /* the newest sizes will most likely be needed again */
         size_t i = (uintptr_t)block / ALIGNMENT % PSTI_IMAGES_BLOCKS;
         psti_free(atomic_exchange(&pool->blocks[i], block));
     }

@@ -1,9 +1,10 @@
-/* loader_chains.c - compiles the chains of an image or mask field from the caller's options.
+/* loader_chains.c - compiles the chains of operations of an image or mask field from the caller's
+ * options.
  *
  * In: the options, and the stored form of the first sample. Out: a chain for each pixel format that
- * may come: 8 or 16 bits, 1 to 4 channels. A field has one chain if depth and channels are both
- * fixed. Otherwise each row takes the chain of its own pixel format, so the result for an image
- * never depends on the field's other images. Runs at open; the result is constant. */
+ * may occur: 8 or 16 bits, 1 to 4 channels. A field has one chain if depth and channels are both
+ * fixed. Otherwise each row uses the chain for its own pixel format, so the result for an image
+ * never depends on other images of the field. Runs at open; the result is constant. */
 #include "loader/loader_plan.h"
 
 #include "base/fail.h"
@@ -15,8 +16,8 @@ static bool normalizes(const struct pst_field_output *wish)
     return wish->n_ops > 0 && wish->ops[wish->n_ops - 1].kind == PST_OP_NORMALIZE;
 }
 
-/* Images that become floats keep their bits. Masks keep their numbers in any dtype that can hold 16
- * bits. */
+/* True if pixels are decoded with the bits that they have stored: images that become floats, and
+ * masks whose dtype can hold 16 bits. */
 static bool takes_any_bits(const struct pst_field_output *wish, bool is_mask)
 {
     if (wish->bits)
@@ -50,8 +51,8 @@ void psti_loader_plan_decode(const struct pst_loader_options *options,
     bool is_mask = plan->field->type == PST_FIELD_MASK;
     plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
     plan->bits = bits_of(wish);
-    /* Numbers of classes are never rescaled. Masks are decoded as they are, and their numbers must
-     * fit. */
+    /* Class numbers are never rescaled: masks are decoded with their stored bits, and the numbers
+     * must fit the dtype. */
     plan->decode = (struct pst_decode_options){
         .struct_size = sizeof plan->decode,
         .channels = is_mask || takes_any_channels(wish) ? 0 : plan->channels,
@@ -61,7 +62,8 @@ void psti_loader_plan_decode(const struct pst_loader_options *options,
         .max_pixels = options->max_pixels};
 }
 
-/* Compiles the chain for pixels of that kind. *out is NULL after failure. */
+/* Compiles the chain for pixels of `channels` channels and `bits` bits. *out is NULL after
+ * failure. */
 static enum pst_status compile(const struct psti_loader_plan_field *plan,
                                const struct pst_field_output *wish, const struct pst_op *ops,
                                uint8_t channels, uint8_t bits, struct psti_chain **out,
@@ -81,8 +83,8 @@ static enum pst_status compile(const struct psti_loader_plan_field *plan,
     return status;
 }
 
-/* Operations for pixels of 16 bits, in a field that has both depths. `fill` counts 0..255 in the
- * caller's operations. */
+/* Copies the operations for pixels of 16 bits, in a field that has both depths. The caller's `fill`
+ * is in 0..255, so it is scaled to 16 bits. */
 static void widen_fills(const struct pst_field_output *wish,
                         struct pst_op ops[PSTI_AUGMENT_MAX_OPS])
 {
@@ -93,8 +95,8 @@ static void widen_fills(const struct pst_field_output *wish,
     }
 }
 
-/* Compiles chains for `bits`, for one number of channels or for all. If for all, some may not suit
- * the operations. */
+/* Compiles chains for `bits`, for one number of channels or for 1 to 4. In the second case the
+ * operations may refuse some numbers of channels, and no chain is made for them. */
 static enum pst_status compile_bits(struct psti_loader_plan_field *plan,
                                     const struct pst_field_output *wish, const struct pst_op *ops,
                                     uint8_t bits, struct pst_error *err)
@@ -110,7 +112,8 @@ static enum pst_status compile_bits(struct psti_loader_plan_field *plan,
     return PST_OK;
 }
 
-/* Chooses the expected chain, or another if its pixels do not suit the operations. */
+/* Sets plan->chain to the chain for the expected pixels. If the operations do not suit these, takes
+ * another chain. */
 static void choose_chain(struct psti_loader_plan_field *plan)
 {
     plan->chain = psti_loader_plan_chain(plan, plan->channels, plan->bits);
@@ -135,7 +138,8 @@ enum pst_status psti_loader_plan_chains(const struct pst_field_output *wish, uin
     enum pst_status status = PST_OK;
     if (any_bits || plan->bits == 8)
         status = compile_bits(plan, wish, wish->ops, 8, err);
-    /* Classes of 16 bits do not suit masks of 8 bits, which are not expected: such a row fails. */
+    /* Operations on 16-bit classes may not suit masks of 8 bits. Such masks are not expected, so
+     * this is no error here; a row that has one fails. */
     if (status == PST_ERROR_ARGUMENT && is_mask && plan->bits == 16)
         status = PST_OK;
     if (status == PST_OK && (any_bits || plan->bits == 16)) {

@@ -1,9 +1,10 @@
-/* loader_derived.c - plans the arrays of a batch that say where its pixels and points come from.
+/* loader_derived.c - plans the arrays of a batch that describe where its pixels and points come
+ * from.
  *
- * In: the plan of an image, a mask or their views, and the wish for it. Out: plan entries and slot
- * layouts behind it that have no stored item: matrices and original sizes; of mosaics those of each
- * tile, the tiles' rectangles and samples, the matrix of operations behind the mosaic, and the tile
- * of each box and keypoint. Runs once, at open. */
+ * In: the plan of an image, a mask or their views, and its output options (`wish`). Out: further
+ * plan entries and slot layouts, without stored items: matrices and original sizes; for mosaics
+ * those of each tile, the tiles' rectangles and samples, the matrix of the operations that follow
+ * the mosaic, and the tile of each box and keypoint. Runs once, at open. */
 #include "loader/loader_plan.h"
 
 #include "base/fail.h"
@@ -29,7 +30,7 @@ enum pst_status psti_loader_plan_check_name(const struct psti_loader_plan *plan,
     return PST_OK;
 }
 
-/* Ends of the arrays' names, from GEOMETRY on. */
+/* Suffixes of the arrays' names, by enum psti_loader_fill from GEOMETRY on. */
 static const char *const endings[] = {
     "_geometry", "_original_size", "_tiles", "_tile_index", "_mosaic_geometry", "_tile"};
 
@@ -38,7 +39,8 @@ static bool is_matrix(enum psti_loader_fill fill)
     return fill == PSTI_LOADER_FILL_GEOMETRY || fill == PSTI_LOADER_FILL_MOSAIC_GEOMETRY;
 }
 
-/* Adds an array that is derived from plan field i_from. Its slot gets no shape yet. */
+/* Adds a plan entry for an array that is derived from plan field i_from. Its slot has no shape
+ * yet. */
 static enum pst_status add(struct psti_loader_plan *plan, uint32_t i_from,
                            enum psti_loader_fill fill, struct psti_slot_field **slot,
                            struct pst_error *err)
@@ -69,8 +71,8 @@ static enum pst_status add(struct psti_loader_plan *plan, uint32_t i_from,
     return PST_OK;
 }
 
-/* Adds an array with a row of one shape, derived from pixels: `own` is the shape of one view or
- * tile. */
+/* Adds an array, derived from pixels, whose rows have one shape. `own`: shape of the entry for one
+ * view or tile. */
 static enum pst_status add_array(struct psti_loader_plan *plan, uint32_t i_pixels,
                                  enum psti_loader_fill fill, const int64_t *own, uint32_t n_own,
                                  struct pst_error *err)
@@ -90,7 +92,7 @@ static enum pst_status add_array(struct psti_loader_plan *plan, uint32_t i_pixel
     return PST_OK;
 }
 
-/* Refuses a wish for what the pixels of plan field i_pixels cannot say. */
+/* Refuses output options that the pixels of plan field i_pixels cannot fulfil. */
 static enum pst_status check(const struct pst_field_output *wish, bool is_leader,
                              const struct psti_loader_plan *plan, uint32_t i_pixels,
                              struct pst_error *err)

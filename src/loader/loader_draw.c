@@ -1,8 +1,8 @@
 /* loader_draw.c - draws the random parameters of one image of a row.
  *
- * In: the row's key and the image's size, from the index or from the image's header. Out: the same
- * draw whoever asks for it: the one that plans a read in two rounds, the worker that decodes, or
- * another loader on the shelf. No locks. */
+ * In: the row's key and the image's size, from the index or from the image's header. Out: the
+ * parameters. They are the same for every caller: the code that plans a two-round read, the worker
+ * that decodes, and other loaders on the shelf. No locks. */
 #include "loader/loader_draw.h"
 
 #include "loader/loader_handle.h"

@@ -6,16 +6,16 @@
 #include "loader/loader_plan.h"
 #include "loader/loader_source.h"
 
-/* psti_augment_chain_draw. If the field uses scaled decode and the source may be scaled, also
- * psti_augment_chain_scale. PST_ERROR_STATE before the row's boxes are there, if the draw depends
- * on them. */
+/* Draws by psti_augment_chain_draw. If the field uses scaled decode and the source may be scaled,
+ * also calls psti_augment_chain_scale. PST_ERROR_STATE: the draw depends on the row's boxes, and
+ * they are not loaded yet. */
 enum pst_status psti_loader_draw(const pst_loader *loader,
                                  const struct psti_loader_plan_field *plan,
                                  const struct psti_loader_source *source,
                                  const struct psti_draw_key *key, const struct pst_image_info *info,
                                  struct psti_draw *draw, struct pst_error *err);
-/* True if scaled_decode has an effect on the image. It has none on a JPEG, so it has none on a JPEG
- * that the cache re-coded: a batch does not depend on what the cache holds. */
+/* True if scaled_decode affects the image. JPEGs are never scaled. So a JPEG that the cache keeps
+ * re-coded is not scaled either, and a batch does not depend on what the cache holds. */
 bool psti_loader_draw_may_scale(const pst_loader *loader, const struct psti_loader_source *source,
                                 const struct pst_image_info *info);
 

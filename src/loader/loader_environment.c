@@ -1,7 +1,7 @@
 /* loader_environment.c - describes this build and this machine as one JSON object for bug reports.
  *
- * It only reads: it opens a storage engine for a moment to see whether io_uring works here, looks
- * for a CUDA driver, and gets from every other room what that would use. No state is kept. */
+ * It changes nothing: it opens a storage engine for a moment to test whether io_uring works, looks
+ * for a CUDA driver, and asks the other rooms which kernels they would use. No state is kept. */
 #include "base/machine/cores.h"
 #include "base/machine/cpu.h"
 #include "base/fail.h"
@@ -15,7 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Adds a JSON string. Values are ASCII from the system and from libraries. */
+/* Adds a string in JSON's syntax. The values are ASCII, from the system and from libraries. */
 static void add_string(struct psti_text *text, const char *value)
 {
     psti_text_add(text, "\"");
@@ -71,7 +71,7 @@ static void add_storage(struct psti_text *text)
     psti_storage_close(&storage);
 }
 
-/* Reads the properties of GPUs without a context. */
+/* Adds the properties of all GPUs. No CUDA context is created. */
 static void add_gpus(struct psti_text *text)
 {
     struct psti_device_kernels kernels;

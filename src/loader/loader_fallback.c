@@ -1,7 +1,7 @@
-/* loader_fallback.c - fall-backs of a loader: names, texts, counters.
+/* loader_fallback.c - fall-backs of a loader: their names, texts and counters.
  *
- * Any thread counts, without a lock. Another kind is an enumerator in <penstock/loader.h> and a
- * line of the table here. */
+ * Any thread may count, without a lock. To add a fall-back, add an enumerator in
+ * <penstock/loader.h> and a line in the table here. */
 #include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 
@@ -75,7 +75,7 @@ void psti_loader_fell_back(pst_loader *loader, enum pst_fallback kind, uint64_t 
         atomic_fetch_add_explicit(&loader->meters.fallbacks[kind], n, memory_order_relaxed);
 }
 
-/* Widest vectors for which each room has kernels, and the parts of AVX-512 that these need. */
+/* For each room with vector kernels, the AVX-512 features that its widest kernels need. */
 static const struct {
     const char *room;
     uint32_t avx512;

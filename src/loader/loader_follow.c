@@ -1,8 +1,9 @@
-/* loader_follow.c - aligns masks, further images, boxes and keypoints with the sample's image.
+/* loader_follow.c - aligns masks, further images, boxes and keypoints with the sample's leading
+ * image.
  *
  * In: a row whose leading image was probed (worker->leader), and a field that follows it. Out: the
- * field's own EXIF orientation is resolved, or an error names both sizes. Any worker, a row of its
- * own; no locks. */
+ * EXIF orientation to apply to the field, or an error that names both sizes. Any worker may call
+ * for its own row; no locks. */
 #include "loader/loader_follow.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
@@ -50,7 +51,7 @@ enum pst_status psti_loader_follow_image(struct psti_loader_worker *worker, uint
     const struct psti_loader_plan_field *field = &plan->fields[i_plan];
     bool is_mask = field->field->type == PST_FIELD_MASK, fits;
     enum pst_made_for made_for = field->made_for;
-    if (is_mask && info->orientation > 1) { /* the mask has an orientation of its own */
+    if (is_mask && info->orientation > 1) { /* the mask file has an EXIF orientation of its own */
         made_for = field->shows_stored ? PST_MADE_FOR_STORED : PST_MADE_FOR_UPRIGHT;
         if (field->shows_stored && info->orientation >= 5)
             swap_sides(info);

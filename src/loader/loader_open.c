@@ -1,5 +1,5 @@
-/* loader_open.c - opens a loader: its order, plan, storage and caches. Closes it. What it has for
- * batches of one size is made by loader_shape.c. */
+/* loader_open.c - opens and closes a loader, with its order, plan, storage and caches. The parts
+ * that depend on the batch size are made by loader_shape.c. */
 #include "loader/loader.h"
 #include "loader/tiers/loader_cache_choice.h"
 #include "loader/tiers/loader_files.h"
@@ -27,15 +27,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PST_ORDER_PAGES: a gap between two items is read if that takes no longer than a request of its
- * own, which is rate * latency: 200 KB for 100 us at 2 GB/s (a local SSD), 200 KB for 1 ms at 200
- * MB/s (a disk in a network), 1 MB and more for disks that turn. */
+/* PST_ORDER_PAGES: largest gap between two items that is read along with them. Reading a gap pays
+ * if it takes no longer than a separate request, so the limit is rate * latency: 200 KB for 100 us
+ * at 2 GB/s (a local SSD), 200 KB for 1 ms at 200 MB/s (network storage), 1 MB and more for hard
+ * disks. */
 #define GAP_NBYTES ((uint64_t)256 << 10)
 #define GAP_MIN_NBYTES ((uint64_t)4 << 10)
 #define GAP_MAX_NBYTES ((uint64_t)1 << 20)
 
-/* Opens the order. Pages of a folder are cut from its files by path, which is the same on every
- * machine; where the disk has them decides in which sequence they are read, and nothing else. */
+/* Opens the order. The pages of a folder are formed from its files sorted by path, because that is
+ * the same on every machine. Where files lie on the disk decides only in which sequence they are
+ * read. */
 static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
@@ -107,23 +109,25 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
     if (storage.depth == 0)
         storage.depth = 1;
     if (options->num_workers == 0) {
-        storage.n_threads = 0; /* the caller's thread reads */
+        storage.n_threads = 0; /* no I/O threads, because the caller's thread reads */
     }
     return psti_storage_open(&storage, &loader->storage, err);
 }
 
-/* Bytes of the notes of which items were checked, a bit for each. 0: no notes are kept. */
+/* Returns the bytes of the table of verified items, which has a bit for each item. 0: no table is
+ * kept. */
 static uint64_t verified_nbytes(const pst_loader *loader)
 {
     uint64_t n = pst_dataset_count(loader->dataset), bits;
     if (!loader->in_memory || loader->options.no_verify ||
         !pst_dataset_is_packed(loader->dataset) ||
         __builtin_mul_overflow(n, (uint64_t)loader->plan.n_items * PST_MAX_VARIANTS, &bits))
-        return 0; /* items are checked each time then */
+        return 0; /* without the table, items are verified at each use */
     return bits / 8 + 1;
 }
 
-/* Charges tables that live as long as the loader: subset and weights, notes of checked items. */
+/* Charges host_memory for tables that live as long as the loader: subset and weights, verified
+ * items, and the cache plan. */
 static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
 {
     return psti_loader_charge_tables(loader,
@@ -132,7 +136,7 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
                                      err);
 }
 
-/* Opens the trace that the options or the environment ask for. */
+/* Opens the trace file that the options or the environment name, if any. */
 static enum pst_status open_trace(pst_loader *loader, struct pst_error *err)
 {
     const char *path = loader->options.trace ? loader->options.trace : getenv("PENSTOCK_TRACE");
@@ -163,7 +167,7 @@ static enum pst_status open_verified(pst_loader *loader, struct pst_error *err)
                                         "no memory to note which items were checked");
 }
 
-/* Counts of rows by source. */
+/* Allocates the counters of delivered rows for each source of a mixture. */
 static enum pst_status open_source_rows(pst_loader *loader, struct pst_error *err)
 {
     uint32_t n = pst_dataset_n_sources(loader->dataset);
@@ -186,20 +190,20 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
         status = open_order(loader, err);
     if (status == PST_OK)
         status = psti_loader_plan_make(loader->dataset, &loader->options, &loader->plan, err);
-    loader->options.fields = NULL; /* they are loader->fields */
+    loader->options.fields = NULL; /* loader->fields holds them */
     if (status == PST_OK)
         status = psti_loader_forms_open(loader, err);
     if (status == PST_OK)
         status = psti_loader_mix_open(loader, err);
     loader->options.mixes = NULL;
     loader->options.mix_field = NULL;
-    loader->options.form_parts = NULL; /* the caller's */
+    loader->options.form_parts = NULL; /* the caller's array must not be used after open */
     loader->options.form_field = NULL;
     if (status == PST_OK)
         status = psti_loader_cache_choose(loader, err);
     if (status == PST_OK)
         status = psti_loader_cache_take_plan(loader, err);
-    loader->options.cache_plan = NULL; /* the caller's */
+    loader->options.cache_plan = NULL; /* the caller's array must not be used after open */
     if (status == PST_OK)
         status = psti_batch_pool_open(loader->plan.slots, loader->plan.n_fields,
                                       loader->options.batch_size, loader->options.host_memory,
@@ -224,7 +228,7 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     bool resident = psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
     bool throttled =
         loader->options.throttle_bytes_per_second > 0 ||
-        loader->options.throttle_latency_seconds > 0; /* the throttle applies to memory, too */
+        loader->options.throttle_latency_seconds > 0; /* a throttle delays files in memory, too */
     loader->in_memory = loader->plan.n_items == 0 || (resident && !throttled);
     status = psti_loader_files_open(loader, err);
     if (status == PST_OK)
@@ -287,7 +291,8 @@ enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loade
         psti_latency_open(&loader->tiers.latency[i]);
     pst_dataset_retain(dataset);
     loader->dataset = dataset;
-    loader->placement = psti_placement_host; /* until the options choose another one */
+    loader->placement = psti_placement_host; /* the default until the options choose another
+                                                placement */
     loader->meters.n_small_pages = psti_alloc_n_small_pages();
     void *fields = NULL;
     enum pst_status status = psti_cpu_check_mask(err);
@@ -321,7 +326,7 @@ void pst_loader_close(pst_loader **loader_ptr)
         return;
     *loader_ptr = NULL;
     if (loader->pool && psti_batch_pool_is_forked(loader->pool))
-        return; /* its threads are not in this process, so nothing may be touched */
+        return; /* a forked child lacks the loader's threads, so it must not touch anything */
     psti_loader_shape_stop(loader);
     psti_loader_share_close(loader);
     psti_loader_shape_close(loader);

@@ -1,10 +1,9 @@
-/* loader_options.c - completes the caller's options, of whatever size, to options of this library's
- * size.
+/* loader_options.c - completes the caller's options, a struct of any version, to options of this
+ * library's version.
  *
- * Defaults are filled in and impossible options are refused: each number by the table of members
- * (options/), and here what does not go together. The fields to deliver and their
- * operations are arrays of structs. They are copied, because the caller's elements may have other
- * sizes. */
+ * Fills in defaults and refuses impossible options: single values by the table of members
+ * (options/), combinations by the code here. The fields to deliver and their operations are arrays
+ * of structs. They are copied, because the caller's structs may have other sizes. */
 #include "loader/loader_options.h"
 
 #include "base/alloc.h"
@@ -110,7 +109,7 @@ static enum pst_status take_share(const struct pst_loader_options *options, stru
     return PST_OK;
 }
 
-/* Counts the operations of all fields. The caller's fields have the size that they say. */
+/* Counts the operations of all fields. The caller's structs have the size field_nbytes. */
 static enum pst_status count_ops(const struct pst_loader_options *options, size_t *n,
                                  size_t *n_audio, struct pst_error *err)
 {
@@ -133,7 +132,7 @@ static enum pst_status count_ops(const struct pst_loader_options *options, size_
     return PST_OK;
 }
 
-/* Checks that the tables of classes that the copied operations have are there. */
+/* Checks that each copied operation with classes has a table of labels. */
 static enum pst_status check_labels(const struct pst_op *ops, size_t n_ops, struct pst_error *err)
 {
     for (size_t i = 0; i < n_ops; i++)
@@ -145,7 +144,7 @@ static enum pst_status check_labels(const struct pst_op *ops, size_t n_ops, stru
     return PST_OK;
 }
 
-/* Bytes of the texts and tables to which fields and operations point. */
+/* Returns the bytes of all texts and tables that fields and operations point to. */
 static size_t pointed_nbytes(const struct pst_loader_options *options, const struct pst_op *ops,
                              size_t n_ops)
 {
@@ -171,8 +170,8 @@ static const char *copy_text(const char *text, char **at)
     return copy;
 }
 
-/* Replaces the block of nbytes by one that also has the texts and tables of fields and operations,
- * behind these. */
+/* Replaces the block of nbytes bytes by a larger one, with the texts and tables of fields and
+ * operations behind the structs. */
 static enum pst_status take_pointed(struct pst_loader_options *options, void **block, size_t nbytes,
                                     size_t n_ops, struct pst_error *err)
 {
@@ -186,7 +185,7 @@ static enum pst_status take_pointed(struct pst_loader_options *options, void **b
     struct pst_field_output *fields = memcpy(whole, from, nbytes);
     ops = (struct pst_op *)(void *)(fields + options->n_fields);
     at = whole + nbytes;
-    for (size_t i = 0; i < n_ops; i++) { /* first, because they are aligned */
+    for (size_t i = 0; i < n_ops; i++) { /* tables first, because they need alignment */
         size_t n = ops[i].n_labels * sizeof *ops[i].labels;
         if (n)
             ops[i].labels = memcpy(at, ops[i].labels, n);
@@ -206,7 +205,7 @@ static enum pst_status take_pointed(struct pst_loader_options *options, void **b
     return PST_OK;
 }
 
-/* Replaces options->fields by a copy in one block, which the caller of this function frees. */
+/* Replaces options->fields by a copy in one block. The caller frees *block. */
 static enum pst_status take_fields(struct pst_loader_options *options, void **block,
                                    struct pst_error *err)
 {

@@ -4,13 +4,13 @@
 
 #include <penstock/loader.h>
 
-/* Completes the caller's options to `options` of this library's size, and refuses impossible ones.
- * `*fields` (NULL before) is a block that holds options->fields and all that these point to. The
- * caller frees it by psti_free, after an error too. */
+/* Completes the caller's options to a struct of this library's version, and refuses impossible
+ * ones. *fields must be NULL before the call. It becomes the block that holds options->fields and
+ * everything that these point to. The caller frees it by psti_free, also after an error. */
 enum pst_status psti_loader_take_options(const struct pst_loader_options *given,
                                          struct pst_loader_options *options, void **fields,
                                          struct pst_error *err);
-/* PST_ERROR_ARGUMENT: a batch cannot have so many rows. */
+/* Checks the batch size. PST_ERROR_ARGUMENT: a batch cannot have so many rows. */
 enum pst_status psti_loader_check_batch_size(uint32_t batch_size, struct pst_error *err);
 
 #endif

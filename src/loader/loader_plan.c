@@ -1,8 +1,9 @@
-/* loader_plan.c - plans the fields of a batch from the data set and the caller's wishes.
+/* loader_plan.c - plans the fields of a batch from the data set and the caller's output options
+ * (wishes).
  *
- * In: the data set's fields and the caller's pst_field_output list. Out: one plan entry and one
- * slot layout per delivered field, in the data set's order, and a number for each stored item of a
- * row. Runs once, at open. The plan is constant afterwards and shared by all threads. */
+ * In: the data set's fields and the caller's list of pst_field_output. Out: a plan entry and a slot
+ * layout for each delivered field, in the data set's order, and a number for each stored item of a
+ * row. Runs once, at open. The plan is constant afterwards, and all threads read it. */
 #include "loader/rows/loader_boxes.h"
 #include "loader/epoch/loader_mix.h"
 #include "loader/loader_plan.h"
@@ -19,16 +20,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Enough for the header of nearly every image. Larger headers only prevent the guess of a size. */
+/* Bytes that are read of a file to find the image's size. They hold the header of nearly every
+ * image. With a larger header the size cannot be guessed, which is harmless. */
 #define PROBE_NBYTES ((uint64_t)64 << 10)
 
-/* The field that gives the sample's geometry, and how it is delivered. wish NULL: there is none. */
+/* The leader: the field whose random geometry the sample's other fields follow. `wish`: its output
+ * options; NULL: no field leads. */
 struct leader {
     const struct pst_field_output *wish;
     const char *name;
 };
 
-/* The output of a field for which the options say nothing: all defaults. */
+/* The output options of a field that the caller does not mention: all defaults. */
 static const struct pst_field_output plain = {.name = NULL};
 
 static bool is_pixels(enum pst_field_type type)
@@ -135,7 +138,7 @@ static enum pst_status check_output(const struct pst_field *field,
     return PST_OK;
 }
 
-/* Checks that `form_mask` can be honoured. */
+/* Checks that the data set and the field can honour wish->form_mask. */
 static enum pst_status check_forms(const pst_dataset *dataset, const struct pst_field *field,
                                    const struct pst_field_output *wish, struct pst_error *err)
 {
@@ -165,7 +168,8 @@ bool psti_loader_plan_item_is_there(const pst_dataset *dataset, const struct pst
            (!pst_dataset_is_packed(dataset) && item->i_file != PST_FILE_NONE);
 }
 
-/* Finds the first allowed item of the data set's first sample, as an example of the others. */
+/* Finds the first allowed item of the data set's first sample. It serves as an example of the
+ * others. */
 static bool first_item(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                        struct pst_item *item)
 {
@@ -199,8 +203,8 @@ bool psti_loader_plan_probe_file(pst_dataset *dataset, const struct psti_loader_
     return found;
 }
 
-/* Channels and bits of the data set's first image or mask, which the others are expected to have.
- */
+/* Returns channels and bits of the data set's first image or mask. The other images are expected to
+ * have the same. */
 static void stored_pixels(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                           uint8_t *channels, uint8_t *bits)
 {
@@ -218,7 +222,8 @@ static void stored_pixels(pst_dataset *dataset, const struct psti_loader_plan_fi
     *bits = item.bits == 16 ? 16 : 8;
 }
 
-/* Guesses a size that all images may have. Rows of another size still get memory. */
+/* Guesses the size that all images have, if there seems to be one. Rows of another size get memory
+ * of their own, so a wrong guess is harmless. */
 static bool guess_size(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                        uint32_t size[2])
 {
@@ -235,7 +240,7 @@ static bool guess_size(pst_dataset *dataset, const struct psti_loader_plan_field
         }
         largest = pst_dataset_max_pixels_nbytes(dataset, plan->i_field);
         nbytes = (uint64_t)item.height * item.width * item.channels * (item.bits == 16 ? 2 : 1);
-        /* The largest item may have the same size and 16 bits. */
+        /* accept twice the bytes, because the largest item may have the same size and 16 bits */
         return largest == nbytes || (item.bits == 8 && largest == 2 * nbytes);
     }
     struct pst_image_info info[3];
@@ -264,7 +269,7 @@ static void set_image_shape(struct psti_slot_field *slot, const struct psti_load
     }
 }
 
-/* "operation 1 (Pad)" for a message, or a text that there is none. */
+/* Names operation i for a message, such as "operation 1 (Pad)", or says that there is none. */
 static const char *name_op(const struct pst_op *ops, size_t n_ops, size_t i, char text[48])
 {
     if (i < n_ops)
@@ -274,8 +279,9 @@ static const char *name_op(const struct pst_op *ops, size_t n_ops, size_t i, cha
     return text;
 }
 
-/* Chooses the operations of a field: its own, which must have the leader's geometry, or else those
- * that follow the leader's. `leader` is NULL for a field that follows none. */
+/* Chooses the operations of a field. If the caller gave it some, they must have the leader's
+ * geometry. Otherwise the field gets the leader's operations that move pixels. leader: NULL for a
+ * field that follows none. */
 static enum pst_status choose_ops(const struct pst_field_output *wish,
                                   const struct pst_field_output *leader, const char *leader_name,
                                   const struct psti_loader_plan_field *plan,
@@ -386,7 +392,7 @@ static enum pst_status plan_array(struct psti_loader_plan_field *plan, struct ps
     return PST_OK;
 }
 
-/* Which keypoints are left and right: as the caller says, else as the data set does. */
+/* Sets which keypoints are left and right: as the caller says, or else as the data set says. */
 static enum pst_status plan_pairs(const pst_dataset *dataset, const struct pst_field_output *wish,
                                   struct psti_loader_plan_field *plan, struct pst_error *err)
 {
@@ -460,7 +466,7 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
     return PST_OK;
 }
 
-/* The wish for the field under its own name. */
+/* Finds the caller's output options for the field under its own name, or returns NULL. */
 static const struct pst_field_output *find_wish(const struct pst_loader_options *options,
                                                 const char *name)
 {
@@ -487,7 +493,7 @@ static enum pst_status check_wishes(pst_dataset *dataset, const struct pst_loade
     return PST_OK;
 }
 
-/* The wish for field i. NULL: it is not delivered. */
+/* Returns the output options for a field of the data set, or NULL if it is not delivered. */
 static const struct pst_field_output *wish_of(const struct pst_loader_options *options,
                                               const struct pst_field *field)
 {
@@ -515,7 +521,7 @@ static int find_leader(pst_dataset *dataset, const struct pst_loader_options *op
     return leader;
 }
 
-/* Crops, resizes and warps may leave little of a box. */
+/* True if the leader's operations can cut away parts of a box: crops, resizes and warps. */
 static bool may_lose(const struct pst_field_output *leader)
 {
     for (size_t i = 0; leader && i < leader->n_ops; i++)
@@ -532,8 +538,9 @@ static bool sanitizes(const struct pst_field_output *leader)
     return false;
 }
 
-/* Sets the rule by which boxes are dropped. SanitizeBoxes leaves what it takes out without an area,
- * and is the rule of its chain: then only such boxes are dropped at the end. */
+/* Sets the rule by which boxes are dropped. If the chain has SanitizeBoxes, that operation decides:
+ * it leaves removed boxes without an area, and only boxes without an area are dropped at the
+ * end. */
 static enum pst_status plan_drops(const struct pst_field_output *leader,
                                   const struct pst_field_output *wish,
                                   struct psti_loader_plan_field *entry, struct pst_error *err)
@@ -551,8 +558,8 @@ static enum pst_status plan_drops(const struct pst_field_output *leader,
     return PST_OK;
 }
 
-/* Plans which boxes are dropped, and which fields lose rows with them. The fields' own plans are
- * made already. */
+/* Plans which boxes are dropped, and which fields lose the rows of dropped boxes. The fields' own
+ * plans must be made already. */
 static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_options *options,
                                   const struct pst_field_output *leader,
                                   struct psti_loader_plan *plan, struct pst_error *err)
@@ -585,8 +592,8 @@ static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_
     return psti_loader_boxes_check(dataset, plan, err);
 }
 
-/* Finds the boxes on which the draws of the sample's geometry depend. Only one field can be meant.
- */
+/* Finds the field of boxes that random crops depend on. Fails if more than one field is
+ * possible. */
 static enum pst_status plan_crop(const struct pst_loader_options *options,
                                  const struct leader *leader, struct psti_loader_plan *plan,
                                  struct pst_error *err)
@@ -626,7 +633,8 @@ static enum pst_status plan_crop(const struct pst_loader_options *options,
                      needs, leader->name, n == 0 ? "no" : "more than one");
 }
 
-/* Refuses operations that move the pixels of one image alone where another field follows it. */
+/* Refuses operations that move the pixels of the image without anything to move along, if masks,
+ * boxes or keypoints follow the image. */
 static enum pst_status check_alone(const struct psti_loader_plan *plan, const struct leader *leader,
                                    struct pst_error *err)
 {
@@ -655,8 +663,8 @@ bool psti_loader_plan_has_views(const struct psti_loader_plan *plan, uint32_t i_
     return false;
 }
 
-/* Gives the stored item of a field its number, or that of an earlier entry for the same field. All
- * entries need its bytes whole then. */
+/* Numbers the stored item of a field. A second plan entry for the same field shares the number of
+ * the first, and then the item must be read completely. */
 static enum pst_status plan_item(const pst_dataset *dataset, struct psti_loader_plan *plan,
                                  struct psti_loader_plan_field *entry, struct pst_error *err)
 {
@@ -682,7 +690,8 @@ static enum pst_status plan_item(const pst_dataset *dataset, struct psti_loader_
     return PST_OK;
 }
 
-/* Views of an item are made together, so they take the same pixels. */
+/* Plans the views of an image. All views of one item are made together, so they must start from the
+ * same pixels. */
 static enum pst_status plan_views(struct psti_loader_plan *plan,
                                   struct psti_loader_plan_field *entry, struct pst_error *err)
 {
@@ -708,7 +717,7 @@ static enum pst_status plan_views(struct psti_loader_plan *plan,
     return PST_OK;
 }
 
-/* Plans one array of the batch, of field i_field of the data set. */
+/* Plans one array of the batch, made from field i_field of the data set. */
 static enum pst_status add_field(pst_dataset *dataset, const struct pst_loader_options *options,
                                  uint32_t i_field, const struct pst_field_output *wish,
                                  const struct leader *leader, struct psti_loader_plan *plan,
@@ -750,10 +759,11 @@ static enum pst_status add_field(pst_dataset *dataset, const struct pst_loader_o
     return status == PST_OK && entry->n_views ? plan_views(plan, entry, err) : status;
 }
 
-/* True if a way of mixing is a mosaic. psti_loader_mix_open refuses options that are wrong. */
+/* True if the caller's options for mixing include mosaics. psti_loader_mix_open checks these
+ * options later. */
 static bool makes_mosaics(const struct pst_loader_options *options)
 {
-    enum pst_mix_kind kind; /* the first member of structs of any version */
+    enum pst_mix_kind kind; /* the first member of the struct in every version */
     if (!options->mixes || options->n_mixes > PST_MAX_MIXES || options->mix_nbytes < sizeof kind)
         return false;
     for (size_t i = 0; i < options->n_mixes; i++) {
@@ -764,7 +774,8 @@ static bool makes_mosaics(const struct pst_loader_options *options)
     return false;
 }
 
-/* Adds a wish's array, and those that say what became of it. */
+/* Adds the array that the caller wishes, and the arrays that describe it (geometry, sizes,
+ * tiles). */
 static enum pst_status add_wish(pst_dataset *dataset, const struct pst_loader_options *options,
                                 uint32_t i_field, const struct pst_field_output *wish,
                                 const struct leader *leader, struct psti_loader_plan *plan,
@@ -846,7 +857,7 @@ uint64_t psti_loader_plan_row_nbytes_max(const struct psti_loader_plan *plan, ps
         total += decoded > 0 ? decoded + 1 + alignment : 0;
         if (in_memory && (pst_dataset_is_packed(dataset) ||
                           is_pixels(pst_dataset_field(dataset, i_field)->type)))
-            continue; /* no buffer needed; values of a label file are copied all the same */
+            continue; /* no buffer is needed; values of a label file are copied, so they need one */
         uint64_t nbytes = pst_dataset_max_item_nbytes(dataset, i_field);
         if (nbytes > SIZE_MAX / 4 / PST_MAX_FIELDS)
             return UINT64_MAX;

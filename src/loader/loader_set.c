@@ -1,10 +1,11 @@
-/* loader_set.c - changes the size of a loader's images and batches at a border of batches.
+/* loader_set.c - changes the size of a loader's images and batches between two batches.
  *
- * In: the wanted settings. Out: the same loader, with a plan, a pool and memory for them, at the
- * place behind the batch that was delivered last. What was prepared ahead is thrown away. All is
- * done by the caller's thread while no worker runs. What depends on the settings is exchanged as a
- * whole (struct shape), so that a failure can put the former back. The pools share lock and budget:
- * batches of the former size that the caller holds count in host_memory until they are released. */
+ * In: the new settings. Out: the same loader, with a plan, a pool and memory for them, positioned
+ * after the batch that was delivered last. Work prepared ahead is thrown away. The caller's thread
+ * does everything while no worker runs. All that depends on the settings is exchanged as a whole
+ * (struct shape), so after a failure the old shape can be restored. The old and the new pool share
+ * lock and budget: batches of the old size that the caller holds count in host_memory until they
+ * are released. */
 #include "loader/epoch/loader_begin.h"
 #include "loader/tiers/loader_cache_choice.h"
 #include "loader/loader_handle.h"
@@ -24,7 +25,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What depends on the size of images and batches. */
+/* Everything in the loader that depends on the size of images and batches. */
 struct shape {
     struct psti_loader_plan plan;
     struct psti_pool *pool;
@@ -32,25 +33,26 @@ struct shape {
     struct psti_training *training;
     uint64_t cache_key;
     uint32_t batch_size;
-    uint32_t height, width; /* of the operations that fix a size; 0: they have none in common */
+    uint32_t height, width; /* size of the pictures, in pixels, from the operations that fix a size;
+                               0: these do not agree */
 };
 
-/* The operation that decides about the size of a field's rows, or NULL. */
+/* Returns the operation that decides the size of a field's pictures, or NULL. */
 static struct pst_op *sized_op(const struct pst_field_output *field)
 {
     size_t i = psti_augment_ops_sized(field->ops, field->n_ops);
-    /* They lie in the loader's own block (psti_loader_take_options). */
+    /* The cast is safe: the operations lie in the loader's own block (psti_loader_take_options). */
     return i < field->n_ops ? (struct pst_op *)(uintptr_t)&field->ops[i] : NULL;
 }
 
-/* The name of a field's rows in a batch. */
+/* Returns the name of the field's array in a batch. */
 static const char *name_of(const struct pst_field_output *field)
 {
     return field->as ? field->as : field->name;
 }
 
-/* Finds the size that all chains give their pictures. PST_ERROR_ARGUMENT: there is none, or not
- * one. */
+/* Finds the size that all chains give their pictures. PST_ERROR_ARGUMENT: no chain fixes a size, or
+ * they fix different ones. */
 static enum pst_status find_size(const pst_loader *loader, uint32_t *height, uint32_t *width,
                                  struct pst_error *err)
 {
@@ -92,7 +94,7 @@ static void put_size(pst_loader *loader, uint32_t height, uint32_t width)
     }
 }
 
-/* Checks that every array whose size changed has the wanted one, and that one did. */
+/* Checks that each array whose size changed has the new size, and that at least one changed. */
 static enum pst_status check_size(const struct psti_loader_plan *former, const struct shape *wanted,
                                   struct pst_error *err)
 {
@@ -117,7 +119,7 @@ static enum pst_status check_size(const struct psti_loader_plan *former, const s
                      "one");
 }
 
-/* Checks that the operations behind mosaics keep the wanted size. */
+/* Checks that the operations that follow mosaics keep pictures of the new size. */
 static enum pst_status check_behind(const pst_loader *loader, const struct psti_loader_plan *wanted,
                                     struct pst_error *err)
 {
@@ -129,7 +131,7 @@ static enum pst_status check_behind(const pst_loader *loader, const struct psti_
                                     (uint32_t)wanted->slots[i_image].shape[at + 1], err);
 }
 
-/* Plans the fields for the wanted settings. Nothing of the loader is changed. */
+/* Plans the fields for the new settings. The loader itself is unchanged afterwards. */
 static enum pst_status make_plan(pst_loader *loader, struct shape *wanted, uint32_t height,
                                  uint32_t width, struct pst_error *err)
 {
@@ -159,8 +161,8 @@ static enum pst_status make_plan(pst_loader *loader, struct shape *wanted, uint3
         (b) = swapped;                                                                             \
     } while (0)
 
-/* Swaps the loader's shape with the other one. No thread runs, and what loader_shape.c makes is
- * closed. */
+/* Swaps the loader's shape with *other. No thread may run, and everything that loader_shape.c makes
+ * must be closed. */
 static void exchange(pst_loader *loader, struct shape *other)
 {
     uint32_t height, width;
@@ -177,8 +179,8 @@ static void exchange(pst_loader *loader, struct shape *other)
     psti_order_set_batch_size(loader->order, loader->options.batch_size);
 }
 
-/* Ends the threads and frees what the loader has for its shape but batches that the caller holds.
- */
+/* Ends the threads and frees everything the loader has for its shape, except batches that the
+ * caller holds. */
 static void close_shape(pst_loader *loader)
 {
     psti_loader_shape_stop(loader);
@@ -188,8 +190,8 @@ static void close_shape(pst_loader *loader)
     pthread_mutex_unlock(loader->lock);
 }
 
-/* Frees a shape that is not the loader's any more, or has not become it, while the loader's threads
- * may run. Batches of it may be held. */
+/* Frees a shape that the loader no longer uses or never used. The loader's threads may run. The
+ * caller may still hold batches of the shape. */
 static void free_shape(struct shape *shape)
 {
     shape->placement.ops->detach(shape->placement.own, &shape->plan);
@@ -199,7 +201,7 @@ static void free_shape(struct shape *shape)
     psti_free(shape);
 }
 
-/* Opens the loader's new shape and starts its threads. */
+/* Opens the parts of the loader's new shape and starts its threads. */
 static enum pst_status open_shape(pst_loader *loader, struct pst_error *err)
 {
     enum pst_status status = psti_loader_placement_open(loader, err);
@@ -214,8 +216,8 @@ static enum pst_status open_shape(pst_loader *loader, struct pst_error *err)
     return status;
 }
 
-/* Puts the former shape back. All that it takes was there before. If the system has no memory for
- * it any more, the loader can only be closed: each call says so. */
+/* Restores the old shape after a failure. It needs no more memory than it had before. If the system
+ * no longer has that memory, the loader can only be closed, and each call says so. */
 static void put_back(pst_loader *loader, struct shape *former)
 {
     struct pst_error err;
@@ -279,7 +281,8 @@ enum pst_status pst_loader_set(pst_loader *loader, const struct pst_loader_setti
         status = psti_loader_check_broken(loader, err);
     if (status == PST_OK) {
         status = find_size(loader, &height, &width, wanted.height ? err : NULL);
-        status = wanted.height ? status : PST_OK; /* else only batch_size changes */
+        status = wanted.height ? status : PST_OK; /* otherwise only batch_size changes, and no
+                                                     size is needed */
     }
     if (status != PST_OK)
         return status;

@@ -30,10 +30,11 @@
 #define RESERVE_MIN_NBYTES ((uint64_t)8 << 20)
 #define RESERVE_MAX_NBYTES ((uint64_t)2 << 30)
 #define SLOTS_MIN 2
-/* Own memory of rows may take 1 / ROWS_PART of host_memory from the start. */
+/* Memory for rows that may differ in size takes at most 1 / ROWS_PART of host_memory from the
+ * start. */
 #define ROWS_PART 8
 #define TASKS_MAX 128
-/* PST_ORDER_PAGES: the more rows are under way, the more neighbours meet. */
+/* PST_ORDER_PAGES: with more rows under way, more neighbouring samples are read together. */
 #define TASKS_MAX_PAGES 2048
 #define ARENA_MAX_PAGES_NBYTES ((uint64_t)1 << 30)
 
@@ -46,7 +47,7 @@ bool psti_loader_shape_gathers(const pst_loader *loader)
             options->page_cache != PST_PAGE_CACHE_DIRECT);
 }
 
-/* Rows under way where they are not gathered. */
+/* Returns the number of rows under way while rows are not gathered. */
 static uint32_t n_tasks_alone(const struct pst_loader_options *options)
 {
     uint64_t n = 32 + 2 * (uint64_t)options->num_workers + 2 * (uint64_t)options->io_threads;
@@ -59,7 +60,8 @@ uint32_t psti_loader_shape_tasks_max(const pst_loader *loader)
     uint64_t n = n_tasks_alone(options);
     if (options->num_workers == 0)
         return 0;
-    if (psti_loader_shape_gathers(loader)) { /* their tables may take a sixteenth of the memory */
+    if (psti_loader_shape_gathers(loader)) { /* the tables of tasks may take a sixteenth of
+                                                host_memory */
         uint64_t task = loader->plan.n_items * sizeof(struct psti_loader_source) +
                         loader->plan.n_reads * sizeof(struct psti_read);
         if (psti_dataset_has_lone_files(loader->dataset))
@@ -71,8 +73,8 @@ uint32_t psti_loader_shape_tasks_max(const pst_loader *loader)
     return (uint32_t)n;
 }
 
-/* A gathering takes half of the rows that can be under way, and up to three quarters of them where
- * that spares a short one at the end of a window. */
+/* Sets the size of a gathering: half of the rows that can be under way. It may be up to three
+ * quarters, where that avoids a short gathering at the end of a window. */
 static void set_gatherings(pst_loader *loader, uint64_t n_rows)
 {
     loader->gather.n_rows = n_rows > 1 ? (uint32_t)(n_rows / 2) : 1;
@@ -80,8 +82,8 @@ static void set_gatherings(pst_loader *loader, uint64_t n_rows)
         n_rows > 3 ? (uint32_t)(n_rows - n_rows / 4) : loader->gather.n_rows;
 }
 
-/* Decides how many rows are under way. While the rows of one gathering are prepared, those of the
- * next one are read. */
+/* Decides how many rows may be under way. While the rows of one gathering are prepared, the rows of
+ * the next are read. */
 static void set_tasks(pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;
@@ -106,7 +108,7 @@ static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint6
                      needed);
 }
 
-/* The item for which the loader needs the most memory. */
+/* The item that needs the most memory. */
 struct largest {
     uint64_t sample, need;
     struct pst_item item;
@@ -129,8 +131,9 @@ static void look_at(const pst_loader *loader, uint64_t sample, uint32_t i_field,
     }
 }
 
-/* One sample's items do not fit into host_memory twice. Says which one is the largest: a member of
- * a zip, for instance, may state that it decodes to a thousand times its bytes. */
+/* Fails because host_memory does not hold the items of one sample twice, and names the largest
+ * item. A member of a zip, for instance, may claim to decode to a thousand times its stored
+ * bytes. */
 static enum pst_status fail_item(const pst_loader *loader, uint64_t needed, struct pst_error *err)
 {
     struct largest largest = {0};
@@ -183,7 +186,7 @@ enum pst_status psti_loader_charge_tables(pst_loader *loader, uint64_t nbytes,
     return PST_OK;
 }
 
-/* Charges the tables of tasks and jobs. */
+/* Charges host_memory for the tables of tasks and jobs. */
 static enum pst_status charge_jobs(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
@@ -210,7 +213,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     const struct pst_loader_options *options = &loader->options;
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
     uint64_t limit = options->host_memory, worker = psti_loader_worker_nbytes(loader);
-    uint64_t scratch = worker * (n_workers + loader->placement.ops->remakes); /* repair worker */
+    uint64_t scratch = worker * (n_workers + loader->placement.ops->remakes); /* one worker more,
+                                                                                 for repairs */
     uint64_t item = psti_loader_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
                                                     loader->in_memory);
     uint64_t fixed, needed;
@@ -218,7 +222,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     if (!psti_batch_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
     fixed = SLOTS_MIN * (uint64_t)slot + scratch + loader->memory_nbytes;
-    uint64_t least = worker; /* of a fetcher's thread, which may start later */
+    uint64_t least = worker; /* scratch of the fetcher's thread, which may start later */
     uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
     if (item > left / 2 || fixed + least > limit) {
         needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;
@@ -230,7 +234,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     uint64_t reserve = limit / 4 < RESERVE_MAX_NBYTES ? limit / 4 : RESERVE_MAX_NBYTES;
     reserve = reserve > item + least ? reserve - item - least : 0;
     reserve = reserve < left / 2 ? reserve : left / 2;
-    /* Large samples come before more slots, but rows that differ in size need some memory, too. */
+    /* Memory for large samples is more important than more slots, but rows of different sizes also
+     * need some memory. */
     uint64_t room = has_own_rows(&loader->plan) ? left / 2 : left;
     if (reserve < RESERVE_MIN_NBYTES)
         reserve = room < RESERVE_MIN_NBYTES ? room : RESERVE_MIN_NBYTES;
@@ -282,8 +287,8 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
     return PST_OK;
 }
 
-/* Gives slots memory for rows of their own from the start, if the largest possible rows of a batch
- * take little. */
+/* Gives slots memory for rows of different sizes from the start, if the largest possible rows of a
+ * batch take little memory. */
 static void bound_rows(pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
@@ -295,7 +300,7 @@ static void bound_rows(pst_loader *loader)
             continue;
         if (slot->type == PST_FIELD_IMAGE || slot->type == PST_FIELD_MASK ||
             plan->fields[i].fill == PSTI_LOADER_FILL_SOUND)
-            return; /* the operations make rows of unknown size */
+            return; /* the size of the rows that operations make is not known */
         uint32_t i_field = plan->fields[i].i_field;
         uint64_t nbytes = pst_dataset_max_item_nbytes(loader->dataset, i_field);
         uint64_t decoded = psti_dataset_max_decoded_nbytes(loader->dataset, i_field);
@@ -306,7 +311,8 @@ static void bound_rows(pst_loader *loader)
         psti_batch_pool_set_rows(loader->pool, (size_t)row * loader->options.batch_size);
 }
 
-/* Makes slots for the steady state now. There are two at least, whatever else needs the budget. */
+/* Allocates the slots that the loader will use in the long run. At least two are made, whatever
+ * else needs the budget. */
 static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
 {
     bound_rows(loader);
@@ -316,7 +322,7 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
         status = PST_ERROR_MEMORY;
     struct psti_batch_pool_stats stats;
     psti_batch_pool_stats(loader->pool, &stats);
-    /* Rows of batches that have no memory yet cannot be gathered. */
+    /* Rows whose batches have no slot yet cannot be gathered. */
     uint64_t rows = (uint64_t)stats.n_slots * loader->options.batch_size;
     if (loader->gather.n_rows && rows < loader->queue.n_tasks)
         set_gatherings(loader, rows);
@@ -390,7 +396,8 @@ enum pst_status psti_loader_shape_open(pst_loader *loader, struct pst_error *err
     if (status == PST_OK)
         status = open_arena(loader, arena, err);
     if (status == PST_OK)
-        status = open_workers(loader, err); /* before the slots, which take all the rest */
+        status = open_workers(loader, err); /* before the slots, because they take all remaining
+                                               memory */
     if (status == PST_OK)
         status = open_slots(loader, err);
     if (status == PST_OK)

@@ -1,5 +1,6 @@
-/* loader_source.c - what every step of a row's way needs of one of its items: its name in an error,
- * its place in the row's memory, its kind. Any thread that has the row; no locks. */
+/* loader_source.c - helpers that every step of loading a row needs for its items: the item's name
+ * in an error, the size of its buffers, its kind. Any thread that has the row may call; no
+ * locks. */
 #include "loader/loader_source.h"
 
 #include "loader/loader_handle.h"
@@ -64,7 +65,8 @@ void psti_loader_source_name_error(const pst_loader *loader, uint64_t sample,
 size_t psti_loader_source_buffer_nbytes(const pst_loader *loader,
                                         const struct psti_loader_source *source)
 {
-    /* The fleet gives a part of a page decoded, which may take more than the stored page. */
+    /* The fleet may send a part of a page decoded, which can take more bytes than the stored
+     * page. */
     uint64_t stored = source->item.nbytes, kept = psti_dataset_item_kept_nbytes(&source->item);
     return psti_round_up(psti_storage_buffer_nbytes(loader->storage, kept > stored ? kept : stored),
                          psti_storage_buffer_alignment(loader->storage));

@@ -1,4 +1,5 @@
-/* loader_sources.c - weights of a mixture's sources: what the options say, and changes of it. */
+/* loader_sources.c - weights of a mixture's sources: reads them from the options, and changes
+ * them. */
 #include "loader/loader_sources.h"
 
 #include "loader/epoch/loader_begin.h"
@@ -63,8 +64,8 @@ enum pst_status psti_loader_sources_read(pst_loader *loader, struct psti_order_m
     return PST_OK;
 }
 
-/* Charges host_memory with the bytes that the order's tables take more; negative: they take less.
- */
+/* Charges host_memory for `more` bytes that the order's tables need now. A negative number releases
+ * memory. */
 static bool charge(void *ctx, int64_t more)
 {
     pst_loader *loader = ctx;

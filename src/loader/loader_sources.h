@@ -4,8 +4,8 @@
 
 #include "order/order.h"
 
-/* Checks the loader's options about sources, and fills in those of the order. Without weights
- * mix->n_sources is 0. The caller frees *firsts by psti_free, once the order is open. */
+/* Checks the loader's options about sources, and fills in those for the order. Without weights
+ * mix->n_sources is 0. The caller frees *firsts by psti_free when the order is open. */
 enum pst_status psti_loader_sources_read(pst_loader *loader, struct psti_order_mix *mix,
                                          uint64_t **firsts, struct pst_error *err);
 

@@ -1,4 +1,4 @@
-/* loader_usable.c - refuses calls that a loader cannot answer any more. */
+/* loader_usable.c - errors for calls of a loader that can no longer be used. */
 #include "loader/loader_usable.h"
 
 #include "loader/loader_handle.h"

@@ -1,9 +1,10 @@
-/* loader_worker.c - the life of a worker: its decoder and scratch, and its counts.
+/* loader_worker.c - opens, grows and closes a worker's decoder and scratch memory, and keeps its
+ * counts.
  *
- * A worker's scratch grows to the needs of its images: from the budget as long as that lasts, then
- * from the reserve, one worker at a time, to be given back after the row. So an image's size alone
- * decides if it can be decoded, not the load of the moment. Scratch that only makes a decoder
- * faster comes from the budget, never from the reserve. */
+ * Scratch grows to what a worker's images need. It comes from the budget until that is used up,
+ * then from the reserve, which one worker uses at a time and gives back after the row. So only the
+ * size of an image decides whether it can be decoded, not the load of the moment. Scratch that only
+ * makes a decoder faster comes from the budget, never from the reserve. */
 #include "loader/loader_worker.h"
 
 #include "loader/loader_fallback.h"
@@ -18,12 +19,12 @@
 
 #include <string.h>
 
-/* All workers together get 1 / EXTRA_PART of host_memory for faster decoding. */
+/* Scratch for faster decoding may take 1 / EXTRA_PART of host_memory, for all workers together. */
 #define EXTRA_PART 8
 #define EXTRA_STEP_NBYTES ((uint64_t)1 << 20)
 
-/* Limits a decoder to at most scratch_max on every worker. Otherwise an image might decode on one
- * worker and fail on another. */
+/* Limits the decoder's scratch to scratch_max at most, the same for every worker. Otherwise an
+ * image might decode on one worker and fail on another. */
 static void limit_decoder(const struct psti_loader_worker *worker, uint64_t grant)
 {
     uint64_t limit = grant + worker->extra, max = worker->loader->scratch_max;
@@ -46,8 +47,8 @@ static enum pst_status open_tools(struct psti_loader_worker *worker, struct pst_
     return PST_OK;
 }
 
-/* Allocates all scratch that was charged now, so that it does not matter when a worker meets which
- * image. Pages that no image needs are not touched. */
+/* Allocates all charged scratch at once, so memory use does not depend on which images a worker
+ * meets first. Pages that no image needs stay untouched. */
 static void hold_grant(const struct psti_loader_worker *worker)
 {
     uint64_t decoder = worker->grant + worker->extra, max = worker->loader->scratch_max;
@@ -71,8 +72,8 @@ bool psti_loader_worker_lags(const struct psti_loader_worker *worker)
            atomic_load(&loader->crew.wanted_max) > worker->seen_wanted;
 }
 
-/* Raises this worker's scratch to the largest that any worker has been granted. If that exceeds the
- * worker's share of host_memory, it grows at its first large image instead. */
+/* Raises this worker's scratch to the largest that any worker got. If that exceeds the worker's
+ * share of host_memory, the scratch grows at the worker's first large image instead. */
 void psti_loader_worker_catch_up(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
@@ -93,8 +94,8 @@ void psti_loader_worker_catch_up(struct psti_loader_worker *worker)
         hold_grant(worker);
 }
 
-/* Empties the scratch. Earlier images leave nothing in it, so they do not decide if an image fits.
- */
+/* Empties the scratch. Otherwise memory used by earlier images could decide whether this image
+ * fits. */
 static bool empty_tools(struct psti_loader_worker *worker)
 {
     psti_loader_worker_count(worker, 0);
@@ -115,7 +116,7 @@ uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker)
     return loader->options.num_workers ? (uint32_t)(worker - loader->crew.workers) + 1 : 0;
 }
 
-/* Those of its tools that have one size. */
+/* Returns the bytes of those tools of a worker that have a fixed size. */
 static uint64_t objects_nbytes(const pst_loader *loader)
 {
     return PSTI_LOADER_DECODER_NBYTES + psti_codings_nbytes(loader->plan.codings);
@@ -285,7 +286,7 @@ void psti_loader_worker_read_here(struct psti_loader_worker *worker, int64_t sta
 {
     uint64_t ns = (uint64_t)(psti_clock_ns() - start_ns);
     worker->read_here_ns += ns;
-    worker->decode_ns -= within_row ? ns : 0; /* may be less than 0 until the row is counted */
+    worker->decode_ns -= within_row ? ns : 0; /* may be negative until the whole row is counted */
 }
 
 void psti_loader_worker_merge(struct psti_loader_worker *worker)

@@ -1,7 +1,7 @@
 /* loader_worker.h - a worker: the tools with which one thread fills rows.
  *
- * It belongs to that thread, and its members need no lock. Only psti_loader_worker_merge touches
- * data that other threads see. */
+ * A worker belongs to one thread, so its members need no lock. Only psti_loader_worker_merge
+ * changes data that other threads see. */
 #ifndef PST_LOADER_LOADER_WORKER_H
 #define PST_LOADER_LOADER_WORKER_H
 
@@ -16,8 +16,8 @@
 #include <pthread.h>
 
 #define PSTI_LOADER_GRANT_MIN_NBYTES                                                               \
-    ((uint64_t)512 << 10) /* first scratch of a decoder, and of a run */
-/* A decoder's objects, among them libdeflate's decompressor (11 KiB). */
+    ((uint64_t)512 << 10) /* first scratch of a decoder, and of a chain's run */
+/* Bytes of a decoder's objects, including libdeflate's decompressor (11 KiB). */
 #define PSTI_LOADER_DECODER_NBYTES ((uint64_t)24 << 10)
 
 /* Tools and counters of one thread that fills rows. */
@@ -28,86 +28,94 @@ struct psti_loader_worker {
     struct psti_run *run;
     struct psti_draw *draws;      /* [plan.n_fields] */
     struct psti_draw *view_draws; /* [plan.n_views] */
-    void *picture;                /* pixels of which the views of an image are made */
+    void *picture;                /* decoded image from which its views are made */
     size_t picture_nbytes;
-    struct psti_picture_size leader; /* size of the row's leading image, once it was probed */
-    /* With plan.i_crop_boxes: the row's boxes. They fit the leading image once it was probed. */
+    struct psti_picture_size leader; /* size of the row's leading image, known after its header
+                                        was read */
+    /* With plan.i_crop_boxes: the row's boxes. They are aligned with the leading image after its
+     * header was read. */
     struct psti_draw_boxes boxes;
-    float *boxes_memory;            /* of boxes.boxes and boxes.scratch */
-    size_t boxes_nbytes;            /* charged for it */
-    struct psti_loader_items items; /* for rows that this thread reads itself */
-    /* [plan.n_items], with loader->kept.training: pixels of which the row was made, until it is
-     * kept; empty: none. All together take at most loader->kept.recode_nbytes. */
+    float *boxes_memory;            /* memory that holds boxes.boxes and boxes.scratch */
+    size_t boxes_nbytes;            /* bytes charged for boxes_memory */
+    struct psti_loader_items items; /* items of rows whose bytes this thread reads itself */
+    /* [plan.n_items], with loader->kept.training: the pixels that the row was made from, until the
+     * cache keeps them; empty: none. All together take at most loader->kept.recode_nbytes. */
     struct psti_buffer *pictures;
-    void *buffer; /* for reads by this thread itself */
+    void *buffer; /* buffer into which this thread reads items itself */
     uint64_t buffer_nbytes;
-    uint64_t grant; /* scratch allowed to the decoder, and to the run */
+    uint64_t grant; /* bytes of scratch allowed to the decoder, and as many to the run */
     uint64_t extra; /* additional scratch that makes the decoder faster */
     uint64_t seen_grant,
         seen_wanted;  /* the loader's grant_max and wanted_max when this worker last looked */
-    bool has_reserve; /* holds loader->crew.reserve_lock and uses the reserve */
+    bool has_reserve; /* the worker holds loader->crew.reserve_lock and uses the reserve */
     bool grown;       /* decoder and run have scratch from the reserve */
     bool emptied;     /* the worker's scratch was empty when this image began */
     uint64_t reserve_nbytes; /* bytes charged from the reserve */
     void *reserve_buffer;
-    bool owes;             /* num_workers 0: the throttle's time is waited for after the row */
-    bool holds_row;        /* a row is made, but not done before hold_until_ns */
-    int64_t owed_ns;       /* throttle's time of the row being made */
-    int64_t hold_until_ns; /* throttle's end time of the row that is held */
-    bool starved;          /* the last row failed because the slots' memory is used up */
-    bool later_waits;      /* no item could be re-coded; the next rows must come first */
-    bool lacks_scratch;    /* it failed because its decoder got no more memory */
-    struct psti_codings *codings;  /* NULL: none was needed yet; plan.has_coded is false */
-    struct psti_sound_run *sound;  /* made at the first sound */
-    size_t sound_nbytes;           /* charged for it */
-    struct psti_decode_stats seen; /* counts already added to the loader's counters */
+    bool owes;             /* num_workers 0: after the row the thread waits as long as the
+                              throttle demands */
+    bool holds_row;        /* true if a row is made, but the throttle delays it until
+                              hold_until_ns */
+    int64_t owed_ns;       /* throttle's waiting time for the row being made */
+    int64_t hold_until_ns; /* time at which the throttle lets the held row go */
+    bool starved;          /* the last row failed because the memory of slots is used up */
+    bool later_waits;      /* no item could be re-coded now; the next rows come first */
+    bool lacks_scratch;    /* the last row failed because its decoder got no more memory */
+    struct psti_codings *codings;  /* decompressors; NULL: not needed yet, or plan.has_coded is
+                                      false */
+    struct psti_sound_run *sound;  /* state of the sound operations, created at the first sound */
+    size_t sound_nbytes;           /* bytes charged for `sound` */
+    struct psti_decode_stats seen; /* decoder's counts that were already added to the loader's
+                                      counters */
     void *placement;               /* data of the loader's placement for this worker */
-    /* Since the last merge: */
+    /* Counts since the last merge: */
     struct psti_placed placed;
     uint64_t n_cpu, nbytes_decoded, n_region_fallback, decode_ns;
     uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped, n_unchecked;
-    uint64_t read_here_ns;          /* part of decode_ns: reads by this thread itself */
-    struct psti_meter_thread meter; /* its clocks, which any thread may read; close keeps them */
+    uint64_t read_here_ns;          /* part of decode_ns in which this thread read bytes itself */
+    struct psti_meter_thread meter; /* clocks of this worker, which any thread may read; closing
+                                       keeps them */
     bool has_clocks;
     struct pst_error err;
 };
 
-/* Bytes of host_memory that a worker begins with. */
+/* Returns the bytes of host_memory that a worker needs at its start. */
 uint64_t psti_loader_worker_nbytes(const pst_loader *loader);
 enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
                                         struct pst_error *err);
-/* It may be opened again, and goes on with its clocks. */
+/* Closes the worker. It may be opened again, and its clocks then continue. */
 void psti_loader_worker_close(struct psti_loader_worker *worker);
-/* Opens the worker's decoder and its run again, if it closed them to give scratch back to the
+/* Opens the worker's decoder and run again, if they were closed to give scratch back to the
  * reserve. */
 enum pst_status psti_loader_worker_ready(struct psti_loader_worker *worker, struct pst_error *err);
 /* Number of the worker in a trace: 0 is the calling thread. */
 uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker);
-/* Gets larger scratch if possible. True: the row is worth another try. */
+/* Gets more scratch if possible. True: the row is worth another try. */
 bool psti_loader_worker_grow(struct psti_loader_worker *worker);
-/* To be called after an image. Reserves the scratch that would have decoded it faster, for the next
- * one. */
+/* Call it after an image. Charges scratch that would have decoded the image faster, for the next
+ * image. */
 void psti_loader_worker_grow_extra(struct psti_loader_worker *worker);
-/* True if other workers found that images need more scratch. This worker then takes it before it
- * meets such an image. */
+/* True if other workers found that images need more scratch. Then this worker shall call
+ * psti_loader_worker_catch_up before it meets such an image. */
 bool psti_loader_worker_lags(const struct psti_loader_worker *worker);
 void psti_loader_worker_catch_up(struct psti_loader_worker *worker);
-/* Gives back all that came from the reserve, and its lock, after a row. */
+/* After a row: gives back all memory from the reserve, and the reserve's lock. */
 void psti_loader_worker_settle(struct psti_loader_worker *worker);
 void psti_loader_worker_count(struct psti_loader_worker *worker, int64_t start_ns);
-/* Counts a read by this thread itself that began at start_ns. within_row: psti_loader_worker_count
- * will count the whole row. */
+/* Counts the time of a read by this thread that began at start_ns. within_row: the caller also
+ * counts the whole row by psti_loader_worker_count. */
 void psti_loader_worker_read_here(struct psti_loader_worker *worker, int64_t start_ns,
                                   bool within_row);
-/* The worker's meter begins a row of that sample. False: it has begun it already. */
+/* Notes in the worker's meter that it begins a row of that sample. False: this was noted
+ * already. */
 bool psti_loader_worker_begin_row(struct psti_loader_worker *worker, const pst_batch *batch,
                                   uint64_t sample);
-/* Does one read in this thread. */
+/* Performs one read in this thread. */
 enum pst_status psti_loader_worker_run_read(struct psti_loader_worker *worker,
                                             struct psti_read *read);
-/* Frees pictures that were made ahead. */
+/* Frees the pictures that were kept for the cache. */
 void psti_loader_worker_forget(struct psti_loader_worker *worker);
-/* The lock must be held. */
+/* Adds the worker's counts to the loader's and clears them. The lock must be held. */
 void psti_loader_worker_merge(struct psti_loader_worker *worker);
 
 #endif

@@ -1,7 +1,7 @@
-/* options_members.c - the members of the structs with a loader's options, one row each, in the
- * order of the headers; options_others.c has those of other calls. Range checks, the wire to the
- * host service, the Python binding and pst_describe read these tables. tests/options compares them
- * with the headers. */
+/* options_members.c - tables of the members of a loader's option structs: one row for each member,
+ * in the order of the headers. options_others.c has the structs of other calls. Range checks, the
+ * protocol of the host service, the Python binding and pst_describe read these tables.
+ * tests/options compares them with the headers. */
 #include "options/options_members.h"
 
 #include "base/fail.h"
@@ -250,7 +250,7 @@ enum pst_status pst_describe(enum pst_struct which, size_t i, struct pst_member 
     return PST_OK;
 }
 
-/* The element as a number; large 64-bit integers are rounded. */
+/* Returns the element as a double; large 64-bit integers are rounded. */
 static double number_of(const struct pst_member *member, const void *at)
 {
     uint64_t bits = 0;

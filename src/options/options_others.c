@@ -1,6 +1,6 @@
-/* options_others.c - the members of the options of all other calls, one row each, in the order of
- * the headers. pst_describe and the checks of these calls read them. A use of ROWS decides here
- * about what is decoded or stored, ORDER about which samples there are. */
+/* options_others.c - tables of the members of all option structs that do not belong to a loader, in
+ * the order of the headers. pst_describe and the range checks of these calls read them. Here, ROWS
+ * means what is decoded or stored, and ORDER which samples there are. */
 #include "options/options_rows.h"
 
 #include <penstock/cache.h>

@@ -1,5 +1,5 @@
-/* options_rows.h - how a row of a table of members is written: the types of members follow from the
- * struct. Used by the files with tables alone. */
+/* options_rows.h - macros for a row of a table of members, which derive the member's type from the
+ * struct. Only files with tables include this. */
 #ifndef PST_OPTIONS_OPTIONS_ROWS_H
 #define PST_OPTIONS_OPTIONS_ROWS_H
 
@@ -25,14 +25,14 @@
     {                                                                                              \
 #name, kind, PST_USE_##use, offsetof(type, name), nbytes, n, 0, low, high, zero            \
     }
-/* A number or a bool, with any value of its type. */
+/* A row for a number or bool without limits other than its type's. */
 #define NUMBER(type, name, use)                                                                    \
     ROW(type, name, KIND(OF(type, name)), use, 1, sizeof OF(type, name), LOW(OF(type, name)),      \
         HIGH(OF(type, name)), 0)
-/* A number with limits, and what 0 stands for. */
+/* A row for a number with limits, and the default that 0 stands for. */
 #define LIMITED(type, name, use, low, high, zero)                                                  \
     ROW(type, name, KIND(OF(type, name)), use, 1, sizeof OF(type, name), low, high, zero)
-/* Numbers in the struct itself. */
+/* A row for an array inside the struct. */
 #define ARRAY(type, name, use)                                                                     \
     ROW(type, name, KIND(OF(type, name)[0]), use,                                                  \
         sizeof OF(type, name) / sizeof OF(type, name)[0], sizeof OF(type, name)[0],                \
@@ -41,13 +41,13 @@
     ROW(type, name, PST_MEMBER_ENUM, use, 1, sizeof OF(type, name), 0, last, 0)
 #define POINTER(type, name, use)                                                                   \
     ROW(type, name, PST_MEMBER_POINTER, use, 1, sizeof OF(type, name), 0, 0, 0)
-/* How many elements the array of a pointer has. */
+/* A row for the length of the array that a pointer member has. */
 #define COUNT(type, name, use)                                                                     \
     ROW(type, name, PST_MEMBER_COUNT, use, 1, sizeof OF(type, name), 0, HIGH(OF(type, name)), 0)
 
 #define N_OF(rows) (sizeof(rows) / sizeof((rows)[0]))
 
-/* Does the same as psti_options_members for the structs that do not belong to a loader. */
+/* Like psti_options_members, for the structs that do not belong to a loader. */
 const struct pst_member *psti_options_others(enum pst_struct which, size_t *n);
 
 #endif

@@ -1,31 +1,31 @@
-/* order.c - the sample at (seed, epoch, position), by arithmetic alone.
+/* order.c - computes the sample at (seed, epoch, position), by arithmetic alone.
  *
  * In: the kind of order, a seed, the number of positions. Out: the sample at a position, and the
- * positions of a rank's batch. Nothing changes after open but the size of a batch, so any thread
- * may call any function. The only tables are copies of the caller's subset, weights and neighbours,
- * and the schedule of a mixture.
+ * positions of a rank's batch. After open only the batch size and the changes of weights may be
+ * set, so any thread may call all other functions. The only tables are copies of the caller's
+ * subset, weights and neighbours, and the schedule of a mixture.
  *
- * A permutation of 0..n-1 is a balanced Feistel network of 6 rounds over 2h bits, 4^h >= n, walked
- * until it lands below n (fewer than 4 iterations on average). Its round function folds a half,
- * keyed, twice through the 64-bit multiply of Philox-4x64. Round keys advance by Philox's Weyl
- * constants. One call of Philox-4x32-10 for (seed, epoch) gives the keys.
+ * A permutation of 0..n-1 is a balanced Feistel network of 6 rounds over 2h bits, 4^h >= n,
+ * repeated until the result is below n (fewer than 4 iterations on average). The round function
+ * does twice: xor a round key to one half, multiply by a constant of Philox-4x64, and xor the
+ * halves of the 128-bit product. Round keys advance by Philox's Weyl constants. One call of
+ * Philox-4x32-10 for (seed, epoch) gives the keys.
  *
  * PAGES: samples are rotated by an offset that is new in each epoch, then cut into pages of
  * `page_samples`; the last page may be short. Whole pages are permuted; the short one stays last.
- * All pages are dealt to floor(n_pages / window_pages) windows (at least one) as evenly as
- * possible. Each window mixes at least window_pages pages, if there are so many, and fewer than
- * twice that. Samples are permuted within a window. Numbers made here are a promise
+ * All pages are divided evenly among floor(n_pages / window_pages) windows (at least one). Each
+ * window mixes at least window_pages pages, if there are so many, and fewer than twice that.
+ * Samples are permuted within a window. These orders must not change between releases
  * (PSTI_ORDER_VERSION).
  *
- * `repeats` r > 1: the epochs r*k to r*k + r - 1 follow each other as one run of r*n places, and
- * place g of the run holds the sample at position g / r of epoch k as it would be without
- * repeats. So an epoch has n positions as ever, each sample stands r times side by side, and r
- * epochs hold each sample r times.
+ * `repeats` r > 1: the epochs r*k to r*k + r - 1 form one run of r*n positions. Position g of the
+ * run holds the sample that epoch k would have at position g / r without repeats. So an epoch still
+ * has n positions, each sample occurs r times in a row, and r epochs hold each sample r times.
  *
- * `mix`: order_mix.c gives each slot of an epoch to a source, order_changes.c by the weights that
- * hold there. Slots are permuted within blocks, and
- * the samples of a source within each pass over it. Both depend on (seed, epoch) and the number of
- * the block or pass alone. */
+ * `mix`: order_mix.c gives each slot of an epoch to a source; order_changes.c selects the
+ * weights in force. Slots are permuted within blocks, and the samples of a source within each
+ * pass over it. Both permutations depend only on (seed, epoch) and the number of the block or
+ * pass. */
 #include "order/order.h"
 
 #include "base/alloc.h"
@@ -41,33 +41,35 @@
 #define FEISTEL_ROUNDS 6
 #define POSITIONS_MAX ((uint64_t)1 << 62)
 #define REPEATS_MAX 65536u
-#define ENDLESS_BLOCK ((uint64_t)1 << 20) /* slots of a block of an endless mixture without
-                                           * quotas */
+#define ENDLESS_BLOCK ((uint64_t)1 << 20) /* slots of a block of an endless mixture without quotas;
+                                           * slots are shuffled within a block */
 
-/* Values of `sub` for psti_random4 in PSTI_RANDOM_ORDER. */
+/* Values of `sub` for psti_random4 in PSTI_RANDOM_ORDER, one for each purpose. */
 enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2, KEYS_BLOCK = 3, KEYS_SOURCE = 4 };
 
 struct psti_order {
     enum pst_order kind;
     uint64_t seed;
     uint64_t n;           /* number of positions */
-    uint64_t *indices;    /* u64 (n_indices); NULL: positions are samples */
-    uint64_t n_indices;   /* n, except for a mixture */
+    uint64_t *indices;    /* u64 (n_indices): the subset; NULL: positions are sample numbers */
+    uint64_t n_indices;   /* number of indices: n, except for a mixture */
     double *cumulative;   /* f64 (n): sums of the weights up to and including each; NULL: no
                            * weights */
-    uint32_t *neighbours; /* u32 (n), for PAGES without indices; NULL: positions are samples */
+    uint32_t *neighbours; /* u32 (n), for PAGES without indices: samples in page order; NULL: sample
+                           * numbers are in page order */
     uint64_t page_samples, window_pages;
     uint64_t n_pages, n_full_pages, n_windows;
     uint64_t batch_size;
     bool drop_last, no_epoch_padding;
-    uint64_t n_times; /* so many neighbouring positions hold the same sample */
-    bool repeats;     /* true if a sample may stand at several positions, besides padding */
+    uint64_t n_times; /* number of consecutive positions that hold the same sample */
+    bool repeats;     /* true if a sample may occur at several positions, apart from padding */
     uint64_t hash;
-    uint32_t n_sources; /* number of sources of a mixture with weights; 0: there are no weights */
+    uint32_t n_sources; /* number of sources of a mixture with weights; 0: the order has no such
+                         * mixture */
     struct psti_order_eras eras;
-    uint64_t *starts; /* u64 (n_sources): where each source's samples begin */
-    uint64_t *counts; /* u64 (n_sources): how many samples each source has */
-    uint64_t block;   /* number of slots of a block, which are shuffled together */
+    uint64_t *starts; /* u64 (n_sources): first sample of each source */
+    uint64_t *counts; /* u64 (n_sources): number of samples of each source */
+    uint64_t block;   /* slots of a block; slots are shuffled within a block */
 };
 
 struct keys {
@@ -88,7 +90,7 @@ static uint64_t fold(uint64_t x, uint64_t multiplier)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Returns the number at place x < n of the permutation of 0..n-1 that `keys` select. */
+/* Returns the element at index x < n of the permutation of 0..n-1 that `keys` select. */
 static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
 {
     if (n < 2)
@@ -104,7 +106,7 @@ static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
             uint64_t next = left ^ (f & mask);
             left = right;
             right = next;
-            a += 0x9E3779B97F4A7C15u; /* from the golden ratio */
+            a += 0x9E3779B97F4A7C15u; /* the golden ratio's Weyl constant, as Philox uses it */
             b += 0xBB67AE8584CAA73Bu; /* from sqrt(3) - 1 */
         }
         x = (left << half) | right;
@@ -112,14 +114,14 @@ static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
     return x;
 }
 
-/* Returns the first page place of window w. Places are shared evenly among windows. n_pages *
+/* Returns the first page index of window w. Pages are divided evenly among windows. n_pages *
  * n_windows < 2^124. */
 static uint64_t window_start(const struct psti_order *order, uint64_t w)
 {
     return psti_divide_u128((unsigned __int128)w * order->n_pages, order->n_windows);
 }
 
-/* Returns the position after the last one of window w. */
+/* Returns the end position of window w, which is the first position behind it. */
 static uint64_t window_end(const struct psti_order *order, uint64_t w)
 {
     return w + 1 == order->n_windows ? order->n : window_start(order, w + 1) * order->page_samples;
@@ -130,7 +132,7 @@ static uint64_t window_of_place(const struct psti_order *order, uint64_t place)
     return psti_divide_u128(((unsigned __int128)place + 1) * order->n_windows - 1, order->n_pages);
 }
 
-/* Returns the sample that is x places after the first one of the epoch's rotation. */
+/* Returns the sample at offset x of the epoch's rotated order of samples. */
 static uint64_t rotate(const struct psti_order *order, struct keys keys, uint64_t x)
 {
     uint64_t random = fold(keys.a ^ 0xD2E7470EE14C6C93u, keys.b | 1);
@@ -138,8 +140,8 @@ static uint64_t rotate(const struct psti_order *order, struct keys keys, uint64_
     return x < order->n - offset ? x + offset : x - (order->n - offset);
 }
 
-/* Returns which page is at page place `place` of the epoch. The short page is always at the last
- * place. */
+/* Returns which page is at index `place` of the epoch's order of pages. The short page is always
+ * last. */
 static uint64_t page_at(const struct psti_order *order, struct keys keys, uint64_t place)
 {
     return place < order->n_full_pages ? permute(order->n_full_pages, keys, place) : place;
@@ -157,7 +159,8 @@ static uint64_t paged(const struct psti_order *order, uint64_t epoch, uint64_t p
     return rotate(order, keys, page * order->page_samples + mixed % order->page_samples);
 }
 
-/* Returns the first i with cumulative[i] > u. Samples of weight 0 are never drawn. */
+/* Draws a sample by its weight: the first i with cumulative[i] > u, for the random u of this
+ * position. Samples of weight 0 are never drawn. */
 static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_t position)
 {
     uint32_t r[4];
@@ -172,7 +175,8 @@ static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_
         else
             low = middle + 1;
     }
-    /* Rounding may make u the whole sum. The result is then the last sample with a weight. */
+    /* Rounding may make u equal to the whole sum. The result is then the last sample with a weight
+     * above 0. */
     while (low > 0 && order->cumulative[low] == order->cumulative[low - 1])
         low--;
     return low;
@@ -269,7 +273,7 @@ static enum pst_status copy_neighbours(struct psti_order *order, const uint32_t 
     return PST_OK;
 }
 
-/* Returns the last source that begins at `sample` or before it. */
+/* Returns the source of a sample: the last one whose first sample is not larger. */
 static uint32_t source_of(const struct psti_order_mix *mix, uint64_t sample)
 {
     uint32_t low = 0, high = mix->n_sources;
@@ -283,7 +287,7 @@ static uint32_t source_of(const struct psti_order_mix *mix, uint64_t sample)
     return low;
 }
 
-/* Sorts the indices by source. Those of a source keep the order in which they were given. */
+/* Sorts the subset's indices by source, and keeps the given order within each source. */
 static enum pst_status split_indices(struct psti_order *order, const struct psti_order_mix *mix,
                                      struct pst_error *err)
 {
@@ -331,12 +335,12 @@ static enum pst_status open_mix(struct psti_order *order, const struct psti_orde
                                      mix->stop, &order->n, err);
     bool endless = mix->stop == PST_SOURCE_STOP_NEVER;
     order->block = mix->quota ? mix->quota : endless ? ENDLESS_BLOCK : order->n;
-    if (endless) /* an endless mixture has whole blocks */
+    if (endless) /* an endless mixture consists of whole blocks only */
         order->n -= order->n % order->block;
     return status;
 }
 
-/* Finds out whether an index occurs twice in `indices`, with a bit for each sample. */
+/* Finds whether an index occurs twice in `indices`, with a bit map of all samples. */
 static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples,
                                     struct pst_error *err)
 {
@@ -373,8 +377,8 @@ static void hash_mix(const struct psti_order *order, struct psti_hash_state *sta
     }
 }
 
-/* Returns a hash of all that decides which samples the order gives. Rank and batch size are left
- * out, because they may change on resume. */
+/* Hashes everything that decides which samples the order gives. Rank and batch size are not hashed,
+ * because they may change on resume. */
 static uint64_t hash_of(const struct psti_order *order)
 {
     struct psti_hash_state state;
@@ -390,8 +394,8 @@ static uint64_t hash_of(const struct psti_order *order)
         psti_hash_update(&state, order->cumulative, order->n * sizeof *order->cumulative);
     if (order->neighbours)
         psti_hash_update(&state, order->neighbours, order->n * sizeof *order->neighbours);
-    if (order->n_times > 1) /* orders without repeats keep the hash that they had in older
-                             * versions */
+    if (order->n_times > 1) /* only if repeats are used, because older versions had no repeats and
+                             * must get the same hash */
         psti_hash_update(&state, &order->n_times, sizeof order->n_times);
     if (order->n_sources > 0)
         hash_mix(order, &state);
@@ -565,7 +569,7 @@ static uint64_t n_left(const struct psti_order *order, uint64_t start)
     return start < order->n ? order->n - start : 0;
 }
 
-/* Returns the number of positions of the rank in an epoch that starts at `start`. */
+/* Returns the number of positions of a rank in an epoch that starts at `start`. */
 static uint64_t n_of_rank(const struct psti_order *order, struct psti_ranks ranks, uint64_t start)
 {
     uint64_t whole = n_left(order, start) / ranks.world_size;
@@ -595,10 +599,10 @@ uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks rank
     uint64_t world_size = ranks.world_size, n = order->batch_size;
     if (step >= psti_order_n_batches(order, ranks, start))
         return 0;
-    /* The product does not overflow, because the positions of earlier steps exist. */
+    /* This product cannot overflow, because the positions of earlier steps exist. */
     uint64_t first = start + step * n * world_size, left = n_left(order, first);
-    uint64_t before = ranks.rank * n; /* number of positions of lower ranks in this step */
-    if (left / world_size < n) {      /* the last step, which is short */
+    uint64_t before = ranks.rank * n; /* positions of lower ranks in this step */
+    if (left / world_size < n) {      /* the last step has fewer samples */
         uint64_t odd = left % world_size;
         n = left / world_size + (order->no_epoch_padding ? ranks.rank < odd : odd > 0);
         before = ranks.rank * n;
@@ -642,7 +646,8 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
     *first = rotate(order, keys, rotated);
     *n = left < order->page_samples ? left : order->page_samples;
     if (*n > order->n - *first)
-        *n = order->n - *first; /* the page continues at sample 0, which the hint leaves out */
+        *n = order->n - *first; /* the page wraps around to sample 0; the hint covers only the part
+                                 * before */
     return true;
 }
 

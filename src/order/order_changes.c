@@ -1,14 +1,14 @@
-/* order_changes.c - weights of sources that change at places of the order.
+/* order_changes.c - weights of a mixture's sources that change at given positions of the order.
  *
- * In: places (epoch, position) with weights. Out: the schedule that holds at a place. A change
- * holds from the first block on that begins at its place or behind it, because a block is mixed as
- * a whole. Within the epoch of the change, each source goes on behind the samples that it gave
- * before, so a pass still gives each sample once. In later epochs the schedule begins at slot 0, as
- * if the order had been opened with these weights.
+ * In: (epoch, position) with new weights. Out: the schedule in force at a position. A change takes
+ * effect with the first block that begins at its position or later, because slots are shuffled
+ * within a block. In the epoch of the change, each source continues behind the samples that it gave
+ * before, so a pass still gives each sample once. In later epochs, the schedule begins at slot 0,
+ * as if the order had been opened with these weights.
  *
  * Each change has a table of one period. Weights that need a long period are rounded to 1/65,536 of
- * their sum, so a table takes at most 512 KiB. When changes are added, the earlier ones keep their
- * tables. */
+ * their sum, so a table takes at most 512 KiB. When changes are added, the tables of earlier
+ * changes are kept. */
 #include "order/order_changes.h"
 
 #include "base/alloc.h"
@@ -75,7 +75,7 @@ static const struct psti_order_era *era_at(const struct psti_order_era *eras, ui
     return &eras[low];
 }
 
-/* Moves a place to the first block that begins at it or after it. */
+/* Moves (epoch, position) to the first block that begins there or later. */
 static void to_block(uint64_t block, uint64_t n_positions, uint64_t *epoch, uint64_t *position)
 {
     uint64_t rest = *position % block;
@@ -87,7 +87,7 @@ static void to_block(uint64_t block, uint64_t n_positions, uint64_t *epoch, uint
     }
 }
 
-/* Opens the era that follows the era `before`. */
+/* Makes the schedule of an era, whose predecessor is `before`. */
 static enum pst_status open_era(struct psti_order_era *era, const struct psti_order_era *before,
                                 const uint64_t *counts, const double *weights,
                                 struct pst_error *err)

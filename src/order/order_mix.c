@@ -1,21 +1,22 @@
-/* order_mix.c - the source of each slot of an epoch, for sources with weights.
+/* order_mix.c - gives each slot of an epoch to a source, by the sources' weights.
  *
- * In: a weight for each source. Out: a schedule. Slot t of it belongs to one source, and of the
- * first t slots each source has t * weight / sum of weights, rounded down or up, for every t. So
- * each run of Q slots from a multiple of Q has exact quotas where Q * weight / sum is whole, and a
- * weight below 1/Q gets its slot in one block of several. Nothing changes after open.
+ * In: a weight for each source. Out: a schedule. Each slot belongs to one source. Of the first t
+ * slots, each source has t * weight / sum of weights, rounded down or up, for every t. So each run
+ * of Q slots from a multiple of Q has exact quotas if Q * weight / sum is an integer, and a weight
+ * below 1/Q gets its slot in one block of several. Nothing changes after open.
  *
- * Slots go out one at a time by the earliest deadline. A source with a share of w that had c slots
- * may have the next one from slot floor(c / w) on, and must have it before slot
- * ceil((c + 1) / w). Of those that may, the one with the earliest deadline gets the slot; the lower
- * number wins a tie. For shares with the sum 1 each deadline is kept (Tijdeman, "The chairman
- * assignment problem", 1980; Baruah et al., "Proportionate progress", 1996). The largest remainder
- * alone does not keep them.
+ * Slots are given out one at a time, to the earliest deadline. A source with a share of w that had
+ * c slots may have the next one from slot floor(c / w) on, and must have it before slot ceil((c +
+ * 1) / w). Among the sources that may have the slot, the one with the earliest deadline gets it; on
+ * a tie the lower number wins. For shares with the sum 1 each deadline is kept (Tijdeman, "The
+ * chairman assignment problem", 1980; Baruah et al., "Proportionate progress", 1996). The largest
+ * remainder alone does not keep them.
  *
- * Shares are fractions with one denominator, the period, so all machines agree, and one period is
- * a table: any slot is found without a walk. The denominator is the smallest one up to 65,536 that
- * gives the weights exactly, else one that the caller chooses, with the parts rounded by the
- * largest remainder. A source of weight 0 gets no slot, and no rule waits for it. */
+ * Shares are fractions with one denominator, the period, so all machines compute the same schedule,
+ * and the table of one period gives the source of any slot directly. The denominator is the
+ * smallest one up to 65,536 that gives the weights exactly, else one that the caller chooses, with
+ * the parts rounded by the largest remainder. A source of weight 0 gets no slot, and rules for the
+ * end of an epoch ignore it. */
 #include "order/order_mix.h"
 
 #include "base/alloc.h"
@@ -50,8 +51,8 @@ enum pst_status psti_order_check_mix(const struct psti_order_options *options,
     return PST_OK;
 }
 
-/* Returns whether all weights are whole multiples of 1/period of the sum, except for the rounding
- * of doubles. */
+/* Returns whether all weights are integer multiples of 1/period of the sum, apart from rounding
+ * errors of doubles; *parts receives these integers. */
 static bool parts_of(const double *weights, uint32_t n, double sum, uint32_t period,
                      uint32_t *parts)
 {
@@ -66,8 +67,8 @@ static bool parts_of(const double *weights, uint32_t n, double sum, uint32_t per
     return total == period;
 }
 
-/* Rounds the parts down, and gives what is left to those with the largest remainders. Of equal
- * remainders the source of lower number comes first. */
+/* Rounds the parts down, and gives the remaining slots to the sources with the largest remainders.
+ * Of equal remainders, the source with the lower number comes first. */
 static enum pst_status round_parts(const double *weights, uint32_t n, double sum, uint32_t period,
                                    uint32_t *parts, struct pst_error *err)
 {
@@ -90,7 +91,8 @@ static enum pst_status round_parts(const double *weights, uint32_t n, double sum
         rests[best] -= 1;
         total++;
     }
-    while (total > period) { /* rounding may make quotients add up to a little more than 1 */
+    while (total > period) { /* rounding errors can make the sum of the quotients slightly larger
+                              * than 1 */
         uint32_t largest = 0;
         for (uint32_t k = 1; k < n; k++)
             if (parts[k] > parts[largest])
@@ -127,7 +129,8 @@ static enum pst_status check_weights(const double *weights, uint32_t n, double *
     return PST_OK;
 }
 
-/* A source's turn: the slots that it had, and the first slot and the deadline of its next one. */
+/* State of a source while slots are given out: its slots so far, and the first slot and the
+ * deadline of its next one. */
 struct turn {
     uint64_t n_had, from, before;
 };
@@ -139,7 +142,7 @@ static struct turn turn_of(uint64_t n_had, uint64_t part, uint64_t period)
     return (struct turn){n_had, n_had * period / part, ((n_had + 1) * period + part - 1) / part};
 }
 
-/* Fills the tables of one period. `turns` has n_sources entries. */
+/* Fills the tables of one period. `turns` has room for n_sources entries. */
 static void deal(struct psti_order_schedule *schedule, struct turn *turns)
 {
     for (uint32_t k = 0; k < schedule->n_sources; k++)
@@ -233,8 +236,8 @@ enum pst_status psti_order_schedule_check(const struct psti_order_schedule *sche
     return PST_OK;
 }
 
-/* Finds two numbers of slots. After *all slots each source has given all its samples. Before slot
- * *first no source has given a sample twice. */
+/* Finds two numbers of slots. *all: after so many slots, each source has given all its samples.
+ * *first: before this slot, no source has given a sample twice. */
 static void find_ends(const struct psti_order_schedule *schedule, const uint64_t *counts,
                       unsigned __int128 *all, unsigned __int128 *first)
 {
@@ -243,12 +246,12 @@ static void find_ends(const struct psti_order_schedule *schedule, const uint64_t
     for (uint32_t t = 0; t < schedule->period; t++) {
         uint32_t k = schedule->sources[t];
         uint64_t part = schedule->parts[k], i = schedule->n_befores[t];
-        if ((counts[k] - 1) % part == i) { /* the slot of the source's last sample */
+        if ((counts[k] - 1) % part == i) { /* slot in the period of the source's last sample */
             unsigned __int128 turn = (counts[k] - 1) / part;
             unsigned __int128 end = turn * schedule->period + t + 1;
             *all = end > *all ? end : *all;
         }
-        if (counts[k] % part == i) { /* the slot of the source's first repeat */
+        if (counts[k] % part == i) { /* slot in the period of the source's first repeated sample */
             unsigned __int128 turn = counts[k] / part;
             unsigned __int128 end = turn * schedule->period + t;
             *first = end < *first ? end : *first;

@@ -1,10 +1,10 @@
 /* pack.c - pst_pack: packs a folder or data set into a data set, in the source's order.
  *
- * The calling thread gives samples to workers, takes them back in order and adds them to the
- * writer. Only this thread uses the writer and calls the callbacks. At most `window` samples are
- * under way. No new one starts while the finished ones that wait hold more than WINDOW_NBYTES.
- * So memory is bounded in whatever order workers finish. Samples are added in order, so the
- * destination's bytes never depend on the number of workers. */
+ * The calling thread gives samples to workers, takes the results back in order and adds them to the
+ * writer. Only this thread uses the writer and calls the callbacks. At most `window` samples are in
+ * progress, and no new sample starts while finished ones that wait for their turn hold more than
+ * WINDOW_NBYTES. So memory is limited whichever worker finishes first. Samples are added in order,
+ * so the destination's bytes never depend on the number of workers. */
 #include "augment/augment.h"
 #include "options/options_members.h"
 #include "pack/pack_int.h"
@@ -33,27 +33,31 @@ struct pack {
     const struct pst_pack_options *options;
     struct psti_pack_plan plan;
     pst_writer *writer;
-    struct psti_writer_parts *parts; /* NULL: one process packs all */
+    struct psti_writer_parts *parts; /* NULL unless packing in parts */
     pst_dataset *source;
     struct psti_pack_slot *slots; /* [window], a ring */
     uint32_t window;
-    uint64_t n_dispatched, n_taken; /* samples given to workers and taken back, in ring order */
-    uint64_t next_sample, n_samples; /* next sample of the source to pack; end of those to pack */
-    uint64_t n_total;                /* samples to pack, for progress */
-    uint64_t n_passed;       /* samples of the source before the end of those stored already */
+    uint64_t n_dispatched, n_taken;  /* number of samples given to workers; number taken back, in
+                                      * ring order */
+    uint64_t next_sample, n_samples; /* next sample of the source to pack; end of the range to
+                                      * pack */
+    uint64_t n_total;                /* number of samples to pack, for progress */
+    uint64_t n_passed;       /* number of the source's samples up to the last sample that an earlier
+                              * run stored */
     struct psti_queue queue; /* slots to prepare */
     pthread_mutex_t lock;
-    pthread_cond_t finished; /* signalled when a slot is done */
-    uint64_t held_nbytes;    /* bytes of slots that are done; guarded by lock */
+    pthread_cond_t finished; /* signalled when a worker has finished a slot */
+    uint64_t held_nbytes;    /* bytes of finished slots; guarded by lock */
     pthread_t threads[MAX_WORKERS];
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
     struct psti_pli_keep jpegs[MAX_WORKERS];
-    struct psti_run *runs[MAX_WORKERS]; /* NULL unless images may become smaller */
-    uint32_t n_claimed; /* threads that have taken their decoder and jpeg; guarded by lock */
+    struct psti_run *runs[MAX_WORKERS]; /* NULL unless the pack may resize images */
+    uint32_t n_claimed;                 /* number of threads with a decoder; guarded by lock */
     struct pst_pack_report report;
-    struct pst_pack_report kept; /* the report at the writer's last commit */
-    uint32_t i_shard;            /* shard of the next sample, if in place or planned */
+    struct pst_pack_report kept; /* the report as of the writer's last commit */
+    uint32_t i_shard;            /* for a change in place, or planned shards: index of the next
+                                  * sample's shard */
     int64_t next_progress_ns;
 };
 
@@ -90,8 +94,8 @@ static enum pst_status progress(struct pack *pack, bool now, struct pst_error *e
                      (unsigned long long)p.n_done, (unsigned long long)p.n_total);
 }
 
-/* In place: fills in what becomes of the shards around the next sample. If the whole shard stays,
- * the slot stands for all samples of it, and no worker sees it. */
+/* In place: sets how the slot's sample relates to its shard. If the whole shard stays, the slot
+ * stands for all its samples, and is not given to a worker. */
 static void place_in_shard(struct pack *pack, struct psti_pack_slot *slot)
 {
     const struct psti_pack_plan *plan = &pack->plan;
@@ -99,7 +103,8 @@ static void place_in_shard(struct pack *pack, struct psti_pack_slot *slot)
         pack->i_shard++;
     uint64_t first = plan->first_sample[pack->i_shard], end = plan->first_sample[pack->i_shard + 1];
     bool stays = memchr(plan->stays + first, 0, (size_t)(end - first)) == NULL;
-    bool goes_on = slot->sample > first; /* only of the first sample after a resume */
+    bool goes_on = slot->sample > first; /* true only for the first sample after a pack was
+                                          * resumed */
     slot->begins_shard = !goes_on;
     slot->ends_shard = slot->sample + 1 == end;
     slot->n_adopted = stays || (slot->sample == pack->n_passed && pack->n_passed > 0 &&
@@ -108,7 +113,7 @@ static void place_in_shard(struct pack *pack, struct psti_pack_slot *slot)
                           : 0;
 }
 
-/* Fills the window with samples that the destination does not have yet. */
+/* Starts samples that the destination lacks, until the window is full. */
 static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
 {
     bool resume = pack->options->writer->mode == PST_WRITER_RESUME;
@@ -154,7 +159,7 @@ static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
     return PST_OK;
 }
 
-/* Waits for the oldest sample under way. Calls progress meanwhile, so that the caller can
+/* Waits until the oldest started sample is finished. Calls progress meanwhile, so the caller can
  * cancel. */
 static enum pst_status wait_oldest(struct pack *pack, struct psti_pack_slot *slot,
                                    struct pst_error *err)
@@ -173,7 +178,7 @@ static enum pst_status wait_oldest(struct pack *pack, struct psti_pack_slot *slo
     return status;
 }
 
-/* True for a failure of the sample alone, after which source and writer are usable. */
+/* True if the failure concerns this sample alone, and source and writer can still be used. */
 static bool is_bad_sample(enum pst_status status, bool from_writer)
 {
     switch (status) {
@@ -186,8 +191,8 @@ static bool is_bad_sample(enum pst_status status, bool from_writer)
         return true;
     case PST_ERROR_CHECKSUM:
     case PST_ERROR_NOT_FOUND:
-    case PST_ERROR_IO: /* a read error of the sample's file; the writer's mean the disk of the
-                          destination */
+    case PST_ERROR_IO: /* a read error of the sample's file; from the writer it would be the
+                        * destination's disk */
     case PST_ERROR_VERSION:
         return !from_writer;
     default:
@@ -195,7 +200,7 @@ static bool is_bad_sample(enum pst_status status, bool from_writer)
     }
 }
 
-/* Counts a sample that was added. */
+/* Adds a stored sample to the report. */
 static enum pst_status count_sample(struct pack *pack, const struct psti_pack_slot *slot,
                                     struct pst_error *err)
 {
@@ -221,7 +226,7 @@ static enum pst_status count_sample(struct pack *pack, const struct psti_pack_sl
     return psti_fail(err, PST_ERROR_CANCELLED, "pack", "cancelled at a JPEG that stays as it is");
 }
 
-/* Adds a sample to a change in place, or adopts a shard. */
+/* Changes in place: adds a sample, or adopts the rest of a shard. */
 static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *slot,
                                     struct pst_error *err)
 {
@@ -231,7 +236,8 @@ static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *sl
                                 .values = slot->lists};
     pst_error_clear(err);
     if (slot->n_adopted > 0) {
-        pack->report.n_samples += slot->n_adopted - 1; /* the caller counts one */
+        pack->report.n_samples += slot->n_adopted - 1; /* the caller counts the last of these
+                                                        * samples */
         return psti_writer_rewrite_adopt(pack->writer, slot->n_adopted, err);
     }
     enum pst_status status =
@@ -245,8 +251,8 @@ static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *sl
     return status;
 }
 
-/* Adds a sample to a new data set or an append. If a planned shard starts with it, it begins a new
- * shard. */
+/* New data set or append: adds a sample. If a planned shard starts with it, a new shard is begun
+ * first. */
 static enum pst_status put_next(struct pack *pack, uint64_t number, const struct pst_sample *sample,
                                 struct pst_error *err)
 {
@@ -281,7 +287,7 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
             struct pst_item item;
             bool has_item = pst_dataset_item(pack->source, slot->sample, 0, 0, &item, sizeof item,
                                              NULL) == PST_OK;
-            /* The writer names its own data set in errors, but the fault is in the source. */
+            /* The writer names its own data set in errors, but the problem lies in the source. */
             slot->err.dataset[0] = slot->err.file[0] = '\0';
             slot->err.sample = -1;
             psti_verify_locate(&slot->err, pack->source, slot->sample, has_item ? &item : NULL);
@@ -348,7 +354,7 @@ static enum pst_status start(struct pack *pack, struct pst_error *err)
 
 static void stop(struct pack *pack)
 {
-    /* Samples that were not begun are no longer needed. Workers then find an empty queue. */
+    /* Drops the samples that no worker has started, so that workers find an empty queue and end. */
     while (psti_queue_try_pop(&pack->queue) != NULL)
         ;
     psti_queue_close(&pack->queue);
@@ -386,7 +392,8 @@ static enum pst_status with_workers(struct pack *pack, struct pst_error *err)
     return status;
 }
 
-/* After a failure: commits the added samples. If that fails, takes them out of the report. */
+/* After a failure: commits the added samples. If that fails, the report counts only samples of the
+ * last commit. */
 static void count_what_is_kept(struct pack *pack)
 {
     const pst_writer *writer = pack->writer;
@@ -401,7 +408,7 @@ static void count_what_is_kept(struct pack *pack)
 
 /* Parts --------------------------------------------------------------------- */
 
-/* Packs one planned shard into a data set of its own. */
+/* Packs one planned shard into a small data set of its own. */
 static enum pst_status pack_shard(struct pack *pack, uint32_t i_shard, struct pst_error *err)
 {
     struct psti_pack_plan *plan = &pack->plan;
@@ -484,7 +491,7 @@ static enum pst_status pack_in_parts(struct pack *pack, const char *destination,
 
 /* Whole --------------------------------------------------------------------- */
 
-/* Plans the shards of a new data set. A resumed one goes on in the planned shard of its last
+/* Plans the shards of a new data set. A resumed pack continues in the planned shard of its last
  * sample. */
 static enum pst_status plan_shards(struct pack *pack, struct pst_error *err)
 {
@@ -509,7 +516,7 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
     if (status == PST_OK && options->writer->mode == PST_WRITER_RESUME)
         status = psti_pack_resume_check(&pack->plan, pack->writer, &pack->n_passed, err);
     while (pack->plan.n_shards > 0 && pack->n_passed > pack->plan.first_sample[pack->i_shard + 1])
-        pack->i_shard++; /* on to the shard of the last stored sample */
+        pack->i_shard++; /* advance to the shard of the last stored sample */
     if (status == PST_OK)
         status = psti_pack_plan_classes(&pack->plan, pack->writer, err);
     if (status == PST_OK && pack->plan.has_mix)
@@ -521,12 +528,12 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
     if (status != PST_OK)
         count_what_is_kept(pack);
     if (status == PST_OK && options->progress != NULL)
-        (void)progress(pack, true, NULL); /* all samples are stored: too late to cancel */
+        (void)progress(pack, true, NULL); /* All samples are stored, so it is too late to cancel. */
     pst_writer_close(&pack->writer);
     return status;
 }
 
-/* True if `path`, which need not exist, is the directory (*same) or lies within it. */
+/* True if `path`, which need not exist, is the directory itself (*same) or lies inside it. */
 static bool lies_in(const char *path, const char *directory, bool *same)
 {
     char full[PATH_MAX], known[PATH_MAX];
@@ -560,7 +567,7 @@ static bool lies_in(const char *path, const char *directory, bool *same)
     }
 }
 
-/* A source that is a data set must not be written into. A source folder may contain the
+/* A source that is a data set must not be written into. But a source folder may contain the
  * destination. */
 static enum pst_status check_apart(const pst_dataset *source, const char *destination,
                                    struct pst_error *err)
@@ -594,7 +601,7 @@ static enum pst_status check_parts(const struct pst_pack_options *options, struc
                            "being told to resume");
 }
 
-/* Reads the options into `filled` and `writer`. */
+/* Copies the options into `filled` and `writer`, with defaults set. */
 static enum pst_status take_options(const struct pst_pack_options *options,
                                     struct pst_pack_options *filled,
                                     struct pst_writer_options *writer, struct pst_error *err)
@@ -616,7 +623,7 @@ static enum pst_status take_options(const struct pst_pack_options *options,
     return check_parts(filled, err);
 }
 
-/* Opens the source and tells the caller of it. */
+/* Opens the source, and calls options.source_opened. */
 static enum pst_status open_source(struct pack *pack, const char *source, struct pst_error *err)
 {
     const struct pst_pack_options *options = pack->options;
@@ -665,7 +672,8 @@ enum pst_status pst_pack(const char *source, const char *destination,
 
 /* In place ------------------------------------------------------------------ */
 
-/* Ends the change: the source's lock on the old index would keep the old shards. */
+/* Ends the change in place. The source is closed first, because its lock on the old index would
+ * keep the old shards. */
 static enum pst_status finish_in_place(struct pack *pack, struct pst_error *err)
 {
     pst_dataset_close(&pack->source);
@@ -727,7 +735,7 @@ enum pst_status pst_repack(const char *path, const struct pst_pack_options *opti
     if (pack == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory");
     pack->options = &filled;
-    filled.made_for = PST_MADE_FOR_UNKNOWN; /* the fields stay as they are */
+    filled.made_for = PST_MADE_FOR_UNKNOWN; /* a change in place keeps the fields */
     status = psti_pack_refuse_others(path, err);
     if (status == PST_OK)
         status = open_source(pack, path, err);

@@ -1,9 +1,9 @@
-/* pack_assign.c - which samples get which variants: by a plan file, and in a change in place.
+/* pack_assign.c - decides which samples get which variants, by a plan file or in a change in place.
  *
- * Runs once, before a sample is packed. A class is made of form and number of pixels, which a data
- * set's index has. Of a folder the headers of all files are read, by several threads. Then one pass
- * in the order of samples gives each the way that is farthest behind its share, so the result never
- * depends on the number of threads. */
+ * It runs once, before a sample is packed. A sample's class follows from the form and the number of
+ * pixels of its image, which a data set's index has. For a folder, several threads read the headers
+ * of all files. Then one pass in the order of samples gives each sample the way that is furthest
+ * behind its share, so the result never depends on the number of threads. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 
@@ -21,7 +21,7 @@ enum { MAX_THREADS = 64, HEAD_NBYTES = 1 << 16, CHUNK = 64 };
 
 /* Classes ------------------------------------------------------------------- */
 
-/* Finds the classes of a folder's samples. */
+/* Threads that find the classes of a folder's samples share this. */
 struct probes {
     struct psti_pack_plan *plan;
     uint64_t n_samples;
@@ -29,7 +29,7 @@ struct probes {
     atomic_bool out_of_memory;
 };
 
-/* Returns the number of the class, plus 1; 0 if no class has such samples. */
+/* Returns 1 + the number of the class that such samples belong to; 0 if there is none. */
 static uint32_t class_of(const struct psti_pack_mix *mix, enum pst_form form, uint64_t n_pixels)
 {
     for (uint32_t i = 0; i < mix->n_classes; i++) {
@@ -40,8 +40,8 @@ static uint32_t class_of(const struct psti_pack_mix *mix, enum pst_form form, ui
     return 0;
 }
 
-/* Reads the head of a folder's file, or all of it if the head does not do. A file that cannot be
- * read, or is no image, is of no class: packing meets the problem again and reports it. */
+/* Reads the first bytes of a folder's file, or all of it if that is not enough. A file that cannot
+ * be read, or is no image, gets no class; packing meets the same problem later and reports it. */
 static uint32_t probe(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
                       struct psti_buffer *blob, uint64_t sample)
 {
@@ -104,7 +104,7 @@ static enum pst_status classify_folder(struct psti_pack_plan *plan, uint32_t n_t
     return status;
 }
 
-/* Returns the number of variants up to the last one that the sample has. */
+/* Returns 1 + the index of the last variant that the sample has. */
 static uint32_t n_present(const struct pst_item *items, uint32_t n)
 {
     while (n > 0 && items[n - 1].form == PST_FORM_NONE)
@@ -128,7 +128,7 @@ static enum pst_status load_items(const struct psti_pack_plan *plan, uint32_t i_
     return status;
 }
 
-/* The form of a sample is that of its first variant. */
+/* Finds the classes of a data set's samples, by the form of the first variant. */
 static enum pst_status classify_dataset(struct psti_pack_plan *plan, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -147,7 +147,7 @@ static enum pst_status classify_dataset(struct psti_pack_plan *plan, struct pst_
 
 /* Ways ---------------------------------------------------------------------- */
 
-/* Returns the way of the class's sample k: the first of those that are farthest behind their share.
+/* Returns the way for sample k of a class: the first of those that are furthest behind their share.
  * A rounded product makes the same choice on every processor. */
 static uint32_t choose_way(const struct psti_pack_mix *mix, const struct psti_pack_class *class_,
                            const uint64_t *counts, uint64_t k)
@@ -165,7 +165,7 @@ static uint32_t choose_way(const struct psti_pack_mix *mix, const struct psti_pa
     return best;
 }
 
-/* Replaces each sample's class by its way, and counts the variants that the field needs. */
+/* Replaces each sample's class by its way, and finds how many variants the field needs. */
 static enum pst_status give_ways(struct psti_pack_plan *plan, struct pst_error *err)
 {
     const struct psti_pack_mix *mix = &plan->mix;
@@ -196,7 +196,7 @@ static enum pst_status give_ways(struct psti_pack_plan *plan, struct pst_error *
     return status;
 }
 
-/* Refuses what would fail at the first sample of a class. */
+/* Refuses ways that would fail at the first sample of their class. */
 static enum pst_status check_ways(const struct psti_pack_plan *plan, struct pst_error *err)
 {
     const struct psti_pack_mix *mix = &plan->mix;
@@ -225,7 +225,7 @@ static enum pst_status check_ways(const struct psti_pack_plan *plan, struct pst_
     return PST_OK;
 }
 
-/* Refuses ways whose images become smaller where that is not possible. */
+/* Refuses ways that resize images where resizing is not possible. */
 static enum pst_status check_resize(struct psti_pack_plan *plan, bool resumes,
                                     struct pst_error *err)
 {
@@ -251,7 +251,7 @@ enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
     enum pst_status status = psti_pack_mix_read(options->plan, &plan->mix, err);
     if (status != PST_OK)
         return status;
-    plan->pli_of_lossy = true; /* who asks for it in a plan knows what it is made of */
+    plan->pli_of_lossy = true; /* a plan that asks for PLI of lossy images means it */
     int i_field = pst_dataset_find_field(plan->source, plan->mix.field);
     if (i_field < 0 || plan->fields[i_field].type != PST_FIELD_IMAGE)
         status = psti_fail(err, PST_ERROR_ARGUMENT, "pack",
@@ -279,10 +279,11 @@ enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
 uint64_t psti_pack_assign_mark(const struct psti_pack_plan *plan)
 {
     struct psti_hash_state state;
-    /* With a plan, these are of samples that stay as they are: of a folder, the files. */
+    /* With a plan file, samples without a way stay as they are; those of a folder keep their file.
+     */
     const struct psti_pack_forms images =
         plan->has_mix ? (struct psti_pack_forms){.n = 0} : plan->images;
-    const uint64_t numbers[] = {1, /* of this list */
+    const uint64_t numbers[] = {1, /* version of this list */
                                 plan->has_mix,
                                 plan->has_mix ? psti_pack_mix_hash(&plan->mix) : 0,
                                 plan->pli.given,
@@ -302,7 +303,7 @@ uint64_t psti_pack_assign_mark(const struct psti_pack_plan *plan)
 
 /* In place ------------------------------------------------------------------ */
 
-/* True if variant k is what the form asks for. Of a PLI whose tier matters the header is read. */
+/* True if variant k already is in the wanted form. Reads a PLI's header if its tier matters. */
 static bool is_as_wanted(const struct psti_pack_plan *plan, uint32_t i_field, uint64_t sample,
                          const struct pst_item *items, uint32_t n,
                          const struct psti_pack_forms *forms, uint32_t k)
@@ -313,7 +314,7 @@ static bool is_as_wanted(const struct psti_pack_plan *plan, uint32_t i_field, ui
     switch (forms->forms[k]) {
     case PST_FORM_NONE:
         return psti_pack_choose(items, n, 0, PST_FORM_NONE) == k && !pst_item_was_jpeg(item);
-    case PST_FORM_PLI_JPEG: /* other files than JPEGs stay as they are */
+    case PST_FORM_PLI_JPEG: /* files other than JPEGs stay as they are */
         return item->form == PST_FORM_PLI_JPEG ||
                (item->form != PST_FORM_JPEG &&
                 psti_pack_choose(items, n, 0, PST_FORM_PLI_JPEG) == k);
@@ -331,8 +332,8 @@ static bool is_as_wanted(const struct psti_pack_plan *plan, uint32_t i_field, ui
     }
 }
 
-/* Finds whether a field of a sample stays as it is, and counts the variants that it then has. Sets
- * the sample's shard. */
+/* Finds out whether a field of a sample stays as it is, and how many variants it then has. Sets the
+ * sample's shard. */
 static enum pst_status look_at(const struct psti_pack_plan *plan, uint32_t i_field, uint64_t sample,
                                bool *stays, uint32_t *n_variants, uint32_t *i_shard,
                                struct pst_error *err)
@@ -399,6 +400,6 @@ enum pst_status psti_pack_assign_in_place(struct psti_pack_plan *plan, struct ps
     if (status == PST_OK && n > 0 && shard + 1 != n_shards)
         status = psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
                            "the data set cannot be changed in place: a shard has no samples");
-    plan->stays = stays; /* from now on samples that stay have no forms */
+    plan->stays = stays; /* from now on, samples that stay need no forms */
     return status;
 }

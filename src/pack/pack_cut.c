@@ -1,11 +1,11 @@
-/* pack_cut.c - the plan of shards: which samples of the source lie in which shard, known before
- * anything is read or encoded.
+/* pack_cut.c - makes the plan of shards: which samples of the source go into which shard. It is
+ * made before anything is read or encoded, so that one process and several processes make the same
+ * shards.
  *
- * In: a plan, whose source knows the lengths of its items. Out: the first sample of each planned
- * shard. One process and several then make the same shards. Lengths are the source's, because those
- * of encoded items are not known yet: a shard whose items grow beyond the limit is divided by the
- * writer, in each process at the same place. One pass over the source's listing or index; the
- * calling thread. */
+ * In: a plan whose source knows the lengths of its items. Out: the first sample of each planned
+ * shard. Lengths are those of the source, because lengths after encoding are not known yet. If
+ * encoded items exceed a shard's limit, the writer splits the shard, in every process at the same
+ * sample. One pass over the source's listing or index, in the calling thread. */
 #include "format/format_dataset.h"
 #include "format/format_parts.h"
 #include "pack/pack_int.h"
@@ -20,10 +20,10 @@
 
 #include <string.h>
 
-/* Bytes that a shard stores at most besides each item's own: record header, alignment, padding. */
+/* Maximum number of bytes that a shard adds to an item: record header, alignment, padding. */
 enum { BESIDE_NBYTES = PSTI_RECORD_NBYTES + 64 + 8 };
 
-/* Bytes that an item of the source will take in this form, as far as they are known. */
+/* Estimates the bytes that an item of the source will take in this form. */
 static uint64_t item_nbytes(const struct pst_item *item, enum pst_form form)
 {
     uint64_t pixels = (uint64_t)item->height * item->width * item->channels;
@@ -35,7 +35,7 @@ static uint64_t item_nbytes(const struct pst_item *item, enum pst_form form)
     return nbytes > INT64_MAX / 2 ? INT64_MAX / 2 : nbytes;
 }
 
-/* Adds to *nbytes the bytes that a field of the sample will take. */
+/* Adds the bytes that a field of the sample will take to *nbytes. */
 static enum pst_status add_field(const struct psti_pack_plan *plan, uint32_t i_field,
                                  uint64_t sample, uint64_t *nbytes, struct pst_error *err)
 {
@@ -43,7 +43,7 @@ static enum pst_status add_field(const struct psti_pack_plan *plan, uint32_t i_f
     uint32_t i_source = plan->source_field[i_field];
     uint32_t n = pst_dataset_field(plan->source, i_source)->n_variants;
     const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, i_field, sample);
-    /* a file's form is known only after it is read */
+    /* A file's form is known only after it is read. */
     bool is_folder = !pst_dataset_is_packed(plan->source);
     enum pst_status status = PST_OK;
     for (uint32_t v = 0; status == PST_OK && v < n; v++)
@@ -61,7 +61,7 @@ static enum pst_status add_field(const struct psti_pack_plan *plan, uint32_t i_f
                psti_add_u64(*nbytes, BESIDE_NBYTES, nbytes);
     }
     if (!fits)
-        *nbytes = UINT64_MAX; /* a shard of its own */
+        *nbytes = UINT64_MAX; /* a length so large that the sample gets a shard of its own */
     return status;
 }
 
@@ -104,13 +104,13 @@ enum pst_status psti_pack_cut(struct psti_pack_plan *plan, uint64_t shard_nbytes
     return status;
 }
 
-/* Returns a hash of all that decides about the bytes of a pack, except its source. */
+/* Returns a hash of everything that determines the bytes of a pack, except its source. */
 static uint64_t mark_of(const struct psti_pack_plan *plan, uint64_t shard_nbytes)
 {
     struct psti_hash_state state;
     uint8_t printed[PSTI_INDEX_FIELD_NBYTES];
     const char *version = pst_version();
-    const uint64_t numbers[] = {1, /* of this list */
+    const uint64_t numbers[] = {1, /* version of this list */
                                 psti_pack_assign_mark(plan), plan->resize, plan->verify_pixels,
                                 plan->keeps_variants, shard_nbytes};
     psti_hash_begin(&state);
@@ -123,7 +123,8 @@ static uint64_t mark_of(const struct psti_pack_plan *plan, uint64_t shard_nbytes
     return psti_hash_end(&state);
 }
 
-/* Names the source: its listing, and its classes, whose numbers alone are in a listing. */
+/* Computes an identity of the source: its listing, and its class names, because a listing has class
+ * numbers only. */
 static enum pst_status identify(const struct psti_pack_plan *plan, uint8_t out[16],
                                 struct pst_error *err)
 {

@@ -1,5 +1,5 @@
-/* pack_forms.c - which forms a field of a sample is stored in, and which variant of the source each
- * is made from. Reads a plan, which is constant, and items; any thread. */
+/* pack_forms.c - decides which forms a field of a sample is stored in, and from which variant of
+ * the source each is made. It reads items and the plan, which is constant; any thread. */
 #include "pack/pack_int.h"
 
 const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,

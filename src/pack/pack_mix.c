@@ -1,9 +1,9 @@
-/* pack_mix.c - reads a plan file (docs/format-plan.md): the classes of samples and how shares of
- * them are stored.
+/* pack_mix.c - reads a plan file (docs/format-plan.md): classes of samples, and how shares of them
+ * are stored.
  *
- * In: JSON that nobody vouches for. Out: checked classes and ways. format/ proves first that the
- * whole text is JSON, so that finding values afterwards cannot run beyond its end. The members that
- * are not about storing are ignored. Any thread. */
+ * In: untrusted JSON. Out: checked classes and ways. src/format first proves that the whole text is
+ * JSON, so a later search for values cannot run beyond its end. Members that are not about storing
+ * are ignored. Any thread. */
 #include "pack/pack_mix.h"
 
 #include "base/alloc.h"
@@ -26,16 +26,16 @@
 
 #define FILE_LIMIT_NBYTES ((size_t)16 << 20)
 #define SHARES_TOLERANCE 1e-6
-#define PIXELS_LIMIT 9007199254740992.0 /* 2^53: JSON's numbers are exact up to it */
+#define PIXELS_LIMIT 9007199254740992.0 /* 2^53: JSON numbers are exact up to here */
 
 enum { PLAN_VERSION = 1, WHERE_CAP = 64, SIDE_MAX = 65535 };
 
-/* A value in the text: [at, end). */
+/* A value within the JSON text: [at, end). */
 struct value {
     const char *at, *end;
 };
 
-/* What is being read, for messages such as: class 2, way 1: "share" ... */
+/* Where the parser is, for messages such as: class 2, way 1: "share" ... */
 struct parse {
     struct psti_pack_mix *mix;
     uint32_t i_class, i_way;
@@ -67,18 +67,18 @@ static const char *skip_space(const char *at, const char *end)
     return at;
 }
 
-/* Returns the value at `at`, without the space around it. */
+/* Returns the JSON value at `at`, without white space around it. */
 static struct value value_at(const char *at, const char *end)
 {
     struct value value = {skip_space(at, end), end};
     const char *behind = value.at;
-    (void)psti_format_json_skip(&behind, end); /* the text was proved to be JSON */
+    (void)psti_format_json_skip(&behind, end); /* cannot fail: the text was proved to be JSON */
     value.end = behind;
     return value;
 }
 
-/* Steps to the next element of a list, or member of an object, from `at`, which is behind the
- * opening bracket or the element before. False at the end. */
+/* Moves *at to the next element of a list, or member of an object. *at must be behind the opening
+ * bracket or the previous element. Returns false at the end. */
 static bool next_element(const char **at, const char *end)
 {
     *at = skip_space(*at, end);
@@ -92,8 +92,8 @@ static bool is_kind(struct value value, char first)
     return value.at < value.end && *value.at == first;
 }
 
-/* Finds a member of an object, which `object` must be. The last of several of one name counts.
- * False if there is none, or null. */
+/* Finds a member of an object; if several have the name, the last. Returns false if `object` is no
+ * object, there is no such member, or it is null. */
 static bool find_member(struct value object, const char *name, struct value *found)
 {
     const char *at = object.at + 1;
@@ -112,7 +112,8 @@ static bool find_member(struct value object, const char *name, struct value *fou
     return is_there;
 }
 
-/* Copies a text without escapes. False if it is none, has an escape or does not fit. */
+/* Copies a JSON string without escapes. Returns false if it is no string, has an escape or does not
+ * fit. */
 static bool take_text(struct value value, char *out, size_t capacity)
 {
     size_t n = (size_t)(value.end - value.at);
@@ -123,7 +124,7 @@ static bool take_text(struct value value, char *out, size_t capacity)
     return true;
 }
 
-/* The host program may have set a locale in which 1.5 is written 1,5. */
+/* Parses in the C locale, because the host program may have set a locale that writes 1.5 as 1,5. */
 static bool take_number(struct value value, double *number)
 {
     char text[64];
@@ -140,7 +141,7 @@ static bool take_number(struct value value, double *number)
     return isfinite(*number);
 }
 
-/* Reads a whole number of 0 or more. */
+/* Reads an integer of 0 or more. */
 static bool take_count(struct value value, uint64_t *count)
 {
     double number;
@@ -151,7 +152,7 @@ static bool take_count(struct value value, uint64_t *count)
     return true;
 }
 
-/* All forms of a way have one "resize". */
+/* Reads "resize" of a form. All forms of a way must have the same "resize". */
 static enum pst_status read_resize(struct parse *parse, struct value item,
                                    struct psti_pack_way *way)
 {

@@ -1,9 +1,10 @@
-/* pack_plan.c - decides the sources of each field of the destination before pst_pack reads a
+/* pack_plan.c - decides where each field of the destination comes from, before pst_pack reads a
  * sample.
  *
- * A new data set takes the fields of the source. A data set that is appended to keeps its own,
- * and the source must have each of them by name and type. Labels are matched by class name, not
- * by number, because the same folder names get other numbers among other folders. */
+ * A new data set takes the fields of the source. A data set that is appended to keeps its own
+ * fields, and the source must have a field with the name and type of each. Labels are matched by
+ * class name, not by number, because the same folder name can have another number in another
+ * folder. */
 #include "pack/pack_int.h"
 
 #include "base/alloc.h"
@@ -56,7 +57,7 @@ static enum pst_status take_forms(struct psti_pack_plan *plan,
                          "a plan says the forms and tiers of images: they cannot be given beside "
                          "it");
     if (plan->images.n == 0 && !pst_dataset_is_packed(plan->source)) {
-        /* Samples that no class of a plan covers stay as they are. */
+        /* With a plan file, samples of no class keep their form; without one, JPEGs become PLI. */
         plan->images.forms[0] = options->plan != NULL ? PST_FORM_NONE : PST_FORM_PLI_JPEG;
         plan->images.n = 1;
     }
@@ -70,7 +71,7 @@ static struct psti_pack_forms *forms_for(struct psti_pack_plan *plan, enum pst_f
     return type == PST_FIELD_IMAGE ? &plan->images : type == PST_FIELD_MASK ? &plan->masks : NULL;
 }
 
-/* The destination gets the source's fields. */
+/* Gives the destination the source's fields. */
 static void plan_new(struct psti_pack_plan *plan, enum pst_made_for made_for)
 {
     plan->n_fields = pst_dataset_n_fields(plan->source);
@@ -86,8 +87,8 @@ static void plan_new(struct psti_pack_plan *plan, enum pst_made_for made_for)
     }
 }
 
-/* Finds how the data set's own PLI were encoded. Images that are appended are encoded alike,
- * unless the caller says otherwise. */
+/* Finds the settings with which the data set's PLI were encoded. Appended images are encoded with
+ * the same settings, unless the caller sets others. */
 static enum pst_status pli_of(struct psti_pack_plan *plan, const pst_dataset *destination,
                               uint32_t i_field, uint32_t variant, struct pst_error *err)
 {
@@ -99,8 +100,8 @@ static enum pst_status pli_of(struct psti_pack_plan *plan, const pst_dataset *de
     return status;
 }
 
-/* Finds out whether this variant keeps JPEGs as PLI, from the first samples: the very first may
- * be no JPEG, or a JPEG that could not be kept. */
+/* Finds out from the first samples whether this variant keeps JPEGs as PLI. One sample is not
+ * enough: it may be no JPEG, or a JPEG that could not be kept as PLI. */
 static enum pst_status keeps_pli_jpeg(const pst_dataset *destination, uint32_t i_field,
                                       uint32_t variant, bool *keeps, struct pst_error *err)
 {
@@ -116,8 +117,8 @@ static enum pst_status keeps_pli_jpeg(const pst_dataset *destination, uint32_t i
     return status;
 }
 
-/* Finds the forms in which the data set holds its images or masks already, from its first
- * sample. */
+/* Finds the forms in which the data set already holds its images or masks, from its first sample.
+ */
 static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *destination,
                                 uint32_t i_field, struct pst_error *err)
 {
@@ -141,7 +142,7 @@ static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *
     return PST_OK;
 }
 
-/* A variant holds one kind of form throughout: pixels, PLI, or files of any form. */
+/* Checks that a variant gets the kind of form that it already has: pixels, PLI, or files. */
 static enum pst_status check_kinds(const struct psti_pack_plan *plan,
                                    const struct psti_pack_forms *forms,
                                    const pst_dataset *destination, uint32_t i_field,
@@ -158,7 +159,7 @@ static enum pst_status check_kinds(const struct psti_pack_plan *plan,
         if (item.form == PST_FORM_NONE || (raw == (item.form == PST_FORM_RAW) &&
                                            (wanted != PST_FORM_PLI || item.form == PST_FORM_PLI)))
             continue;
-        /* If the source is a data set, its own bytes may be pixels too. */
+        /* The stored bytes of a source data set may also be pixels, so this form fits any kind. */
         if (wanted == PST_FORM_NONE && pst_dataset_is_packed(plan->source))
             continue;
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
@@ -169,7 +170,7 @@ static enum pst_status check_kinds(const struct psti_pack_plan *plan,
     return PST_OK;
 }
 
-/* Maps the numbers of the source's classes to the destination's, by name. */
+/* Maps the class numbers of the source to those of the destination, by class name. */
 static enum pst_status map_classes(struct psti_pack_plan *plan, const pst_dataset *destination,
                                    uint32_t i_field, struct pst_error *err)
 {
@@ -215,7 +216,8 @@ static enum pst_status map_classes(struct psti_pack_plan *plan, const pst_datase
     return PST_OK;
 }
 
-/* Keypoints mean the same points in source and destination, as far as both say what they are. */
+/* Checks that keypoints are the same points in source and destination, as far as both describe
+ * them. */
 static enum pst_status check_points(const struct psti_pack_plan *plan,
                                     const pst_dataset *destination, uint32_t i_field,
                                     struct pst_error *err)
@@ -276,7 +278,7 @@ static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset
     return psti_format_may_have_classes(field) ? map_classes(plan, destination, i, err) : PST_OK;
 }
 
-/* JPEGs become PLI if the data set that is appended to keeps its JPEGs as PLI. */
+/* Keeps JPEGs as PLI if the data set that is appended to does so. */
 static enum pst_status follow_variants(struct psti_pack_plan *plan, const pst_dataset *destination,
                                        struct pst_error *err)
 {
@@ -305,7 +307,7 @@ enum pst_status psti_pack_refuse_others(const char *path, struct pst_error *err)
     return status;
 }
 
-/* Plans for a destination that exists and keeps its fields. */
+/* Makes the plan for a destination that exists and keeps its fields. */
 static enum pst_status plan_append(struct psti_pack_plan *plan, const char *path,
                                    const struct pst_pack_options *options, struct pst_error *err)
 {
@@ -342,7 +344,7 @@ out:
     return status;
 }
 
-/* True if there is a finished data set, so that packing into it appends. */
+/* True if the path has a finished data set, so that packing into it appends. */
 static bool is_finished(const char *path)
 {
     pst_dataset *dataset = NULL;

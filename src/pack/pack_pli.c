@@ -1,9 +1,9 @@
 /* pack_pli.c - encodes pixels as PLI, and reads from a stored PLI how it was encoded.
  *
  * In: pixels in memory and the plan. Out: an encoded image in the caller's buffer. The image may
- * become the only copy of the pixels, so it is decoded again and compared by checksum. Any
- * worker, with a decoder of its own. Samples are the unit of parallelism, so the encoder uses
- * one thread. */
+ * become the only copy of the pixels, so it is decoded again and compared by checksum. Any worker,
+ * with its own decoder. Workers handle different samples in parallel, so the encoder uses one
+ * thread. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 
@@ -58,7 +58,7 @@ struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum ps
         pli.max_error = forms->max_errors[k];
         pli.tier_given = true;
     }
-    if (type == PST_FIELD_MASK) /* neighbouring numbers of classes are not alike */
+    if (type == PST_FIELD_MASK) /* near-lossless would change class numbers */
         pli.max_error = 0;
     return pli;
 }
@@ -77,7 +77,7 @@ bool psti_pack_pli_equal(const struct psti_pack_pli *a, const struct psti_pack_p
     return a->tier == b->tier && a->effort == b->effort && a->max_error == b->max_error;
 }
 
-/* Decodes the encoded image once, with the decoder that readers use. */
+/* Decodes the encoded image again, with the decoder that readers use. */
 static enum pst_status check(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
                              uint64_t *checksum, struct pst_error *err)
 {

@@ -1,10 +1,10 @@
 /* pack_prepare.c - turns one sample of the source into the values that the writer stores.
  *
- * Runs in a worker, with a decoder and a slot of its own. All bytes are read, so that the
- * source's checksums are compared. Images are decoded if the plan wants raw pixels or PLI, if
- * they are lossless and their pixel checksum is not known yet, or if all are to be verified. Only
- * PLI is encoded. A JPEG stays as it is if it cannot become a PLI of its coefficients or would not
- * become smaller. The slot then has the reason. */
+ * It runs in a worker, with its own decoder and slot. It reads all bytes, so the source's checksums
+ * are compared. An image is decoded if the plan wants raw pixels or PLI, if it is lossless and its
+ * pixel checksum is unknown, or if all images are to be verified. Only PLI is encoded. A JPEG stays
+ * a JPEG if it cannot become a PLI of its coefficients or would not become smaller; the slot then
+ * has the reason. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 
@@ -26,7 +26,7 @@
 
 struct original;
 
-/* The work on one sample. */
+/* The state of the work on one sample. */
 struct work {
     const struct psti_pack_plan *plan;
     struct psti_decoder *decoder;
@@ -35,11 +35,11 @@ struct work {
     uint32_t i_field, i_source;
     struct pst_decode_options options;
     struct pst_item item;             /* the item read last, for error messages */
-    const struct original *pixels_of; /* its pixels are in BLOB_PIXELS; NULL if none are */
+    const struct original *pixels_of; /* the image whose pixels are in BLOB_PIXELS, or NULL */
     bool has_other_forms;             /* the image is stored in several forms */
 };
 
-/* An image or mask of the source, read and with its header parsed. */
+/* An image or mask of the source whose bytes were read and whose header was parsed. */
 struct original {
     const void *bytes;
     size_t nbytes;
@@ -89,8 +89,8 @@ static struct psti_buffer *blob_of(struct work *work, uint32_t i)
     return &work->slot->blobs[(size_t)work->i_field * PSTI_PACK_BLOBS + i];
 }
 
-/* Reads variant v of the source into its blob. If the sample has none, item.form is NONE and
- * there are no bytes. */
+/* Reads variant v of the source into its buffer. If the sample lacks it, item.form is NONE and
+ * `bytes` is NULL. */
 static enum pst_status read_item(struct work *work, uint32_t v, struct original *original)
 {
     struct psti_pack_slot *slot = work->slot;
@@ -118,7 +118,7 @@ static enum pst_status read_item(struct work *work, uint32_t v, struct original 
     return status;
 }
 
-/* As read_item for images and masks, and parses the header. bytes is NULL if the variant is
+/* Reads an image or mask like read_item, and parses its header. bytes is NULL if the variant is
  * absent. */
 static enum pst_status read_image(struct work *work, uint32_t v, struct original *original)
 {
@@ -144,7 +144,7 @@ static enum pst_status read_image(struct work *work, uint32_t v, struct original
     return status;
 }
 
-/* Stores the image's bytes as they are. */
+/* Stores the bytes of the image unchanged. */
 static enum pst_status store_original(struct work *work, const struct original *original,
                                       struct pst_value *value)
 {
@@ -166,7 +166,8 @@ static enum pst_status store_original(struct work *work, const struct original *
     value->was_pli = item->was_pli || !pst_dataset_is_packed(work->plan->source);
     bool has_sum = info->form == PST_FORM_PLI_JPEG ||
                    psti_verify_is_lossless(info->form, original->bytes, original->nbytes);
-    /* A loader may read one form for another only if it knows that their pixels are equal. */
+    /* A loader may replace one form by another only if it knows that their pixels are equal, so a
+     * JPEG beside other forms gets a checksum. */
     has_sum |= work->has_other_forms && info->form == PST_FORM_JPEG;
     if (!work->plan->verify_pixels && (!has_sum || item->has_pixel_checksum))
         return PST_OK;
@@ -183,8 +184,8 @@ static enum pst_status store_original(struct work *work, const struct original *
     return PST_OK;
 }
 
-/* Finds the original's stored pixels. They are its own bytes, or are decoded into a blob that
- * the field's other forms share. */
+/* Finds the pixels of the image as stored. They are its own bytes, or are decoded into a buffer
+ * that the field's other forms share. */
 static enum pst_status find_pixels(struct work *work, const struct original *original,
                                    struct pst_pixels *pixels, size_t *nbytes)
 {
@@ -218,8 +219,8 @@ static enum pst_status find_pixels(struct work *work, const struct original *ori
     return status;
 }
 
-/* Compares the pixels that were made with the checksum of those that they were made from, where
- * that is known and of the same picture. */
+/* Compares the new pixels with the checksum of the original's pixels, if that is known and belongs
+ * to the same picture. */
 static enum pst_status check_pixels(struct work *work, const struct original *original,
                                     const struct pst_value *value)
 {
@@ -280,7 +281,7 @@ static enum pst_status store_pli(struct work *work, const struct original *origi
 }
 
 /* Stores a JPEG as a PLI of its coefficients. Other images, and JPEGs that cannot be kept so or
- * would not become smaller, stay as they are. */
+ * would not become smaller, are stored unchanged. */
 static enum pst_status store_pli_jpeg(struct work *work, const struct original *original,
                                       struct pst_value *value)
 {
@@ -295,7 +296,8 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
         psti_buffer_reserve(blob, original->nbytes, "pack", "of an item", &slot->err);
     if (status != PST_OK)
         return status;
-    /* A PLI of the same length saves nothing but decoding time, and the file is simpler. */
+    /* A PLI that is as long as the JPEG would save only decoding time, so the simpler JPEG is kept.
+     */
     const struct psti_pli_reference reference = psti_decode_jpeg_reference(work->decoder);
     status = psti_pli_keep_jpeg(work->jpeg, &reference, original->bytes, original->nbytes, &options,
                                 blob->bytes, original->nbytes - 1, &value->nbytes, &why);
@@ -321,7 +323,7 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
     return store_original(work, original, value);
 }
 
-/* Stores the JPEG that is restored from its PLI. */
+/* Stores the JPEG file that is restored from its PLI. */
 static enum pst_status store_jpeg_of_pli(struct work *work, const struct original *original,
                                          struct pst_value *value)
 {
@@ -364,7 +366,7 @@ static enum pst_status store_pli_as(struct work *work, const struct original *or
     return store_pli(work, original, &wanted, &values[k]);
 }
 
-/* Makes the variants that the plan wants from those of the source. */
+/* Makes the variants that the plan asks for from those of the source. */
 static enum pst_status store_forms(struct work *work, const struct psti_pack_forms *forms,
                                    struct pst_value *values)
 {
@@ -410,13 +412,13 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
     return status;
 }
 
-/* Stores a JPEG that may become PLI. Other variants of the image may be such JPEGs, too. */
+/* Stores a JPEG, as PLI if possible. Other variants of the image may be such JPEGs, too. */
 static enum pst_status store_jpeg_variant(struct work *work, uint32_t v,
                                           const struct original *original, struct pst_value *value)
 {
     enum pst_status status = store_pli_jpeg(work, original, value);
     if (status == PST_OK && value->form == PST_FORM_PLI_JPEG) {
-        /* The blob of this variant's JPEG becomes the output of the next conversion. */
+        /* Swaps buffers: that of this variant's JPEG becomes the output of the next conversion. */
         struct psti_buffer *made = blob_of(work, BLOB_JPEG), *read = blob_of(work, v);
         struct psti_buffer jpeg = *read;
         *read = *made;
@@ -425,7 +427,7 @@ static enum pst_status store_jpeg_variant(struct work *work, uint32_t v,
     return status;
 }
 
-/* Gives labels of an array the numbers that their classes have in the destination. */
+/* Replaces the labels of an array by the numbers that their classes have in the destination. */
 static enum pst_status map_labels(struct work *work, uint32_t v, size_t nbytes)
 {
     const struct pst_field *field = pst_dataset_field(work->plan->source, work->i_source);
@@ -438,7 +440,7 @@ static enum pst_status map_labels(struct work *work, uint32_t v, size_t nbytes)
                      field->name, (long long)field->n_classes - 1, pst_dtype_name(field->dtype));
 }
 
-/* Copies every variant as it is, except JPEGs if the plan makes PLI of them. */
+/* Stores every variant unchanged, except JPEGs if the plan turns them into PLI. */
 static enum pst_status store_variants(struct work *work, struct pst_value *values)
 {
     enum pst_field_type type = work->plan->fields[work->i_field].type;

@@ -1,11 +1,11 @@
 /* pack_resize.c - stores the images of a sample after a Resize of their shorter side.
  *
- * In: a sample of the source. Out: values of its images, masks, boxes and keypoints as the loader's
- * own Resize makes them: images bilinear and antialiased, masks nearest. Images are upright from
- * then on. A loader whose chain begins with the same Resize changes nothing of them. So it delivers
- * the pixels that it makes of the whole image, where it delivers the image's own channels and bits:
+ * In: a sample of the source. Out: its images, masks, boxes and keypoints as the loader's own
+ * Resize makes them: images bilinear and antialiased, masks nearest. The stored images are upright.
+ * A loader whose chain begins with the same Resize leaves them unchanged, and so delivers the same
+ * pixels as from the whole image, as long as it delivers the image's own channels and bits:
  * conversions to other bits or to gray do not commute with a resize. A sample whose first image is
- * not larger stays as it is. Runs in a worker, with a decoder, a run and a slot of its own. */
+ * not larger stays as it is. Runs in a worker, with its own decoder, run and slot. */
 #include "pack/pack_int.h"
 
 #include "augment/augment.h"
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/* An image or mask of the source, read and with its header parsed. */
+/* An image or mask of the source whose bytes were read and whose header was parsed. */
 struct image {
     const void *bytes;
     size_t nbytes;
@@ -31,7 +31,8 @@ static struct psti_buffer *blob_of(const struct psti_pack_resize *work, uint32_t
     return &work->slot->blobs[(size_t)work->i_field * PSTI_PACK_BLOBS + i];
 }
 
-/* Reads variant v of the source's field into a blob. *item has form NONE if the sample has none. */
+/* Reads variant v of the source's field into a buffer. item->form is NONE if the sample lacks it.
+ */
 static enum pst_status read_item(struct psti_pack_resize *work, uint32_t v, struct pst_item *item)
 {
     struct psti_pack_slot *slot = work->slot;
@@ -80,7 +81,7 @@ static enum pst_status read_image(struct psti_pack_resize *work, struct image *i
     return PST_OK;
 }
 
-/* Compiles the Resize for pixels of that kind, and draws it for the size. */
+/* Compiles the Resize for this kind of pixels, and computes it for the image's size. */
 static enum pst_status compile(const struct psti_pack_resize *work, bool is_mask, uint8_t channels,
                                uint8_t bits, uint32_t height, uint32_t width,
                                struct psti_chain **chain, struct psti_draw *draw)
@@ -102,7 +103,7 @@ static enum pst_status compile(const struct psti_pack_resize *work, bool is_mask
                : status;
 }
 
-/* Decodes the image through its Resize, into a blob. */
+/* Decodes the image and resizes it on the way, into a buffer. */
 static enum pst_status make_pixels(struct psti_pack_resize *work, const struct image *image,
                                    bool is_mask, struct pst_pixels *pixels)
 {
@@ -154,8 +155,8 @@ static void store_raw(const struct pst_pixels *pixels, struct pst_value *value)
     value->pixel_checksum = psti_hash64(value->bytes, value->nbytes);
 }
 
-/* Stores the pixels in the field's forms: raw pixels where those are asked for, or were stored, and
- * one PLI for all others. */
+/* Stores the pixels in the field's forms: as raw pixels if these are wanted or were stored, and
+ * once as PLI for all other forms. */
 static enum pst_status store_forms(struct psti_pack_resize *work, const struct pst_pixels *pixels,
                                    struct pst_value *values)
 {
@@ -212,7 +213,7 @@ static enum pst_status fail_turn(const struct psti_pack_resize *work)
                      work->leader.orientation, work->plan->fields[work->i_field].name);
 }
 
-/* Turns the mask's description as its image is turned. */
+/* Rotates the size in the mask's header as its image is rotated. */
 static enum pst_status turn_mask(const struct psti_pack_resize *work, struct image *mask)
 {
     struct pst_image_info *info = &mask->info;
@@ -238,7 +239,7 @@ static enum pst_status turn_mask(const struct psti_pack_resize *work, struct ima
     return PST_OK;
 }
 
-/* Stores boxes or keypoints of the resized picture. */
+/* Stores the boxes or keypoints, moved to the resized picture. */
 static enum pst_status store_points(struct psti_pack_resize *work, struct pst_value *value)
 {
     struct pst_item item;
@@ -288,7 +289,7 @@ enum pst_status psti_pack_resize_begin(struct psti_pack_resize *work)
     if (work->i_field == plan->n_fields)
         return PST_OK;
     enum pst_status status = read_image(work, &image);
-    work->slot->nbytes_in = nbytes_in; /* it is read again */
+    work->slot->nbytes_in = nbytes_in; /* the caller reads the sample again and counts the bytes */
     if (status != PST_OK || image.bytes == NULL)
         return status;
     work->is_larger = is_larger(work, &image.info);

@@ -1,12 +1,12 @@
-/* pack_resume.c - compares the samples that an interrupted pack stored with the result it would
- * give now.
+/* pack_resume.c - compares the samples that an interrupted pack stored with what it would store
+ * now.
  *
  * In: the plan, and a writer that was just opened. Sample i of the writer's journal is compared
- * with sample i of the source: what the journal says of it with what the source's listing or index
- * says. Of the stored items themselves two are read: the first PLI, because its header says how it
- * was encoded; and the first JPEG file that was stored as it is, to see whether the present options
- * would store it so, too. Samples of a finished data set that is appended to may come from anywhere
- * and are not compared. Runs once, on the calling thread. */
+ * with sample i of the source, using what the journal says and what the source's listing or index
+ * says. Only two of the stored items are read: the first PLI, whose header says how it was encoded;
+ * and the first JPEG file that stayed a JPEG, to see whether the current options would keep it,
+ * too. Samples of a finished data set that is appended to may come from anywhere and are not
+ * compared. Runs once, on the calling thread. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 #include "writer/writer.h"
@@ -24,18 +24,18 @@
 struct check {
     const struct psti_pack_plan *plan;
     const pst_writer *writer;
-    uint64_t next;                                    /* next sample of the source to compare */
-    bool pli_known[PST_MAX_FIELDS][PST_MAX_VARIANTS]; /* true once an image proved to be encoded as
-                                                         the plan wants */
-    bool jpeg_known; /* true once a JPEG that stayed one proved to have had to */
+    uint64_t next;                                    /* the source's next sample to compare */
+    bool pli_known[PST_MAX_FIELDS][PST_MAX_VARIANTS]; /* true when an image was found to be encoded
+                                                       * as the plan wants */
+    bool jpeg_known; /* true when a kept JPEG was found to be one that cannot be PLI */
 };
 
-/* The stored sample under comparison, and the source's sample. */
+/* The stored sample that is compared, and the sample of the source. */
 struct stored {
     struct check *check;
     const struct psti_pack_plan *plan;
     const char *name;
-    uint64_t sample; /* of the source */
+    uint64_t sample; /* number of the sample in the source */
     uint32_t i_field;
     const uint8_t *row;
 };
@@ -69,7 +69,7 @@ static enum pst_status load_item(const struct stored *stored, uint32_t variant,
                                   stored->plan->fields[stored->i_field].type, item, err);
 }
 
-/* True if the stored PLI is the source's own file. Its header does not tell how this pack
+/* True if the stored PLI is the source's own file, whose header does not tell how this pack
  * encodes. */
 static bool is_kept_pli(const struct stored *stored, const uint8_t head[PSTI_PLI_HEADER_NBYTES])
 {
@@ -85,8 +85,8 @@ static bool is_kept_pli(const struct stored *stored, const uint8_t head[PSTI_PLI
     return false;
 }
 
-/* Checks tier, effort and max_error. The first stored image that this pack encoded stands for
- * all. */
+/* Checks tier, effort and max_error of a stored PLI. The first image that this pack encoded is
+ * checked for all. */
 static enum pst_status check_pli(const struct stored *stored, const struct psti_pack_forms *forms,
                                  uint32_t variant, const struct pst_item *item,
                                  struct pst_error *err)
@@ -118,7 +118,7 @@ static enum pst_status check_pli(const struct stored *stored, const struct psti_
                      field->name, stored->name, held_text, wanted_text);
 }
 
-/* True if a folder's file is a PLI, by its first bytes. */
+/* True if a folder's file is a PLI, judging by its first bytes. */
 static bool source_is_pli(const struct stored *stored, enum pst_pli_content content)
 {
     const struct psti_pack_plan *plan = stored->plan;
@@ -130,7 +130,7 @@ static bool source_is_pli(const struct stored *stored, enum pst_pli_content cont
            header.content == content;
 }
 
-/* The source's variants of the item under comparison. */
+/* The source's variants of the item that is compared. */
 struct originals {
     struct pst_item items[PST_MAX_VARIANTS];
     uint32_t n;
@@ -154,8 +154,8 @@ static enum pst_status load_originals(const struct stored *stored, struct origin
     return status;
 }
 
-/* Returns the variant from which `wanted` would be made now; NULL if the sample has none. A
- * folder has one file per item, whose form is not known yet. */
+/* Returns the variant from which `wanted` would be made now; NULL if the sample has none. A folder
+ * has one file per item, whose form is unknown yet. */
 static const struct pst_item *find_original(const struct originals *originals, enum pst_form wanted)
 {
     uint32_t v =
@@ -163,9 +163,9 @@ static const struct pst_item *find_original(const struct originals *originals, e
     return v < originals->n ? &originals->items[v] : NULL;
 }
 
-/* Checks a JPEG that was stored as it is although JPEGs are to become PLI: it must still fail to
- * become one. The first such JPEG stands for all, because it is too costly to convert the others
- * once more. */
+/* Checks a JPEG that was stored as a JPEG although JPEGs are to become PLI: it must still fail to
+ * become one. Only the first such JPEG is checked, because converting all of them again costs too
+ * much. */
 static enum pst_status check_stays(const struct stored *stored, const struct pst_item *from,
                                    uint32_t variant, struct pst_error *err)
 {
@@ -190,7 +190,7 @@ static enum pst_status check_stays(const struct stored *stored, const struct pst
     return status;
 }
 
-/* Checks a variant whose JPEGs become PLI if they can, and whose other images stay as they are. */
+/* Checks a variant in which JPEGs become PLI if they can, and other images stay unchanged. */
 static enum pst_status check_pli_jpeg(const struct stored *stored,
                                       const struct originals *originals,
                                       const struct pst_item *from, const struct pst_item *item,
@@ -214,7 +214,7 @@ static enum pst_status check_pli_jpeg(const struct stored *stored,
                : PST_OK;
 }
 
-/* Checks a JPEG that may be the source's file or restored from a PLI. */
+/* Checks a stored JPEG, which may be the source's file or may have been restored from a PLI. */
 static enum pst_status check_jpeg(const struct stored *stored, const struct originals *originals,
                                   const struct pst_item *from, const struct pst_item *item,
                                   struct pst_error *err)
@@ -228,7 +228,7 @@ static enum pst_status check_jpeg(const struct stored *stored, const struct orig
     return changed(stored, "bytes", item->nbytes, now, err);
 }
 
-/* Checks that one stored variant is `wanted`. */
+/* Checks that a stored variant has the form `wanted`. */
 static enum pst_status check_form(const struct stored *stored, const struct originals *originals,
                                   const struct psti_pack_forms *forms, uint32_t variant,
                                   struct pst_error *err)
@@ -249,7 +249,7 @@ static enum pst_status check_form(const struct stored *stored, const struct orig
     if (wanted == PST_FORM_JPEG ||
         (wanted == PST_FORM_NONE && !originals->is_folder && pst_item_was_jpeg(from)))
         return check_jpeg(stored, originals, from, &item, err);
-    /* The form of a folder's file is known only after reading. It is never raw pixels. */
+    /* A folder's file never is raw pixels; which other form it has is known only after reading. */
     bool same = wanted != PST_FORM_NONE ? item.form == wanted
                 : originals->is_folder  ? item.form != PST_FORM_RAW
                                         : item.form == from->form;
@@ -267,7 +267,7 @@ static enum pst_status check_form(const struct stored *stored, const struct orig
     return wanted == PST_FORM_PLI ? check_pli(stored, forms, variant, &item, err) : PST_OK;
 }
 
-/* Checks forms that the plan made from those of the source, as pack_prepare.c does. */
+/* Checks variants that the plan made from those of the source, as pack_prepare.c does. */
 static enum pst_status check_forms(const struct stored *stored, const struct psti_pack_forms *forms,
                                    struct pst_error *err)
 {
@@ -278,7 +278,7 @@ static enum pst_status check_forms(const struct stored *stored, const struct pst
     return status;
 }
 
-/* Checks variants that were copied as they are, except JPEGs if the plan makes PLI of them. */
+/* Checks variants that were stored unchanged, except JPEGs if the plan turns them into PLI. */
 static enum pst_status check_variants(const struct stored *stored, struct pst_error *err)
 {
     const struct psti_pack_plan *plan = stored->plan;
@@ -341,7 +341,8 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
     struct stored stored = {
         .check = check, .plan = plan, .name = sample->name, .row = sample->rows};
     enum pst_status status = PST_OK;
-    /* The samples in between are bad ones that were skipped, or have long been in the data set. */
+    /* Samples between two stored ones are bad samples that were skipped, or already in the data
+     * set. */
     for (stored.sample = check->next; stored.sample < n; stored.sample++) {
         char name[PST_NAME_CAP];
         status = pst_dataset_sample_name(plan->source, stored.sample, name, err);

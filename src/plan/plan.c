@@ -1,7 +1,9 @@
-/* plan.c - psti_plan_solve and psti_plan_need: programmes are made, solved and read.
+/* plan.c - psti_plan_solve and psti_plan_need: make linear programmes, have them solved, and read
+ * the solutions.
  *
- * A plan is found in steps: the goal, and then, at the goal's value, the least stored bytes and the
- * most samples/s. Prices are the duals of the first step. Pure but for memory and the solver. */
+ * A plan is found in steps: first the goal is optimised; then, with the goal held at that value,
+ * the fewest stored bytes and the highest samples/s. Prices are the dual values of the first step.
+ * No state; calls the solver and allocates memory. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/options.h"
@@ -10,15 +12,15 @@
 #include <math.h>
 
 #define ROOM "plan"
-/* By how much the second step may be off the goal, and what counts as fully used: the solver's own
- * tolerance is 1e-7. */
+/* SLACK: how far later steps may deviate from the goal's optimum. FULL: a capacity counts as fully
+ * used if at least this share of it is used. The solver's own tolerance is 1e-7. */
 #define SLACK 1e-7
 #define FULL (1 - 1e-5)
-#define NOTHING 1e-9 /* smaller shares are rounding */
+#define NOTHING 1e-9 /* smaller shares are rounding errors */
 
 static const struct psti_plan_limits as_given = {.form = UINT32_MAX};
 
-/* Arrays for the result of a programme. */
+/* Arrays for the solution of a linear programme. */
 struct memory {
     double *values, *duals, *rows, *down, *down_objective, *up, *up_objective;
 };
@@ -45,7 +47,7 @@ static enum pst_status take_memory(struct memory *memory, const struct psti_lp *
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Shares of each class's samples, without rounding errors. */
+/* Reads the share of each way in its class's samples, without rounding errors. */
 static void read_shares(const struct psti_plan_model *m, const double *values, double *shares)
 {
     const struct psti_plan_setup *s = m->setup;
@@ -62,7 +64,7 @@ static void read_shares(const struct psti_plan_model *m, const double *values, d
         shares[i] /= sums[psti_plan_way_at(s, i).i_class];
 }
 
-/* Means of what a sample demands, and what it stores. */
+/* Returns the demand of resource r per sample, as a mean over all samples. */
 static double demand_of(const struct psti_plan_model *m, const double *shares, int r)
 {
     double sum = 0;
@@ -83,8 +85,8 @@ static double stored_of(const struct psti_plan_model *m, const double *shares)
     return sum;
 }
 
-/* Capacity that the plan has of a resource: given, or where it can be chosen the least that gives
- * the solution's rate. */
+/* Returns the capacity of a resource in the plan: the given one, or, if it can be chosen, the least
+ * that allows the solution's rate. */
 static double capacity_of(const struct psti_plan_model *m, const double *values, int r,
                           double demand)
 {
@@ -95,7 +97,8 @@ static double capacity_of(const struct psti_plan_model *m, const double *values,
     return time > 0 ? fmin(fmax(demand / time, low), most) : most;
 }
 
-/* Seconds that a sample takes on each resource; the answer's time is the largest. */
+/* Returns the seconds that a sample takes on a resource; the largest of these is the answer's time.
+ */
 static double seconds_of(const struct psti_plan_model *m, const struct psti_plan_answer *a, int r,
                          double demand, double gpu_demand)
 {
@@ -114,7 +117,7 @@ static double cost_of(const struct psti_plan_model *m, const struct psti_plan_an
     return price * m->n_samples / a->samples_per_second;
 }
 
-/* Fills all of the answer but prices and the single form, from the shares. */
+/* Fills the answer from the shares, except prices and the single-form plan. */
 static enum pst_status read_plan(const struct psti_plan_model *m, const double *values,
                                  const double *shares, struct psti_plan_answer *a,
                                  struct pst_error *err)
@@ -152,8 +155,8 @@ static enum pst_status read_plan(const struct psti_plan_model *m, const double *
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Capacity at the end of a range of a row whose limit has become `limit`, where the time of a
- * sample is `time`. */
+/* Returns the capacity at the end of a row's range, where the row's limit is `limit` and a sample
+ * takes `time` seconds. */
 static double end_of_range(const struct psti_plan_model *m, int r, double limit, double time)
 {
     double capacity = m->setup->capacities[r];
@@ -166,8 +169,8 @@ static double end_of_range(const struct psti_plan_model *m, int r, double limit,
     return time > 0 ? fmax(capacity * (1 + limit / time), 0) : INFINITY;
 }
 
-/* Returns how much of a resource a plan uses, from the value of the resource's row: with less of
- * it, the resource would limit the rate. */
+/* Returns how much of a resource a plan uses, from the value of the resource's row. With less than
+ * that, the resource would limit the rate. */
 static double used_of(const struct psti_plan_model *m, int r, double row, double time)
 {
     if (r == PSTI_STALL_ACCELERATOR)
@@ -176,8 +179,9 @@ static double used_of(const struct psti_plan_model *m, int r, double row, double
     return m->setup->capacities[r] * fmax(part, 0);
 }
 
-/* Reads duals and ranges of the first step. A row "demands / capacity - time <= 0" with limit b is
- * that of capacity * (1 + b / time), so a unit more of it is b = time / capacity. */
+/* Reads the dual values and ranges of the first step. Changing the limit of the row "demands /
+ * capacity - time <= 0" from 0 to b equals the capacity * (1 + b / time), so one more unit of
+ * capacity is b = time / capacity. */
 static void read_prices(const struct psti_plan_model *m, const struct psti_plan_lp_solution *result,
                         struct psti_plan_answer *a)
 {
@@ -201,7 +205,7 @@ static void read_prices(const struct psti_plan_model *m, const struct psti_plan_
             continue;
         a->price_low[r] = a->price_high[r] = capacity;
         if (s->goal == PSTI_PLAN_COST && m->lp.n_columns > s->n_ways + 1)
-            continue; /* the time of a sample at the range's ends is not known */
+            continue; /* the time of a sample at the ends of the range is unknown */
         double of_time = s->goal == PSTI_PLAN_STORAGE ? 0 : time / goal;
         double ends[] = {end_of_range(m, r, result->down[row],
                                       of_time > 0 ? result->down_objective[row] * of_time : time),
@@ -218,7 +222,7 @@ static void read_prices(const struct psti_plan_model *m, const struct psti_plan_
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Solves a goal, and then for what does not matter to it: the least stored bytes, the best rate. */
+/* Optimises the goal, and then, with the goal held, the stored bytes and the rate. */
 static enum pst_status solve_steps(struct psti_plan_model *m, struct memory *memory, double *shares,
                                    struct psti_plan_answer *a, struct pst_error *err)
 {
@@ -268,7 +272,7 @@ static enum pst_status solve(const struct psti_plan_setup *setup,
     return status;
 }
 
-/* Name of the first resource that limits. */
+/* Returns the name of the first resource that limits the rate. */
 static const char *limiting(const struct psti_plan_answer *a)
 {
     for (uint32_t r = PSTI_STALL_N_RESOURCES; r-- > 0;)
@@ -277,7 +281,7 @@ static const char *limiting(const struct psti_plan_answer *a)
     return "nothing";
 }
 
-/* Says which single limit is in the way, if one alone is. */
+/* If one limit alone prevents a plan, names it in the error. */
 static enum pst_status explain(const struct psti_plan_setup *setup, double *shares,
                                struct pst_error *err)
 {
@@ -317,7 +321,7 @@ static bool is_better(enum psti_plan_goal goal, const struct psti_plan_answer *a
                                      : a->stored_nbytes < b->stored_nbytes;
 }
 
-/* Tries each form alone. */
+/* Finds the best plan that stores one form only, by trying each form. */
 static enum pst_status find_single(const struct psti_plan_setup *setup, double *shares,
                                    struct psti_plan_answer *best, struct pst_error *err)
 {

@@ -1,8 +1,8 @@
-/* plan_highs.c - finds the library of HiGHS at run time, and solves a linear programme with it.
+/* plan_highs.c - loads the library HiGHS at run time and solves a linear programme with it.
  *
- * HiGHS (MIT licence, https://highs.dev) has a stable C interface, of which a few functions are
- * used. Each call has a solver of its own with one thread and without output, so that nothing is
- * shared. Any thread. */
+ * HiGHS (MIT licence, https://highs.dev) has a stable C interface, of which this file uses a few
+ * functions. Each call makes its own solver with one thread and no output, so nothing is shared.
+ * Any thread. */
 #include "plan/plan.h"
 
 #include "base/fail.h"
@@ -20,7 +20,7 @@ enum { MODEL_INFEASIBLE_OR_UNBOUNDED = 9, MODEL_UNBOUNDED = 10, MODEL_TIME_LIMIT
 enum { STATUS_ERROR = -1 };
 enum { LEAST_MAJOR = 1, LEAST_MINOR = 15 }; /* version */
 
-/* The functions of HiGHS that are used: its name, our member, result and arguments. */
+/* The functions of HiGHS in use: its name, our member, result and arguments. */
 #define HIGHS_LIST(F)                                                                              \
     F(Highs_create, create, void *, (void))                                                        \
     F(Highs_destroy, destroy, void, (void *))                                                      \
@@ -51,7 +51,7 @@ struct highs {
 #undef MEMBER
 };
 
-/* Opens the library that the caller or the environment names, else the system's. */
+/* Opens the library that the caller or the environment names, or else the system's. */
 static void *open_one_of(const char *given, const char **name, struct pst_error *err)
 {
     static const char *const names[] = {"libhighs.so.1", "libhighs.so"};
@@ -103,7 +103,8 @@ static enum pst_status pass(const struct highs *highs, void *solver, const struc
                          highs->sizeof_int(solver));
     int32_t worst = highs->set_bool(solver, "output_flag", 0);
     worst |= highs->set_int(solver, "threads", 1);
-    worst |= highs->set_string(solver, "solver", "simplex"); /* ends at a corner, with a basis */
+    worst |= highs->set_string(solver, "solver", "simplex"); /* the simplex method, because ranges
+                                                              * need a solution with a basis */
     worst |= highs->set_double(solver, "time_limit", lp->seconds_most);
     worst |= highs->pass_lp(solver, (int32_t)lp->n_columns, (int32_t)lp->n_rows,
                             lp->row_begin[lp->n_rows], MATRIX_BY_ROWS, SENSE_MINIMISE, 0, lp->cost,
@@ -116,8 +117,8 @@ static enum pst_status pass(const struct highs *highs, void *solver, const struc
 
 static enum pst_status run(const struct highs *highs, void *solver, struct pst_error *err)
 {
-    /* A program that has used HiGHS itself in this thread has fixed the number of its threads; 0
-     * takes that number. */
+    /* If the program itself has used HiGHS in this thread, HiGHS refuses another number of threads;
+     * 0 accepts the number already set. */
     if (highs->run(solver) == STATUS_ERROR &&
         (highs->set_int(solver, "threads", 0) == STATUS_ERROR ||
          highs->run(solver) == STATUS_ERROR))
@@ -134,7 +135,8 @@ static enum pst_status run(const struct highs *highs, void *solver, struct pst_e
     return PST_OK;
 }
 
-/* Fills the ranges of rows' limits. Those of costs and of columns' bounds are not asked for. */
+/* Fills in the ranges of the rows' limits. Ranges of costs and of columns' bounds are not needed.
+ */
 static enum pst_status range(const struct highs *highs, void *solver,
                              struct psti_plan_lp_solution *solution, struct pst_error *err)
 {

@@ -1,11 +1,11 @@
-/* plan_lp.c - has a linear programme solved by the caller's function or by HiGHS, and checks what
- * comes back.
+/* plan_lp.c - has a linear programme solved by the caller's function or by HiGHS, and checks the
+ * solution.
  *
- * A solver is of another project and of any version, so its answer is not believed: values must
- * keep the limits, and duals must prove that no other values are better. By duality, the objective
- * exceeds the optimum by at most the sum over rows of dual * (value - limit) and over columns of
- * reduced cost * (value - bound), where the sign of dual or reduced cost says which limit or bound
- * counts. Pure; any thread that may call the solver. */
+ * The solver is foreign code of any version, so its answer is verified: the values must keep the
+ * limits, and the dual values must prove that no other values are better. By duality, the objective
+ * exceeds the optimum by at most the sum over rows of dual * (value - limit) plus the sum over
+ * columns of reduced cost * (value - bound); the sign of the dual or reduced cost says whether the
+ * lower or the upper limit or bound counts. Pure; any thread that may call the solver. */
 #include "plan/plan.h"
 
 #include "base/alloc.h"
@@ -15,13 +15,13 @@
 
 #define ROOM "plan"
 #define SECONDS_MOST 300
-/* Solvers keep limits to 1e-7, with columns and rows that are scaled to be near 1. */
+/* Solvers keep limits to 1e-7, for columns and rows that are scaled to be near 1. */
 #define TOLERANCE 1e-6
 #define ADVICE ": try another version of HiGHS"
 
-/* Sums of one row or one column. */
+/* A sum over one row or one column. */
 struct sum {
-    double value, size; /* of the terms, and of their absolute values */
+    double value, size; /* sum of the terms; sum of their absolute values */
 };
 
 static void sum_add(struct sum *sum, double term)
@@ -51,7 +51,8 @@ static struct sum row_of(const struct psti_plan_lp *lp, const double *values, ui
     return row;
 }
 
-/* Values and rows are finite and within limits, and the objective is that of the values. */
+/* Checks that values and rows are finite and within limits, and that the objective fits the values.
+ */
 static enum pst_status check_values(const struct psti_plan_lp *lp,
                                     const struct psti_plan_lp_solution *s, struct pst_error *err)
 {
@@ -76,8 +77,9 @@ static enum pst_status check_values(const struct psti_plan_lp *lp,
                            s->objective, objective.value);
 }
 
-/* Adds multiplier * (value - limit) of the limit that counts. A multiplier that is rounding, of
- * `size`, counts nothing. An infinite limit has no multiplier: false. */
+/* Adds multiplier * (value - limit), for the limit that the multiplier's sign selects. A multiplier
+ * that is a rounding error of numbers of `size` adds nothing. Returns false if the limit is
+ * infinite, which cannot have a multiplier. */
 static bool add_gap(struct sum *gap, double multiplier, double size, double value, double low,
                     double high)
 {
@@ -90,8 +92,8 @@ static bool add_gap(struct sum *gap, double multiplier, double size, double valu
     return true;
 }
 
-/* Computes the reduced cost of each column: its cost less what its rows' duals pay for. `reduced`
- * is zero before. */
+/* Computes the reduced cost of each column: its cost minus the sum of its entries times the rows'
+ * duals. `reduced` must be zero. */
 static void reduce(const struct psti_plan_lp *lp, const double *duals, struct sum *reduced)
 {
     for (uint32_t i = 0; i < lp->n_columns; i++)
@@ -101,7 +103,7 @@ static void reduce(const struct psti_plan_lp *lp, const double *duals, struct su
             sum_add(&reduced[lp->columns[i]], -lp->entries[i] * duals[r]);
 }
 
-/* The duals prove that the values are optimal. */
+/* Checks that the dual values prove the values to be optimal. */
 static enum pst_status check_duals(const struct psti_plan_lp *lp,
                                    const struct psti_plan_lp_solution *s, struct sum *reduced,
                                    struct pst_error *err)
@@ -156,7 +158,7 @@ static enum pst_status check(const struct psti_plan_lp *lp, const struct psti_pl
     return status;
 }
 
-/* Calls the setup's function, and completes the error that it returns. */
+/* Calls the setup's solver, and completes an error that it returns. */
 static enum pst_status call(const struct psti_plan_setup *setup, const struct psti_plan_lp *lp,
                             struct psti_plan_lp_solution *solution, struct pst_error *err)
 {

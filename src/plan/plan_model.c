@@ -1,4 +1,4 @@
-/* plan_model.c - checks a setup and makes the linear programme of it. Pure but for memory. */
+/* plan_model.c - checks a setup and makes a linear programme of it. No state; allocates memory. */
 #include "plan/plan_model.h"
 
 #include "base/alloc.h"
@@ -93,7 +93,7 @@ static enum pst_status check_resources(const struct psti_plan_setup *s, struct p
                : PST_OK;
 }
 
-/* Each class has samples, and a way that may be used. */
+/* Checks that each class has samples and a way that may be used. */
 static enum pst_status check_classes(const struct psti_plan_setup *s, struct pst_error *err)
 {
     enum { ANY = 1, ALLOWED = 2 };
@@ -140,7 +140,7 @@ enum pst_status psti_plan_setup_read(const struct psti_plan_setup *given,
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Seconds of one sample on the slowest resource. */
+/* Returns the seconds of one sample on its slowest resource. */
 static double slowest(const struct psti_plan_setup *s, const struct psti_plan_way *way)
 {
     double most = 0;
@@ -150,11 +150,11 @@ static double slowest(const struct psti_plan_setup *s, const struct psti_plan_wa
     return most;
 }
 
-/* A mean over samples of the least that a way of their class has: the time, or the bytes stored.
- *
- * That is near the optimum. Let s be this mean of times on the slowest of R resources. The best way
- * of each class alone gives no more than s, and no mix gives less than s / R, because the mean over
- * resources is at least 1 / R of the slowest. Budgets can only add to it. */
+/* Returns the mean over samples of the least time, or the fewest stored bytes, of any way of their
+ * class, which is near the optimum. Let s be this mean of the times on the slowest of R resources.
+ * Taking the best way for each class alone needs a time of at most s. No mix needs less than s / R,
+ * because the mean over resources is at least 1 / R of the slowest. Budgets can only increase it.
+ */
 static double least_mean(const struct psti_plan_model *m, bool of_time)
 {
     const struct psti_plan_setup *s = m->setup;
@@ -204,7 +204,7 @@ static void add(struct psti_plan_model *m, uint32_t column, double value)
     m->lp.entries[m->n_entries++] = value;
 }
 
-/* Ends the row whose entries were added. Returns its number. */
+/* Ends the row whose entries were just added. Returns the row's number. */
 static uint32_t end_row(struct psti_plan_model *m, double low, double high)
 {
     uint32_t row = m->lp.n_rows++;
@@ -214,11 +214,12 @@ static uint32_t end_row(struct psti_plan_model *m, double low, double high)
     return row;
 }
 
-/* Row c has a 1 for each way of class c. They are the first rows. */
+/* Adds the first rows: row c has a 1 for each way of class c. */
 static void add_classes(struct psti_plan_model *m)
 {
     const struct psti_plan_setup *s = m->setup;
-    int32_t *end = m->lp.row_begin + 1; /* first the number of ways, then where to put the next */
+    int32_t *end = m->lp.row_begin + 1; /* at first the number of ways of each class, then the index
+                                         * of its next entry */
     for (uint32_t i = 0; i < s->n_ways; i++)
         end[psti_plan_way_at(s, i).i_class]++;
     int32_t before = 0;
@@ -237,8 +238,8 @@ static void add_classes(struct psti_plan_model *m)
     m->n_entries = s->n_ways;
 }
 
-/* demands / capacity - time <= 0. If the capacity can be chosen, between low and high:
- * demands - chosen <= 0 and low * time <= chosen <= high * time. */
+/* Adds the row demands / capacity - time <= 0. If the capacity can be chosen between low and high,
+ * adds demands - chosen <= 0 and low * time <= chosen <= high * time. */
 static void add_resource(struct psti_plan_model *m, int r)
 {
     const struct psti_plan_setup *s = m->setup;
@@ -261,7 +262,7 @@ static void add_resource(struct psti_plan_model *m, int r)
     end_row(m, -INFINITY, 0);
 }
 
-/* time - interference * GPU-seconds >= 1 / rate of the accelerators. */
+/* Adds the row time - interference * GPU-seconds >= 1 / rate of the accelerators. */
 static void add_accelerator(struct psti_plan_model *m)
 {
     const struct psti_plan_setup *s = m->setup;
@@ -302,7 +303,7 @@ static void set_columns(struct psti_plan_model *m, const struct psti_plan_limits
         m->lp.high[i] = INFINITY;
     }
     for (uint32_t c = 0; c < s->n_classes; c++)
-        m->of_class[c] = 0; /* 1: it has a way with the form */
+        m->of_class[c] = 0; /* set to 1 if the class has a way with the form */
     for (uint32_t i = 0; i < s->n_ways; i++) {
         struct psti_plan_way way = psti_plan_way_at(s, i);
         if (way.form == limits->form && (s->allow_lossy || !way.is_lossy))
@@ -432,7 +433,7 @@ void psti_plan_model_aim_at_demand(struct psti_plan_model *model, enum psti_stal
 
 void psti_plan_model_keep_objective(struct psti_plan_model *model, double most)
 {
-    double scale = most > 0 ? most : 1; /* the solver's tolerance is absolute */
+    double scale = most > 0 ? most : 1; /* divides the row, to keep its numbers near 1 */
     for (uint32_t i = 0; i < model->lp.n_columns; i++)
         add(model, i, model->lp.cost[i] / scale);
     end_row(model, -INFINITY, most / scale);

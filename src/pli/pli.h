@@ -1,10 +1,10 @@
 /* pli.h - the door of the PLI codec: the functions that other rooms call.
  *
- * pli/ includes only base/ and itself, so that it can be lifted out as a library of its own.
+ * pli/ includes only base/ and itself, because it should be usable as a separate library.
  * Besides this header, the headers of pli/format/ are open to all rooms: they state the byte layout
  * (docs/format-pli.md), which the host code of the GPU kernels reads, too. The functions pst_pli_*
- * of <penstock/pli.h> are defined here. Of pst_pli_from_jpeg, psti_pli_from_jpeg is all but the
- * JPEG decoder, which its caller brings. */
+ * of <penstock/pli.h> are defined here. psti_pli_from_jpeg does the work of pst_pli_from_jpeg; its
+ * caller provides the JPEG decoder. */
 #ifndef PST_PLI_PLI_H
 #define PST_PLI_PLI_H
 
@@ -15,20 +15,20 @@
 /* Decoding (pli/decode)
  * ------------------------------------------------------------------------------------------- */
 
-/* Does pst_pli_decode on one level (PSTI_CPU_*), without comparing the pixel checksum. Tests use it
- * to compare the levels with plain C. */
+/* Decodes like pst_pli_decode at one level (PSTI_CPU_*), without comparing the pixel checksum.
+ * Tests use it to compare the levels with plain C. */
 enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,
                                    const struct pst_pli_region *region, int channel,
                                    const struct pst_pixels *pixels, void *scratch,
                                    size_t scratch_nbytes, struct pst_error *err);
 
 /* Decodes all channels as pst_pli_decode does, one band of rows at a time. `header` is the result
- * of psti_pli_parse_header for these bytes, so that they are parsed only once; if it is NULL, the
- * header is parsed here. The head's checksum is compared in either case, and only the parsed header
- * is believed, so that bytes that changed since are an error. `pixels` holds one band: its height
- * is the smaller of the region's height and psti_pli_band_rows(). `band` is called each time that
- * the first `n_rows` rows of `pixels` hold rows y, y + 1, ... of the region. If it returns anything
- * but PST_OK, the decode ends with that status. `scratch` has psti_pli_region_scratch_nbytes(). */
+ * of psti_pli_parse_header for these bytes, to parse them only once; if it is NULL, the header is
+ * parsed here. The head's checksum is compared in either case, and only the parsed header is used,
+ * so bytes that have changed since are an error. `pixels` holds one band: its height is the smaller
+ * of the region's height and psti_pli_band_rows(). `band` is called each time that the first
+ * `n_rows` rows of `pixels` hold rows y, y + 1, ... of the region. If it returns anything but
+ * PST_OK, the decode ends with that status. `scratch` has psti_pli_region_scratch_nbytes(). */
 enum { PSTI_PLI_JPEG_BAND_ROWS = 16 }; /* content 2 has bands of so few rows because they stay in
                                         * the first cache */
 static inline uint32_t psti_pli_band_rows(uint32_t content, uint32_t unit_edge)
@@ -42,9 +42,9 @@ enum pst_status psti_pli_decode_bands(const struct psti_pli_header *header, cons
                                       size_t scratch_nbytes, psti_pli_band band, void *ctx,
                                       struct pst_error *err);
 
-/* Do as pst_pli_info and pst_pli_ranges for callers that have already parsed the header of these
- * bytes. The first function compares the head's checksum if the head is whole. The second function
- * trusts the head. */
+/* These functions work like pst_pli_info and pst_pli_ranges, for callers that have already parsed
+ * the header of these bytes. The first compares the head's checksum if the head is complete. The
+ * second trusts the head. */
 enum pst_status psti_pli_describe(const struct psti_pli_header *header, const void *bytes,
                                   size_t nbytes, struct pst_pli_info *info, struct pst_error *err);
 enum pst_status psti_pli_find_ranges(const struct psti_pli_header *header, const void *bytes,
@@ -55,7 +55,7 @@ enum pst_status psti_pli_find_ranges(const struct psti_pli_header *header, const
 /* Returns the size of the scratch that pst_pli_decode needs for regions of that width. */
 size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *header, uint32_t width);
 
-/* Returns how many units a decode of the region at that scale decodes. Scale 0 means
+/* Returns the number of units that a decode of the region at that scale decodes. Scale 0 means
  * pst_pli_decode. The head must have been checked. */
 uint64_t psti_pli_count_units(const struct psti_pli_header *header, const void *bytes,
                               uint32_t scale_log2, const struct pst_pli_region *region);
@@ -79,25 +79,26 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
                                     const struct psti_jpeg_frame *frame, int16_t *const coefs[],
                                     void *scratch, size_t scratch_nbytes, struct pst_error *err);
 
-/* Decodes pixels and coefficients from one decode of the units, for callers that prove that both
- * are right. The pixels are those of psti_pli_decode_bands for the whole image, the coefficients
- * those of psti_pli_jpeg_coefs. */
+/* Decodes pixels and coefficients together, decoding each unit once, for callers that prove both.
+ * The pixels are those of psti_pli_decode_bands for the whole image, the coefficients those of
+ * psti_pli_jpeg_coefs. */
 enum pst_status psti_pli_jpeg_decode_both(const void *bytes, size_t nbytes,
                                           const struct psti_jpeg_frame *frame,
                                           int16_t *const coefs[], const struct pst_pixels *pixels,
                                           void *scratch, size_t scratch_nbytes, psti_pli_band band,
                                           void *band_ctx, struct pst_error *err);
 
-/* Decodes pixels at 1 / 2^scale_log2 of the size. scale_log2 is 1..3. This is for callers that
- * shrink the image further and accept an approximation. Only the 4x4, 2x2 or 1x1 lowest frequencies
- * of each block are decoded and transformed (pli_jpeg_small.c states the arithmetic). Upsampling
- * and colour conversion are as for whole pixels, with the small sizes. The result is neither that
- * of libjpeg-turbo's scale_num nor the average of the pixels. From that average 200 ImageNet
- * photographs differ by 36.0 dB (PSNR) at a half, 38.3 dB at a quarter and 46.9 dB at an eighth
- * (test_pli_jpeg_small measures it). The small image has psti_pli_jpeg_scaled() pixels in each
- * direction. `region` (NULL: the whole image) and `pixels` count in small pixels. All else is as in
- * psti_pli_decode_bands, or, if `band` is NULL, as in pst_pli_decode. A PLI of pixels gives
- * PST_ERROR_ARGUMENT. */
+/* A PLI of a JPEG can be decoded at 1 / 2^scale_log2 of its size, for callers that shrink it
+ * further and accept an approximation. scale_log2 is 1..3. psti_pli_jpeg_scaled returns the size of
+ * a small image whose full height or width is n. psti_pli_jpeg_decode_scaled decodes the small
+ * image.
+ *
+ * Only the lowest 4x4, 2x2 or 1x1 frequencies of each block are decoded (pli_jpeg_small.c has the
+ * arithmetic). The result differs from that of libjpeg-turbo's scale_num, and slightly from the
+ * average of the full pixels: for 200 ImageNet photographs the PSNR is 36.0 dB at a half, 38.3 dB
+ * at a quarter and 46.9 dB at an eighth (test_pli_jpeg_small). `region` (NULL: the whole image) and
+ * `pixels` count in small pixels. All else is as in psti_pli_decode_bands, or, if `band` is NULL,
+ * as in pst_pli_decode. A PLI of pixels gives PST_ERROR_ARGUMENT. */
 static inline uint32_t psti_pli_jpeg_scaled(uint32_t n, uint32_t scale_log2)
 {
     return (n + (1u << scale_log2) - 1) >> scale_log2;
@@ -122,8 +123,7 @@ struct psti_pli_jpeg_need {
     uint32_t x0, x1, y0, y1;               /* range of samples, with the margin for interpolation */
     uint32_t column0, column1, row0, row1; /* range of blocks that have these samples */
 };
-/* Finds the needs of all components. `block` is the number of samples of a block in each
- * direction. */
+/* Finds the needs of all components. `block` is the width and height of a block in samples. */
 void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame, uint32_t block,
                               const struct pst_pli_region *region,
                               struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX]);
@@ -135,8 +135,8 @@ struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame
 /* JPEGs kept as PLI: JPEG files to PLI and back (pli/jpegfile)
  * ------------------------------------------------------------------------------------------- */
 
-/* The buffers of one worker, which are used again for every image. They begin as zeros and are
- * aligned to 64. */
+/* The buffers of one worker, which are reused for every image. They must be zeros at first, aligned
+ * to 64. */
 struct psti_pli_keep {
     struct psti_buffer coefs, restoration, scratch, file, pixels, work;
 };
@@ -149,29 +149,29 @@ struct psti_pli_reference {
                             struct pst_error *err);
     void *ctx;
 };
-/* Does as pst_pli_from_jpeg, with the caller's reference decoder. */
+/* Works like pst_pli_from_jpeg, with the caller's reference decoder. */
 enum pst_status psti_pli_from_jpeg(const struct psti_pli_reference *reference, const void *jpeg,
                                    size_t jpeg_nbytes,
                                    const struct pst_pli_from_jpeg_options *options, void *pli,
                                    size_t capacity, size_t *nbytes, struct pst_error *err);
-/* Does as pst_pli_from_jpeg, with options that have been checked and with buffers of the caller.
- * `jpeg` is read several times and must not change. */
+/* Works like pst_pli_from_jpeg, with checked options and the caller's buffers. `jpeg` is read
+ * several times and must not change. */
 enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
                                    const struct psti_pli_reference *reference, const void *jpeg,
                                    size_t jpeg_nbytes,
                                    const struct pst_pli_from_jpeg_options *options, void *pli,
                                    size_t capacity, size_t *nbytes, struct pst_error *err);
-/* Makes a PLI of a JPEG whose pixels alone are wanted: for caches, whose items nobody gives back.
- * It has no restoration, and its header no checksum of the pixels (0); units have theirs. Takes no
- * more memory than psti_pli_keep_jpeg.
+/* Makes a PLI of a JPEG of which only the pixels are needed, as in caches, which never restore
+ * files. It has no restoration, and its header no checksum of the pixels (0); units have theirs.
+ * Takes no more memory than psti_pli_keep_jpeg.
  *
  * What is checked: the PLI has the frame, and all of the coefficients, that the reader has found.
- * The caller compares pixels with libjpeg-turbo's. *is_exact: some rows are enough, for what a
- * decoder takes from the headers, such as the colour space. For then the JPEG is one regular
- * sequential scan, of which no decoder has anything to guess, no chroma is subsampled, and its
- * coefficients are so small that the kernels of libjpeg-turbo, and PLI's, agree on the samples.
- * Else all pixels are compared.
- * saturates: libjpeg-turbo's kernels do so with large samples, which allows larger coefficients. */
+ * The caller compares pixels with libjpeg-turbo's. *is_exact: the caller need compare only some
+ * rows, to check what a decoder takes from the headers, such as the colour space. It is set if the
+ * JPEG is one regular sequential scan, so no decoder has to guess, if no chroma is subsampled, and
+ * if all coefficients are so small that the kernels of libjpeg-turbo and of PLI agree on the
+ * samples. Otherwise all pixels must be compared.
+ * saturates: libjpeg-turbo's kernels saturate large samples, which allows larger coefficients. */
 enum pst_status psti_pli_keep_pixels(struct psti_pli_keep *keep, const void *jpeg,
                                      size_t jpeg_nbytes, bool saturates, void *pli, size_t capacity,
                                      size_t *nbytes, bool *is_exact, struct pst_error *err);
@@ -180,12 +180,12 @@ enum pst_status psti_pli_keep_pixels(struct psti_pli_keep *keep, const void *jpe
  * Fails if they show that the JPEG cannot be kept. */
 enum pst_status psti_pli_keep_nbytes(const void *jpeg, size_t nbytes, uint64_t *most,
                                      struct pst_error *err);
-/* Does as pst_pli_to_jpeg, with the buffers of `keep`. */
+/* Works like pst_pli_to_jpeg, with the buffers of `keep`. */
 enum pst_status psti_pli_keep_restore(struct psti_pli_keep *keep, const void *pli,
                                       size_t pli_nbytes, void *jpeg, size_t capacity,
                                       size_t *nbytes, struct pst_error *err);
-/* Returns true if psti_pli_keep_jpeg's failure with this status means that the JPEG should stay as
- * it is. */
+/* Returns whether a failure of psti_pli_keep_jpeg with this status means that the JPEG should be
+ * kept as it is. */
 bool psti_pli_keep_stays(enum pst_status status);
 
 #endif

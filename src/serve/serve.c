@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define LINGER_S 600
-#define CACHE_NBYTES_DEFAULT ((uint64_t)1 << 30) /* if the free memory is not known */
+#define CACHE_NBYTES_DEFAULT ((uint64_t)1 << 30) /* used if the amount of free memory is not
+                                                    known */
 
 static void complete(struct pst_service_options *options)
 {
@@ -49,7 +50,7 @@ static enum pst_status begin_kinds(pst_service *service, struct pst_error *err)
     return status;
 }
 
-/* In the reverse order: groups of jobs use the cache. */
+/* Ends the kinds of sessions in reverse order, because groups of jobs use the cache. */
 static void end_kinds(pst_service *service)
 {
     const struct psti_session_ops *const *at = service->kinds;
@@ -60,8 +61,8 @@ static void end_kinds(pst_service *service)
             (*at)->end(service);
 }
 
-/* Makes all but the socket. The calling thread runs on the service's NUMA node meanwhile, so that
- * the threads that it starts inherit the node. */
+/* Opens everything except the socket. The calling thread runs on the service's NUMA node meanwhile,
+ * so that the threads that it starts inherit the node. */
 static enum pst_status open_parts(pst_service *service, struct pst_error *err)
 {
     struct psti_numa_before before;
@@ -118,7 +119,7 @@ enum pst_status psti_serve_open_below(const char *root, const struct pst_service
         psti_options_copy(&service->options, sizeof service->options, options, "serve", err);
     if (status == PST_OK)
         status = psti_share_socket_path(service->options.socket, service->path, err);
-    /* A client that starts the service names the standard path, too: its directory is made. */
+    /* A client that starts the service also passes the standard path. Its directory is created. */
     service->path_is_given = !psti_share_is_standard_path(service->path);
     if (status == PST_OK && service->options.numa)
         status = psti_numa_choose(root, service->options.numa, &service->numa, err);
@@ -155,7 +156,7 @@ void pst_service_close(pst_service **service_ptr)
         return;
     *service_ptr = NULL;
     atomic_store(&service->stopping, true);
-    psti_serve_unbind(service); /* first, so that nobody connects any more */
+    psti_serve_unbind(service); /* first, to avoid new connections */
     while (service->sessions)
         psti_serve_session_end(service->sessions);
     psti_serve_work_close(service);

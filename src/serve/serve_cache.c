@@ -1,5 +1,5 @@
 /* serve_cache.c - sessions with the host cache. A client opens data sets, one after the other, and
- * asks for items of them that it misses. */
+ * then asks for items that the cache lacks. */
 #include "serve/serve_cache.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,9 @@
-/* serve_control.c - sessions that ask about the service, or order it to do something.
+/* serve_control.c - sessions that ask about the service, or tell it to save, load or clear its
+ * cache.
  *
- * Saving, loading and clearing take long, so workers do them; the loop answers when they are done.
- * The session may have ended by then: requests are kept in a list, and forget their session. */
+ * These requests take long, so workers do them, and the loop answers when they are done. The
+ * session may have ended by then, so requests are kept in a list, and forget a session that
+ * ends. */
 #include "serve/serve_cache.h"
 
 #include "base/alloc.h"
@@ -20,19 +22,19 @@
 
 #define STATUS_FIRST_NBYTES 65536
 #define SECOND ((int64_t)1000 * 1000 * 1000)
-/* A request may take so long, and besides what its bytes take at the least rate a second. */
+/* A request may take MOST_NS, and in addition the time for its bytes at LEAST_RATE bytes/s. */
 #define MOST_NS (60 * SECOND)
 #define LEAST_RATE ((uint64_t)10 << 20)
 
-/* A request that a worker does. */
+/* A request that a worker performs. */
 struct request {
     struct psti_work work;
-    struct psti_session *session; /* NULL: it has ended */
+    struct psti_session *session; /* the client's session; NULL: it has ended */
     pst_cache *cache;
     enum psti_message_kind kind;
     uint64_t id;
     char path[PATH_MAX];
-    int64_t most_ns; /* that it may take */
+    int64_t most_ns; /* time that the request may take */
     enum pst_status status;
     struct pst_error err;
     struct pst_cache_file_report report;
@@ -83,7 +85,7 @@ static void run_request(struct psti_work *work, struct psti_worker *worker)
         request->nbytes = psti_cache_clear(request->cache);
 }
 
-/* It runs: its client is served, if it does not take too long. */
+/* Called while the request runs: marks its client as served, unless the request takes too long. */
 static void touch_request(struct psti_work *work, int64_t age_ns)
 {
     struct request *request = (struct request *)(void *)work;
@@ -101,7 +103,7 @@ static void touch_request(struct psti_work *work, int64_t age_ns)
     request->session = NULL;
 }
 
-/* One request of a session is under way at a time. */
+/* Starts a request. A session may have only one under way. */
 static enum pst_status begin_request(struct psti_session *session,
                                      const struct psti_message *message, struct pst_error *err)
 {
@@ -138,7 +140,7 @@ static enum pst_status begin_request(struct psti_session *session,
     return PST_OK;
 }
 
-/* A path that is too long keeps its end. */
+/* Copies a path. A path that is too long keeps its end. */
 static void copy_path(char *to, size_t capacity, const char *path)
 {
     size_t n = strlen(path), skip = n < capacity ? 0 : n - capacity + 1;
@@ -224,7 +226,7 @@ static enum pst_status tell_status(struct psti_session *session, uint64_t id, st
     psti_serve_sets_sweep(session->service->parts[PSTI_SESSION_CACHE]);
     struct psti_wire_out text = {.capacity = STATUS_FIRST_NBYTES};
     int fd = -1;
-    do { /* until it is large enough */
+    do { /* repeated until the buffer is large enough */
         psti_free(text.bytes);
         text = (struct psti_wire_out){.capacity = 2 * text.capacity,
                                       .bytes = psti_alloc(2 * text.capacity)};

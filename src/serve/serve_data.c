@@ -1,8 +1,8 @@
-/* serve_data.c - data sets as the service has them: with the descriptors that a client sent.
+/* serve_data.c - data sets in the service, with the descriptors that a client has sent.
  *
  * Closing a file may wait for its storage: NFS or FUSE may first write data back, or ask their
- * server. So workers close files. The work waits in a few lanes, which identities choose: if the
- * storage of one data set stands still, only the closings in its lane wait. */
+ * server. So workers close files. This work waits in a few lanes, chosen by the data set's
+ * identity: if the storage of one data set does not respond, only the closings in its lane wait. */
 #include "serve/serve.h"
 
 #include "base/alloc.h"
@@ -56,7 +56,7 @@ void psti_serve_data_close(pst_service *service, struct psti_serve_data **data_p
     if (!service->ending &&
         psti_serve_submit(service, lane_of(service, identity), &data->closing))
         return;
-    close_files(data); /* there are no workers any more, or they have too much to do */
+    close_files(data); /* there are no workers any more, or they have too much work */
     psti_free(data);
 }
 
@@ -67,6 +67,7 @@ void psti_serve_message_close(pst_service *service, struct psti_message *message
         first++;
     struct psti_serve_data *data =
         first < message->n_fds ? psti_serve_data_new(message, first) : NULL;
-    psti_share_message_close(message); /* without memory for them it still has descriptors */
+    psti_share_message_close(message); /* if memory was lacking, the message still has
+                                          descriptors */
     psti_serve_data_close(service, &data, NULL);
 }

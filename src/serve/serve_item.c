@@ -1,9 +1,9 @@
-/* serve_item.c - one item from storage into the host cache.
+/* serve_item.c - brings one item from storage into the host cache, on a worker.
  *
- * A worker does it. Nobody else reads the item meanwhile: the loop has one read for each item. The
- * bytes are compared with their checksum before anybody sees them, and re-coded if the set keeps
- * another form, at once or later (serve_later.c). A part of a compressed page is decoded, because
- * the page is not this item's alone. What is read is not kept in the page cache as well. */
+ * Only one worker reads an item, because the loop makes one read for each item. The bytes are
+ * compared with their checksum before any client sees them, and re-coded if the set keeps another
+ * form, at once or later (serve_later.c). A part of a compressed page is decompressed, because the
+ * page holds other items, too. The bytes read are not kept in the page cache as well. */
 #include "serve/serve_cache.h"
 
 #include "base/codings/codings.h"
@@ -18,8 +18,9 @@
 #include <string.h>
 
 #define PATH_NBYTES 4096
-#define RECODE_MAX_NBYTES ((uint64_t)64 << 20) /* for one image, on each worker */
-#define SPARE_MAX_NBYTES ((uint64_t)64 << 20)  /* a larger buffer is freed after its item */
+#define RECODE_MAX_NBYTES ((uint64_t)64 << 20) /* memory for re-coding one image, on each worker */
+#define SPARE_MAX_NBYTES ((uint64_t)64 << 20)  /* a buffer that has grown larger is freed after
+                                                  its item */
 
 static enum pst_status read_bytes(const struct serve_set *set, const struct pst_item *item,
                                   struct psti_worker *worker, const void **bytes,
@@ -57,7 +58,10 @@ static enum pst_status read_bytes(const struct serve_set *set, const struct pst_
 
 static enum pst_status check(const struct pst_item *item, const void *bytes, struct pst_error *err)
 {
-    bool has_crc32 = item->has_crc32 && item->coding == PST_CODING_STORED; /* else clients decode */
+    bool has_crc32 = item->has_crc32 && item->coding == PST_CODING_STORED; /* compressed items
+                                                                              are checked by the
+                                                                              clients, who
+                                                                              decompress them */
     if (item->has_checksum && psti_hash64(bytes, item->nbytes) != item->checksum)
         return psti_fail(err, PST_ERROR_CHECKSUM, "serve",
                          "the stored bytes have another checksum");
@@ -67,8 +71,8 @@ static enum pst_status check(const struct pst_item *item, const void *bytes, str
     return PST_OK;
 }
 
-/* Decodes the page of which the item is a part. *bytes: the part. The item is as it is stored
- * then. */
+/* Decompresses the page that the item is a part of. *bytes: that part. Afterwards *item describes
+ * uncompressed bytes. */
 static enum pst_status decode_page(struct psti_worker *worker, struct pst_item *item,
                                    const void **bytes, struct pst_error *err)
 {
@@ -86,13 +90,13 @@ static enum pst_status decode_page(struct psti_worker *worker, struct pst_item *
     return status;
 }
 
-/* True if whole items of that field are re-coded. */
+/* True if the key says that whole items of that field are re-coded. */
 static bool recodes(uint64_t key, uint32_t i_field)
 {
     return psti_recode_has_field(key, i_field) && psti_recode_form(key) < PSTI_RECODE_N_FORMS;
 }
 
-/* The item of those bytes, for re-coding. */
+/* Describes the item's bytes for re-coding. */
 static struct psti_recode_source source_of(const struct pst_item *item,
                                            const struct psti_cache_span *span)
 {
@@ -103,14 +107,14 @@ static struct psti_recode_source source_of(const struct pst_item *item,
     return source;
 }
 
-/* False: there is no decoder. */
+/* Opens the worker's decoder, if it has none. False: that failed. */
 static bool has_decoder(struct psti_worker *worker)
 {
     return worker->decoder || psti_decode_open(&worker->decoder, NULL) == PST_OK;
 }
 
-/* Re-codes the item, if the set has another form for it. *reserved is the length that room is
- * reserved for. */
+/* Re-codes the item, if the set keeps another form of it. *reserved: bytes that the cache has
+ * reserved for the item. */
 static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_field,
                                        const struct pst_item *item, struct psti_worker *worker,
                                        struct psti_cache_span *span, uint64_t *reserved)
@@ -124,11 +128,13 @@ static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_f
     uint8_t bit = PSTI_TRAINING_FORM;
     if (!recodes(key, i_field) && !smaller)
         return PSTI_CACHE_NOT_TO_RECODE;
-    if (item->coding != PST_CODING_STORED) /* clients decode it, and keep it as it is stored */
+    if (item->coding != PST_CODING_STORED) /* clients decompress such items, so they are kept as
+                                              stored */
         return PSTI_CACHE_RECODE_FAILED;
     if (!has_decoder(worker))
         return PSTI_CACHE_RECODE_FAILED;
-    /* It does not see if a mask is turned with its image, so such masks stay whole. */
+    /* The service cannot know whether a mask is rotated with its image, so such masks are kept
+     * whole. */
     const struct psti_training_tools tools = {
         .recode = {psti_decode_recode_alone, worker->decoder, RECODE_MAX_NBYTES},
         .is_turned = smaller && smaller->may_turn};
@@ -152,8 +158,8 @@ static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_f
     return PSTI_CACHE_RECODED;
 }
 
-/* True if the item is kept as it is stored now, and re-coded later. Without room for the list of
- * such items it is re-coded at once. */
+/* True if the item is kept as stored now, and re-coded later. If there is no memory for the list of
+ * such items, it is re-coded at once. */
 static bool waits(const struct serve_read *read, const struct pst_item *item)
 {
     const struct serve_set *set = read->set;
@@ -161,7 +167,7 @@ static bool waits(const struct serve_read *read, const struct pst_item *item)
            psti_cache_later_open(set->items_set);
 }
 
-/* Large buffers are freed after their item. */
+/* Frees buffers of the worker that have grown large. */
 static void trim(struct psti_worker *worker)
 {
     if (worker->bytes.capacity > SPARE_MAX_NBYTES)
@@ -172,7 +178,7 @@ static void trim(struct psti_worker *worker)
         psti_buffer_free(&worker->recoded);
 }
 
-/* Reads an item for which room is reserved. */
+/* Reads an item for which the cache has reserved space, and stores it there. */
 static enum psti_cache_result fill(struct serve_read *read, uint32_t i_field, struct pst_item *item,
                                    struct psti_worker *worker)
 {
@@ -200,7 +206,7 @@ static enum psti_cache_result fill(struct serve_read *read, uint32_t i_field, st
         read->recoding = recode(set, i_field, item, worker, &span, &reserved);
     if (read->recoding == PSTI_CACHE_RECODED && span.nbytes < item->nbytes)
         read->nbytes_saved = item->nbytes - span.nbytes;
-    /* If there is no memory for it, or no place that is large enough, the client reads it for
+    /* If memory is lacking, or no gap in the cache is large enough, the client reads the item
      * itself. */
     return psti_cache_keep(set->items_set, sample, i_item, reserved, &span)
                ? PSTI_CACHE_RESULT_READ
@@ -235,7 +241,7 @@ void psti_serve_item(struct serve_read *read, struct psti_worker *worker)
     trim(worker);
 }
 
-/* Re-codes the item in the set's form, if that is for it. */
+/* Re-codes an item of the cache to the set's form, if the set has one for its field. */
 static enum psti_recode_result recode_kept(const struct serve_set *set,
                                            const struct psti_cache_later *later,
                                            struct psti_worker *worker, struct psti_recoded *recoded)

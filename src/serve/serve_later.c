@@ -1,20 +1,20 @@
-/* serve_later.c - items of the host cache that are re-coded after they were kept.
+/* serve_later.c - re-codes items of the host cache after they were stored there.
  *
- * In: requests of clients, each of which says that a core is idle there. Out: for each request one
- * item of the set's queue in another form (cache/cache_later.c). The service's own threads do it,
- * because nobody else can write the cache. An item is given out once, so two clients never cause
- * the same work, and a client that is killed meanwhile costs nothing: the item is re-coded, and
- * nobody is told.
+ * In: requests of clients, each of which says that a core is idle at the client. Out: for each
+ * request one item of the set's queue in another form (cache/cache_later.c). The service's own
+ * threads do the work, because only the service can write the cache. An item is given out once, so
+ * two clients never cause the same work. If a client is killed meanwhile, the item is still
+ * re-coded, and no answer is sent.
  *
- * Where a replaced item lay, others may lie once no client can read it. The service asks all
- * clients of the set in a round, and a client answers when those have left who were readers then. A
- * client whose process has ended, or that has closed its session, is no reader. One that was
- * dropped may go on with what it has mapped. As nobody can ask it, nothing of the set is replaced
- * from then on.
+ * The space of a replaced item can be used again when no client can still be reading it. For that
+ * the service begins a round: it asks all clients of the set, and each answers when its rows that
+ * were reading at that moment are done. A client whose process has ended, or that has closed its
+ * session, reads no more. A client that the service dropped may still read what it has mapped, and
+ * cannot be asked. So after that no item of the set is replaced.
  *
- * A request for which no item can be re-coded now, because there is no room until a round has
- * ended, is parked. Its client is told to ask again at the end of the round, or after a second. All
- * of this runs on the loop's thread, but for run_later. */
+ * A request is parked if no item can be re-coded now, because there is no space until a round has
+ * ended. Its client is told to ask again at the end of the round, or after a second. Everything
+ * runs on the loop's thread, except run_later. */
 #include "serve/serve_cache.h"
 
 #include "base/alloc.h"
@@ -22,8 +22,9 @@
 #include "base/fail.h"
 #include "base/log.h"
 
-#define MOVES_AT_ONCE 64 /* items that are not re-coded, for one request */
-#define READMIT_PART 64  /* of the cache is free before items are asked for again */
+#define MOVES_AT_ONCE 64 /* items that one request may pass over without re-coding them */
+#define READMIT_PART 64  /* 1 / READMIT_PART of the cache must be free before clients ask for
+                            items again */
 
 static uint64_t bit_of(uint32_t i_set) { return (uint64_t)1 << i_set; }
 
@@ -36,7 +37,7 @@ static void answer(struct psti_session *session, const struct psti_cache_ready *
     psti_serve_session_send(session, &out, PSTI_MESSAGE_CACHE_READY, 0, NULL, 0);
 }
 
-/* Answers the request, if its client is still there, and frees it. */
+/* Answers the request, if its client still has a session, and frees the request. */
 static void finish(struct serve_later *later, enum psti_cache_result result)
 {
     later->ready.result = result;
@@ -66,7 +67,8 @@ static void park(struct serve_later *later)
     set->parked_end = &later->next;
 }
 
-/* Items that found no room are asked for again once re-coding has made enough, or has ended. */
+/* Lets clients ask again for items that found no space, once re-coding has freed enough, or has
+ * ended. */
 static void readmit(struct serve_set *set)
 {
     uint64_t worth = set->cache->service->options.cache_nbytes / READMIT_PART;
@@ -77,7 +79,7 @@ static void readmit(struct serve_set *set)
     set->n_declined = 0;
 }
 
-/* Tells a client's sets that are this one. */
+/* Asks a client to confirm the round for each of its sets that is this one. */
 static void ask_client(struct psti_session *session, struct serve_set *set)
 {
     struct serve_client *client = session->state;
@@ -100,7 +102,8 @@ static void end_round(struct serve_set *set)
     finish_parked(set);
 }
 
-/* Begins a round if replaced items wait for one. It has ended at once if nobody reads the set. */
+/* Begins a round if replaced items wait for one. If no client reads the set, the round ends at
+ * once. */
 static void begin_round(struct serve_set *set)
 {
     while (set->state == SERVE_SET_READY && !set->in_round &&
@@ -115,7 +118,7 @@ static void begin_round(struct serve_set *set)
     }
 }
 
-/* One of the sets that were asked is done with the round. */
+/* Counts a confirmation of the round. The last one ends it. */
 static void take_answer(struct serve_set *set)
 {
     if (--set->n_asked > 0)
@@ -138,7 +141,8 @@ enum pst_status psti_serve_later_answer(struct psti_session *session,
     return PST_OK;
 }
 
-/* Set i_set of the session is not read by it any more; is_lost: or nobody knows. */
+/* Notes that the session no longer reads set i_set. is_lost: it may still read it, because it was
+ * dropped. */
 static void leave(struct psti_session *session, uint32_t i_set, bool is_lost)
 {
     struct serve_client *client = session->state;
@@ -158,7 +162,7 @@ static void leave(struct psti_session *session, uint32_t i_set, bool is_lost)
         take_answer(set);
 }
 
-/* Back on the loop. */
+/* Called on the loop's thread after the work of a request. */
 static void later_is_done(struct psti_post *post)
 {
     struct serve_later *later =
@@ -236,7 +240,7 @@ enum pst_status psti_serve_later_ask(struct psti_session *session,
     return PST_OK;
 }
 
-/* Takes the session's requests out of the list of parked ones. */
+/* Removes the session's requests from the set's list of parked ones. */
 static void forget_parked(struct serve_set *set, const struct psti_session *session)
 {
     struct serve_later **at = &set->parked;

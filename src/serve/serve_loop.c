@@ -1,8 +1,7 @@
-/* serve_loop.c - the loop of the service: waits for clients, messages and finished work.
+/* serve_loop.c - the loop of the service: it waits for clients, messages and finished work.
  *
- * Nothing in it waits for a client, and once a second it looks after time: clients whose work runs
- * are told that the service lives, the socket's name is checked, and a service without clients
- * ends. */
+ * The loop never waits for a single client. Once a second it tells clients whose work is running
+ * that the service lives, checks the socket's name, and ends a service without clients. */
 #include "serve/serve.h"
 
 #include "base/clock.h"
@@ -19,7 +18,7 @@
 #define TICK_NS ((int64_t)1000 * 1000 * 1000)
 #define ACCEPT_AT_ONCE 16
 
-/* There is no descriptor for a client: it is told so, instead of waiting for an answer. */
+/* Refuses a client, because no descriptor is free. Otherwise it would wait for an answer. */
 static void refuse_one(pst_service *service)
 {
     if (service->spare_fd >= 0)
@@ -28,7 +27,7 @@ static void refuse_one(pst_service *service)
     int fd = accept4(service->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
         psti_serve_session_refuse(service, fd);
-    else /* not in a tight loop */
+    else /* sleep to avoid a busy loop */
         psti_clock_sleep_until(psti_clock_ns() + TICK_NS / 100);
     service->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
@@ -41,7 +40,8 @@ static void accept_some(pst_service *service)
         if (fd < 0 && (errno == EMFILE || errno == ENFILE))
             refuse_one(service);
         else if (fd < 0 && errno == ENOMEM)
-            psti_clock_sleep_until(psti_clock_ns() + TICK_NS / 100); /* not in a tight loop */
+            psti_clock_sleep_until(psti_clock_ns() + TICK_NS / 100); /* sleep to avoid a busy
+                                                                        loop */
         if (fd < 0)
             return;
         if (psti_serve_session_begin(service, fd, &err) != PST_OK)
@@ -49,7 +49,7 @@ static void accept_some(pst_service *service)
     }
 }
 
-/* Ends sessions that are marked. */
+/* Ends the sessions that are marked as ending. */
 static void sweep(pst_service *service)
 {
     bool clients = false;
@@ -89,7 +89,7 @@ static void take_event(pst_service *service, const struct epoll_event *event)
     if (event->data.ptr == NULL)
         accept_some(service);
     else if (ended)
-        /* What it sent before does not matter any more. */
+        /* Unread messages of a process that has ended do not matter. */
         ended->gone = ended->left = ended->ending = true;
     else if (event->data.ptr != service)
         psti_serve_session_wake(event->data.ptr, event->events);
@@ -124,7 +124,8 @@ static enum pst_status serve(pst_service *service, struct pst_error *err)
 enum pst_status pst_service_run(pst_service *service, struct pst_error *err)
 {
     struct psti_numa_before before;
-    psti_numa_enter(&service->numa, &before); /* threads of streams are started from here */
+    psti_numa_enter(&service->numa, &before); /* on the NUMA node, because threads of streams are
+                                                 started from here */
     enum pst_status status = serve(service, err);
     psti_numa_leave(&before);
     return status;

@@ -1,6 +1,7 @@
-/* serve_reads.c - what clients of the host cache wait for: one read for each item, for all of them.
+/* serve_reads.c - reads for clients of the host cache: one read for each item, for all clients that
+ * wait for it.
  *
- * All of this runs on the loop's thread; only psti_serve_item runs on a worker. */
+ * Everything runs on the loop's thread; only psti_serve_item runs on a worker. */
 #include "serve/serve_cache.h"
 
 #include "base/alloc.h"
@@ -35,7 +36,8 @@ static void count(struct serve_set *set, const struct serve_read *read)
     set->cache->nbytes_read += read->nbytes;
 }
 
-/* Back on the loop: answers all who wait. The first of them caused the read. */
+/* Called on the loop's thread after a read: answers all clients that wait for it. The first of them
+ * caused the read. */
 static void read_is_done(struct psti_post *post)
 {
     struct serve_read *read =
@@ -73,11 +75,12 @@ static void run_read(struct psti_work *work, struct psti_worker *worker)
 {
     struct serve_read *read = (struct serve_read *)(void *)work;
     read->result = PSTI_CACHE_RESULT_FAILED;
-    if (!atomic_load(&worker->service->stopping)) /* else nobody waits for it any more */
+    if (!atomic_load(&worker->service->stopping)) /* a stopping service reads no more, because no
+                                                     client waits for it */
         psti_serve_item(read, worker);
 }
 
-/* It runs: who waits for it is served. */
+/* Called while the read runs: marks the sessions that wait for it as served. */
 static void touch_read(struct psti_work *work, int64_t age_ns)
 {
     const struct serve_read *read = (const struct serve_read *)(const void *)work;
@@ -87,7 +90,8 @@ static void touch_read(struct psti_work *work, int64_t age_ns)
             at->session->served = true;
 }
 
-/* later: the client that causes a read wants images to be re-coded later. */
+/* Finds the read of an item, or begins one. later: the client that causes it wants images to be
+ * re-coded later. */
 static struct serve_read *find_or_begin(struct serve_set *set, uint64_t number, bool later)
 {
     struct serve_read **bucket = bucket_of(set, number), *read = *bucket;
@@ -154,7 +158,7 @@ enum pst_status psti_serve_read_item(struct psti_session *session,
     return PST_OK;
 }
 
-/* Answers all who wait for reads of the set: they read for themselves. */
+/* Answers all clients that wait for reads of the set that they must read for themselves. */
 static void give_up(struct serve_set *set)
 {
     struct psti_cache_ready ready = {.result = PSTI_CACHE_RESULT_FAILED};

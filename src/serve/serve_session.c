@@ -1,7 +1,8 @@
-/* serve_session.c - one client's connection: the greeting, messages in, packets out, the end.
+/* serve_session.c - one client's connection: its greeting, receiving messages, sending packets, and
+ * its end.
  *
- * A session that ends is first marked, and freed by the loop, so that whoever sends to it needs not
- * ask if it is still there. All of this runs on the loop's thread. */
+ * A session that ends is first only marked, and the loop frees it later. So code that sends to a
+ * session need not check whether it still exists. Everything runs on the loop's thread. */
 #include "serve/serve.h"
 
 #include "base/alloc.h"
@@ -20,14 +21,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PIDFD_OPEN 434 /* the same number on all machines; old systems' headers lack it */
+#define PIDFD_OPEN 434 /* the number of this system call on all machines; headers of old systems
+                          lack it */
 #define SECOND ((int64_t)1000 * 1000 * 1000)
 #define ALIVE_NS SECOND
-#define GREETING_NS (10 * SECOND) /* until a client greets */
-#define READING_NS (60 * SECOND)  /* until it receives what waits for it, or a part */
-#define DRAIN_MAX 64              /* messages that are thrown away at the end of a session */
+#define GREETING_NS (10 * SECOND) /* time in which a client must greet */
+#define READING_NS (60 * SECOND)  /* time in which a client must receive at least a part of its
+                                     waiting messages */
+#define DRAIN_MAX 64              /* messages that are discarded at the end of a session, at most */
 
-/* A message that waits for room. */
+/* A message that waits until the socket can be written. */
 struct psti_packet {
     struct psti_packet *next;
     size_t nbytes;
@@ -44,7 +47,7 @@ static void free_packet(struct psti_packet *packet)
     psti_free(packet);
 }
 
-/* Sessions are aligned, so the last bit of their addresses is free. */
+/* Sessions are aligned, so bit 0 of their addresses is free to mark this pointer. */
 void *psti_serve_session_process(struct psti_session *session) { return (char *)session + 1; }
 
 struct psti_session *psti_serve_session_of_process(void *pointer)
@@ -52,7 +55,8 @@ struct psti_session *psti_serve_session_of_process(void *pointer)
     return (uintptr_t)pointer & 1 ? (void *)((char *)pointer - 1) : NULL;
 }
 
-/* Without it, the session ends when the last copy of the socket is closed. */
+/* Watches the client's process. If that is impossible, the session ends when the last copy of the
+ * socket is closed. */
 static void watch_process(struct psti_session *session)
 {
     session->process_fd = session->pid > 0 ? (int)syscall(PIDFD_OPEN, session->pid, 0) : -1;
@@ -64,8 +68,7 @@ static void watch_process(struct psti_session *session)
     session->process_fd = -1;
 }
 
-/* Tells a client why it has no session. It has not greeted yet, so the answer is to its greeting.
- */
+/* Tells a client why it gets no session, as an answer to the greeting that it has not sent yet. */
 static void refuse(pst_service *service, int fd, const struct pst_error *err)
 {
     struct psti_wire_out out = psti_share_begin(service->out);
@@ -113,8 +116,8 @@ enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct ps
     return PST_OK;
 }
 
-/* Throws away what the client has sent. With unread messages, closing would make the client lose
- * the last answer. */
+/* Discards messages that the client has sent. If a socket is closed with unread messages, the
+ * client loses the last answer. */
 static void drain(struct psti_session *session)
 {
     for (int i = 0; i < DRAIN_MAX; i++) {
@@ -135,7 +138,7 @@ void psti_serve_session_end(struct psti_session *session)
     if (session->ops && session->ops->close)
         session->ops->close(session);
     drain(session);
-    /* Closing alone would leave it watched where a forked process has a copy of the descriptor. */
+    /* If a forked process has a copy of the descriptor, closing alone would not stop the watch. */
     (void)epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, session->fd, NULL);
     close(session->fd);
     if (session->process_fd >= 0) {
@@ -160,7 +163,7 @@ struct psti_wire_out psti_serve_session_answer(struct psti_session *session)
     return psti_share_begin(session->service->out);
 }
 
-/* Keeps a message for later, with descriptors of its own. */
+/* Keeps a message for later, with its own copies of the descriptors. */
 static void keep_packet(struct psti_session *session, size_t nbytes, const int *fds, uint32_t n_fds)
 {
     struct psti_packet *packet = NULL;
@@ -276,7 +279,7 @@ static const struct psti_session_ops *find_ops(const pst_service *service, uint3
     return NULL;
 }
 
-/* The first message: checks versions, and chooses what the session is for. */
+/* Handles the first message: checks versions, and sets the kind of the session. */
 static enum pst_status greet(struct psti_session *session, const struct psti_message *message,
                              struct pst_error *err)
 {
@@ -305,7 +308,7 @@ static enum pst_status greet(struct psti_session *session, const struct psti_mes
     return PST_OK;
 }
 
-/* Receives one message and acts on it. */
+/* Receives one message and handles it. */
 static void receive(struct psti_session *session)
 {
     struct psti_message *message = &session->service->message;

@@ -1,6 +1,7 @@
-/* serve_sets.c - the data sets of the host cache: opened when a client asks, by a worker, because a
- * large folder takes a while; closed with the last client; kept by the cache until another one
- * needs the room. All but the opening itself runs on the loop's thread. */
+/* serve_sets.c - the data sets of the host cache. A worker opens a set when a client asks for it,
+ * because a large folder takes a while. A set is closed with its last client, but the cache keeps
+ * its items until another set needs the space. Everything except the opening itself runs on the
+ * loop's thread. */
 #include "serve/serve_cache.h"
 
 #include "base/alloc.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A set that is being opened. */
+/* The work of opening a set. */
 struct opening {
     struct psti_work work;
     struct serve_set *set;
@@ -37,7 +38,8 @@ static void forget(struct serve_set *set)
     psti_free(set);
 }
 
-/* Tells waiting readers that there may be room now: a set has been closed, and can give way. */
+/* Tells waiting readers that there may be space now, because a closed set can be dropped for
+ * others. */
 static void readmit(struct serve_cache *cache)
 {
     for (struct serve_set *set = cache->sets; set; set = set->next)
@@ -75,7 +77,7 @@ static void answer_opened(struct psti_session *session)
     psti_serve_session_send(session, &out, PSTI_MESSAGE_CACHE_OPENED, client->open_id, fds, 2);
 }
 
-/* Adds who holds the memory to an error that says there is none. */
+/* Adds to an error about lack of memory which sets hold it. */
 static void name_holders(const struct serve_cache *cache, struct pst_error *err)
 {
     char text[sizeof err->text];
@@ -91,7 +93,7 @@ static void name_holders(const struct serve_cache *cache, struct pst_error *err)
     memcpy(err->text, text, sizeof text);
 }
 
-/* The session, if its client waits for the set's opening; else NULL. */
+/* Returns the session's client if it waits for the set to open, else NULL. */
 static struct serve_client *waits_for(const struct psti_session *session,
                                       const struct serve_set *set)
 {
@@ -100,7 +102,7 @@ static struct serve_client *waits_for(const struct psti_session *session,
     return client && client->is_opening && client->sets[client->n_sets - 1] == set ? client : NULL;
 }
 
-/* Tells all who wait for the set that they have to go without it. */
+/* Tells all clients that wait for the set that they must work without it. */
 static void refuse(struct serve_set *set, const struct pst_error *err)
 {
     for (struct psti_session *session = set->cache->service->sessions; session;
@@ -117,7 +119,8 @@ static void refuse(struct serve_set *set, const struct pst_error *err)
     }
 }
 
-/* The opening runs: who waits for it is served, if it does not take too long. */
+/* Called while the opening runs: marks the sessions that wait for it as served, unless it takes too
+ * long. */
 static void touch_opening(struct psti_work *work, int64_t age_ns)
 {
     struct serve_set *set = ((struct opening *)(void *)work)->set;
@@ -133,7 +136,7 @@ static void touch_opening(struct psti_work *work, int64_t age_ns)
         session->served |= waits_for(session, set) != NULL;
 }
 
-/* Answers all who wait for the set. */
+/* Called on the loop's thread after an opening: answers all clients that wait for the set. */
 static void opening_is_done(struct psti_post *post)
 {
     struct opening *opening =
@@ -155,7 +158,7 @@ static void opening_is_done(struct psti_post *post)
     psti_serve_set_settle(set);
 }
 
-/* On a worker. Nobody else touches the set meanwhile. */
+/* Opens the data set, on a worker. No other thread uses the set meanwhile. */
 static void run_opening(struct psti_work *work, struct psti_worker *worker)
 {
     struct opening *opening = (struct opening *)(void *)work;
@@ -206,11 +209,11 @@ static struct serve_set *make_set(struct serve_cache *cache, const struct psti_c
     return set;
 }
 
-/* Makes room for one more set of the client. */
+/* Allocates space for one more set of the client. */
 static bool grow_sets(struct serve_client *client)
 {
     uint32_t n = client->n_sets;
-    if ((n & (n - 1)) != 0) /* there is room for the next power of two */
+    if ((n & (n - 1)) != 0) /* the array's capacity is the next power of two, so it has space */
         return true;
     struct serve_set **sets = psti_alloc_array(n > 0 ? 2 * n : 1, sizeof(struct serve_set *));
     if (!sets)
@@ -222,7 +225,7 @@ static bool grow_sets(struct serve_client *client)
     return true;
 }
 
-/* Begins the opening of a closed set. It takes the message's descriptors. */
+/* Begins to open a closed set. The set takes over the message's descriptors. */
 static enum pst_status begin_opening(struct serve_set *set, const struct psti_cache_open *open,
                                      struct psti_message *message, struct pst_error *err)
 {
@@ -253,7 +256,7 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
     enum pst_status status = PST_OK;
     uint64_t n;
     memcpy(shape.identity, open->dataset.version, sizeof shape.identity);
-    shape.lacks_sums = false; /* it is known when the data set is open */
+    shape.lacks_sums = false; /* not known before the data set is open */
     shape.n_samples = open->n_samples;
     shape.n_items = open->n_items;
     shape.forms = open->forms;

@@ -1,8 +1,8 @@
-/* serve_socket.c - the name of the service in the file system: a lock file that says who serves,
- * and the socket.
+/* serve_socket.c - the service's name in the file system: a lock file, which shows who serves, and
+ * the socket.
  *
- * The lock is flock's, which ends with the process. So a lock file without a lock, and a socket
- * beside it, are what a killed service has left, and are taken over. */
+ * The lock is made by flock and ends with the process. So a lock file that is not locked, and the
+ * socket next to it, were left by a killed service, and are taken over. */
 #include "serve/serve.h"
 
 #include "base/fail.h"
@@ -23,7 +23,7 @@ static void lock_path(const pst_service *service, char path[PSTI_SOCKET_PATH_CAP
     snprintf(path, PSTI_SOCKET_PATH_CAP + 8, "%s.lock", service->path);
 }
 
-/* True if the locked file is still the one with that name. A service that ends removes it. */
+/* True if the locked file still has that name. A service that ends removes its file. */
 static bool is_named(int fd, const char *path)
 {
     struct stat mine, named;
@@ -58,7 +58,7 @@ static enum pst_status take_lock(pst_service *service, struct pst_error *err)
     }
 }
 
-/* True if somebody listens on the socket: another program, or a service whose lock file was
+/* True if a program listens on the socket: another program, or a service whose lock file was
  * removed. */
 static bool is_used(const struct sockaddr_un *address)
 {
@@ -70,7 +70,7 @@ static bool is_used(const struct sockaddr_un *address)
     return used;
 }
 
-/* Makes the socket, which takes the place of a stale one. Only a socket is ever removed. */
+/* Makes the socket, and removes a stale one first. No file but a socket is ever removed. */
 static enum pst_status listen_at_path(pst_service *service, struct pst_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -121,7 +121,7 @@ enum pst_status psti_serve_bind_again(pst_service *service, struct pst_error *er
     lock_path(service, path);
     if (socket_is_named(service) && is_named(service->lock_fd, path))
         return PST_OK;
-    if (!is_named(service->lock_fd, path)) { /* another service may have taken the name */
+    if (!is_named(service->lock_fd, path)) { /* another service may have taken over the name */
         close(service->lock_fd);
         service->lock_fd = -1;
         enum pst_status status =

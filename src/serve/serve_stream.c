@@ -1,8 +1,8 @@
-/* serve_stream.c - sessions that share preparation: messages of jobs.
+/* serve_stream.c - sessions that share preparation: handles the messages of jobs.
  *
- * A session is one loader, a job. Its end gives back all that it has, whatever it was doing. If the
- * service ends it and the client is still there, the memory that the client may have mapped is not
- * written again. */
+ * A session is one job, that is one loader of a client. When it ends, it gives back all that it
+ * has, whatever it was doing. If the service ends it while the client lives, the memory that the
+ * client may have mapped is not written again. */
 #include "serve/serve_stream.h"
 
 #include "base/alloc.h"
@@ -33,7 +33,7 @@ static enum pst_status open_session(struct psti_session *session, struct pst_err
     return job->held ? PST_OK : psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a job");
 }
 
-/* True if the client has closed its end: nothing of it uses what it held. */
+/* True if the client has closed its end of the socket, so that it no longer uses shared memory. */
 static bool is_gone(const struct psti_session *session)
 {
     struct pollfd poller = {.fd = session->fd, .events = POLLRDHUP};
@@ -59,8 +59,9 @@ static bool works(const struct psti_session *session)
     return job->wants || (job->group && !job->opened);
 }
 
-/* Hash of what tells a label file from another one. It is what the system knows without asking a
- * server: a network file system that stands still must not keep the loop. */
+/* Returns a hash that tells a label file from others. It uses only what the kernel knows without
+ * asking a file server, because a network file system that does not respond must not block the
+ * loop. */
 static uint64_t stamp_file(int fd)
 {
 #if defined(STATX_BASIC_STATS) && defined(SYS_statx) && defined(AT_STATX_DONT_SYNC)
@@ -85,8 +86,8 @@ static uint64_t stamp_file(int fd)
     return psti_hash64(facts, sizeof facts) | 1;
 }
 
-/* Hash of what tells the data set from others with the same identity: of its label file, and of all
- * that a mixture is described by. 0: there is nothing. */
+/* Computes a hash that tells the data set from others with the same identity: of its label file, or
+ * of all that describes a mixture. 0: there are no such files. */
 static enum pst_status stamp_labels(struct psti_joining *joining, struct pst_error *err)
 {
     const struct psti_serve_data *data = joining->data;
@@ -104,7 +105,7 @@ static enum pst_status stamp_labels(struct psti_joining *joining, struct pst_err
     return status;
 }
 
-/* Reads what a job that joins has sent. `joining` is to be cleared in any case. */
+/* Reads the message of a job that joins. The caller clears `joining` also after failure. */
 static enum pst_status read_joining(struct psti_message *message, struct psti_joining *joining,
                                     struct pst_error *err)
 {

@@ -1,11 +1,11 @@
-/* serve_stream_answer.c - answers to jobs that share preparation.
+/* serve_stream_answer.c - sends answers to jobs that share preparation.
  *
- * Everything here runs on the loop's thread. */
+ * Everything runs on the loop's thread. */
 #include "serve/serve_stream_answer.h"
 
 #include "serve/serve_stream_int.h"
 
-/* The newest epoch that a job of the group or of a sibling works on; UINT64_MAX: none. */
+/* Returns the newest epoch that a job of the group or of a sibling works on; UINT64_MAX: none. */
 static uint64_t newest_epoch(const struct psti_group *group)
 {
     uint64_t newest = group->newest_epoch;

@@ -4,11 +4,11 @@
 
 #include "serve/serve_stream.h"
 
-/* The job may take extents: tells it their layout. */
+/* Tells the job that it may take extents, and their layout. */
 void psti_serve_job_opened(struct psti_job *job);
-/* The job cannot join its group. Its session ends. */
+/* Tells the job that it cannot join its group. Its session ends. */
 void psti_serve_job_refused(struct psti_job *job, const struct pst_error *err);
-/* Sends the job the n extents of its batch, n at least 1. All are of one stream. */
+/* Sends the job the n extents of its batch, at least 1. All belong to one stream. */
 void psti_serve_job_ready(struct psti_job *job, struct psti_serve_extent *const *extents,
                           uint32_t n);
 /* Tells the job to prepare by itself the batch that it asked for. */

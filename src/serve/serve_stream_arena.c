@@ -17,9 +17,11 @@
 #include <unistd.h>
 
 #define SLOTS_MAX ((uint32_t)PSTI_STREAM_EXTENTS / 2)
-#define SPARE_PART 4u                       /* one of so many slots is to be free */
-#define OWN_NBYTES_MAX ((uint64_t)64 << 20) /* of one extent */
-#define OWN_STEP ((uint64_t)1 << 16)        /* by which they grow; each slot may have so much */
+#define SPARE_PART 4u                       /* 1 / SPARE_PART of the slots should be free */
+#define OWN_NBYTES_MAX ((uint64_t)64 << 20) /* limit for the own rows (rows that may differ in
+                                             * shape) of an extent */
+#define OWN_STEP ((uint64_t)1 << 16)        /* step by which own rows grow; each slot may have as
+                                             * much */
 
 enum pst_status psti_serve_arena_open(struct psti_arena *arena, uint64_t nbytes,
                                       struct pst_error *err)
@@ -118,14 +120,15 @@ static bool released(void *ctx, struct psti_slot_part *part)
     return true;
 }
 
-/* Slots are taken in the order of their numbers, round and round: jobs have them mapped so
- * (share/share_view.h). Before a new round there are made more, until so many are free that the
- * next one always is. */
+/* Returns a free slot's rank; the pool takes the slot with the lowest one. UINT32_MAX asks for a
+ * new slot. Slots are taken in the order of their numbers, in a cycle, because jobs map them in
+ * that order (share/share_view.h). Before a new cycle begins, more slots are made until so many are
+ * free that the next one always is. */
 static uint32_t order(void *ctx, const struct psti_slot_part *part, uint32_t n_free)
 {
     const struct psti_arena *arena = ctx;
     const struct psti_arena_slot *slot = part->own;
-    if (slot->number >= atomic_load(&arena->n_used_max)) /* a slot above the limit is taken last */
+    if (slot->number >= atomic_load(&arena->n_used_max)) /* a slot above the limit is used last */
         return n_free == UINT32_MAX ? UINT32_MAX - 1 : UINT32_MAX;
     if (arena->next >= arena->n_made && n_free < arena->n_made / SPARE_PART)
         return UINT32_MAX;
@@ -154,7 +157,7 @@ struct psti_loader_slots psti_serve_arena_slots(struct psti_arena *arena)
                                       .alignment = (size_t)sysconf(_SC_PAGESIZE)};
 }
 
-/* Claims memory for the first `nbytes` after the arrays. */
+/* Claims memory for the first `nbytes` bytes after the arrays. */
 static bool claim_own(struct psti_arena *arena, struct psti_arena_slot *slot, uint64_t nbytes)
 {
     uint64_t at = slot->number * arena->stride + arena->own;
@@ -177,7 +180,8 @@ static bool claim_own(struct psti_arena *arena, struct psti_arena_slot *slot, ui
     return true;
 }
 
-/* Writes one row's value and its entry of the table. *end: bytes taken after the arrays. */
+/* Writes the value of one own row, and its entry in the table. *end: bytes used after the
+ * arrays. */
 static bool add_row(struct psti_arena *arena, pst_batch *batch, uint32_t i_field, uint32_t row,
                     uint64_t entry, uint64_t *end)
 {

@@ -1,7 +1,7 @@
-/* serve_stream_group.c - groups of jobs: found or made when a job joins, told what the threads of
- * their streams have done, ended after the last job.
+/* serve_stream_group.c - groups of jobs: finds or makes them when a job joins, handles the posts of
+ * their streams' threads, and ends them after the last job.
  *
- * Everything here runs on the loop's thread. */
+ * Everything runs on the loop's thread. */
 #include "serve/serve_stream_answer.h"
 #include "serve/serve_stream_int.h"
 
@@ -14,12 +14,14 @@
 #include <string.h>
 
 #define HELD_MAX 256u
-#define ENDING_MAX 8u /* groups of a data set that take longer to end than */
+#define ENDING_MAX 8u /* maximum number of groups of one data set that may take longer to end than
+                         ENDING_NS */
 #define ENDING_NS ((int64_t)10 * 1000 * 1000 * 1000)
-#define JOBS_USUAL 8u  /* as many jobs at least can hold extents, */
-#define JOB_BATCHES 4u /* those of so many batches: the one in use, the next one, and two kept */
+#define JOBS_USUAL 8u  /* at least so many jobs can hold extents */
+#define JOB_BATCHES 4u /* a job can hold the extents of so many batches: the one in use, the
+                          next, and two kept */
 
-/* Gives the job its share of what may be held. */
+/* Sets how many extents the job may hold. */
 static void open_job(struct psti_job *job)
 {
     struct psti_group *group = job->group;
@@ -102,7 +104,7 @@ static void stream_has_failed(struct psti_serve_stream *stream, uint64_t run,
     psti_serve_group_settle(stream->group);
 }
 
-/* True if the group's jobs have the name, the data set and the order of the one that joins. */
+/* True if the group's jobs have the same name, data set and order as the job that joins. */
 static bool is_sibling(const struct psti_group *group, const struct psti_joining *joining)
 {
     const struct psti_share_dataset *a = &group->place, *b = &joining->place;
@@ -120,8 +122,8 @@ static bool is_of(const struct psti_group *group, const struct psti_joining *joi
            group->extent_rows == joining->open.extent_rows && is_sibling(group, joining);
 }
 
-/* True if storage keeps the threads of many groups with the data set, which have memory and
- * descriptors, or of one while it opens the data set. */
+/* True if unresponsive storage blocks threads of many ending groups of this data set, which hold
+ * memory and descriptors, or of one group that is opening it. */
 static bool stands_still(pst_service *service, const struct psti_joining *joining)
 {
     uint32_t n = 0;
@@ -133,8 +135,8 @@ static bool stands_still(pst_service *service, const struct psti_joining *joinin
     return n >= ENDING_MAX;
 }
 
-/* Returns the shelf of the group's siblings, or a new one. NULL: there is no memory, and the group
- * goes without. */
+/* Returns the shelf of the group's siblings, or a new one. NULL: out of memory; the group then
+ * works without a shelf. */
 static struct psti_shelf *find_shelf(pst_service *service, const struct psti_joining *joining)
 {
     struct psti_shelf *shelf = NULL;
@@ -144,7 +146,7 @@ static struct psti_shelf *find_shelf(pst_service *service, const struct psti_joi
     return psti_loader_shelf_open(&shelf, NULL) == PST_OK ? shelf : NULL;
 }
 
-/* Frees a group that nobody uses any more, and of which no thread runs. */
+/* Frees a group that has no user and no running thread. */
 static void free_group(struct psti_group *group)
 {
     struct psti_group **at = &psti_serve_groups(group->service)->first;
@@ -176,8 +178,8 @@ static void free_if_ended(struct psti_group *group)
     free_group(group);
 }
 
-/* Begins the end of a group without jobs. Storage that stands still may keep the threads of its
- * streams for any time, and nobody waits for them here. */
+/* Begins to end a group without jobs. Unresponsive storage may block the threads of its streams for
+ * any time, so this function does not wait for them. */
 static void end_group(struct psti_group *group)
 {
     group->ending = true;
@@ -196,7 +198,7 @@ static void stream_has_ended(struct psti_serve_stream *stream)
         free_if_ended(group);
         return;
     }
-    group->streams[stream->index] = NULL; /* it could not be opened: another may have its place */
+    group->streams[stream->index] = NULL; /* opening failed, so another stream may take its place */
     psti_serve_stream_free(stream);
 }
 
@@ -226,7 +228,7 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
     group->gate = &psti_serve_groups(service)->gate;
     group->cache = psti_serve_host_cache(service);
     group->shelf = find_shelf(service, joining);
-    /* The gate lets fewer threads work, if that is the service's share of the cores. */
+    /* The gate lets fewer threads work, if the service may use fewer cores. */
     group->n_threads = psti_thread_cores();
     if (group->n_threads < service->options.n_threads)
         group->n_threads = service->options.n_threads;
@@ -262,7 +264,7 @@ void psti_serve_group_add(struct psti_group *group, struct psti_job *job)
 }
 
 /* Keeps the extents that the job holds until the group ends, because its client may still have them
- * mapped. Without memory for the list they are never used again. */
+ * mapped. If there is no memory for the list, they are simply never used again. */
 static void keep(struct psti_group *group, const struct psti_job *job)
 {
     size_t nbytes = job->n_held * sizeof(struct psti_serve_extent *);
@@ -307,7 +309,7 @@ void psti_serve_groups_close(pst_service *service)
         for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
             if (group->streams[i])
                 psti_serve_stream_join(group->streams[i]);
-    psti_serve_run_posts(service); /* runs the ends of the streams, which free the groups */
+    psti_serve_run_posts(service); /* handles the ends of the streams, which frees the groups */
     psti_gate_close(&groups->gate);
     psti_free(groups);
     service->parts[PSTI_SESSION_STREAM] = NULL;

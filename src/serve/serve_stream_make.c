@@ -1,8 +1,8 @@
 /* serve_stream_make.c - the thread of a stream: opens the data set and a loader, and makes extents.
  *
- * In: orders of the loop's thread, where to begin and how far to go. Out: posts to it. The loader
- * leaves bad samples out and goes on: an extent that lacks one is not shared, and each job that
- * needs it meets the sample by itself, by its own rules. */
+ * In: orders of the loop's thread: where to begin and how far to go. Out: posts to that thread. The
+ * loader leaves out bad samples and continues. An extent that lacks a sample is not shared, and
+ * each job that needs it prepares its rows itself, under its own on_error option. */
 #include "serve/serve_stream.h"
 
 #include "base/alloc.h"
@@ -14,15 +14,16 @@
 
 #include <string.h>
 
-#define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a waiting thread looks for orders */
+#define LOOK_NS ((int64_t)100 * 1000 * 1000) /* time between two looks of a waiting thread for
+                                                orders */
 #define STAGE_NBYTES_MAX ((uint64_t)8 << 30)
-#define WORK_NBYTES_MAX ((uint64_t)2 << 30) /* host_memory of its loader besides */
-#define STAGE_PART 8 /* both take at most 1 / STAGE_PART of the free memory */
+#define WORK_NBYTES_MAX ((uint64_t)2 << 30) /* host_memory of its loader besides the extents */
+#define STAGE_PART 8 /* extents and work together take at most 1 / STAGE_PART of the free memory */
 
 struct result {
     struct psti_post post;
     struct psti_serve_stream *stream;
-    enum pst_status status; /* of opening, or of the run */
+    enum pst_status status; /* result of opening the stream, or of a run */
     bool is_opening;
     uint64_t run;
     struct psti_stream_layout layout;
@@ -30,7 +31,7 @@ struct result {
     struct pst_error err;
 };
 
-/* Frees the result, or gives it back to the stream. */
+/* Frees the result. The spare result is given back to the stream instead. */
 static void free_result(struct result *result)
 {
     struct psti_serve_stream *stream = result->stream;
@@ -57,8 +58,8 @@ static void take_result(struct psti_post *post)
     free_result(result);
 }
 
-/* Takes the spare result, which was allocated with the stream, and waits while the loop has it.
- * NULL: the stream is closing. */
+/* Takes the spare result, which was allocated with the stream. Waits while the loop uses it. NULL:
+ * the stream is closing. */
 static struct result *take_spare(struct psti_serve_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
@@ -72,8 +73,8 @@ static struct result *take_spare(struct psti_serve_stream *stream)
     return result;
 }
 
-/* Makes a result. NULL: nobody waits for it any more. Without memory for one there is the spare, so
- * that jobs always hear what has become of their stream. */
+/* Makes a result. NULL: the stream is closing. If memory is lacking, the spare result is used, so
+ * that jobs always learn what happened to their stream. */
 static struct result *new_result(struct psti_serve_stream *stream, enum pst_status status,
                                  uint64_t run)
 {
@@ -114,7 +115,7 @@ static struct pst_loader_options options_of(const struct psti_group *group, uint
     return options;
 }
 
-/* Opens the loader, with extents that take a part of the free memory. */
+/* Opens the loader. Its extents may take a part of the free memory. */
 static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_error *err)
 {
     struct psti_group *group = stream->group;
@@ -135,7 +136,7 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
     struct pst_loader_options options = options_of(group, stage + work);
     status = psti_loader_open_in(group->data->dataset, &options, &slots, &stream->loader, err);
     if (status != PST_OK && options.cache && stream->arena.failure.status == PST_OK) {
-        options.cache = NULL; /* the cache may have no room for the data set's table */
+        options.cache = NULL; /* the cache may lack space for the data set's table */
         status = psti_loader_open_in(group->data->dataset, &options, &slots, &stream->loader, err);
     }
     if (status == PST_OK && group->options.n_changes > 0)
@@ -143,11 +144,12 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
                                                group->options.change_weights,
                                                group->options.n_changes, err);
     if (status != PST_OK && stream->arena.failure.status != PST_OK)
-        *err = stream->arena.failure; /* the loader knows only that there is no slot */
+        *err = stream->arena.failure; /* this error has the cause; the loader only knows that
+                                         there is no slot */
     return status;
 }
 
-/* Describes the arena for jobs. */
+/* Describes the arena's layout for jobs. */
 static void describe(struct psti_serve_stream *stream, struct psti_stream_layout *layout)
 {
     const struct psti_slot_field *fields;
@@ -187,7 +189,8 @@ static bool open_all(struct psti_serve_stream *stream)
     if (!data->dataset)
         result->status = psti_share_open_dataset(&group->place, data->fds, data->n_fds,
                                                  &data->dataset, &result->err);
-    if (result->status == PST_OK && is_closing(stream)) /* storage may have kept it very long */
+    if (result->status == PST_OK && is_closing(stream)) /* storage may have taken very long, so
+                                                           that no job waits any more */
         result->status = psti_fail(&result->err, PST_ERROR_CANCELLED, "serve", "nobody waits");
     if (result->status == PST_OK)
         result->status = open_loader(stream, &result->err);
@@ -210,7 +213,7 @@ static enum pst_status begin(struct psti_serve_stream *stream, uint64_t epoch, u
     return pst_loader_resume(stream->loader, &state, err);
 }
 
-/* Makes one extent. PST_ERROR_BUSY: there are other orders. */
+/* Makes one extent. PST_ERROR_BUSY: the thread has got other orders. */
 static enum pst_status make_extent(struct psti_serve_stream *stream, uint64_t epoch, uint64_t index,
                                    struct psti_serve_extent **out, struct pst_error *err)
 {
@@ -257,7 +260,7 @@ static enum pst_status make_extent(struct psti_serve_stream *stream, uint64_t ep
     return PST_OK;
 }
 
-/* Waits for something to do. Returns false at the end. */
+/* Waits until there is an extent to make or another order. False: the stream is closing. */
 static bool wait_for_orders(struct psti_serve_stream *stream, bool runs, uint64_t index,
                             uint64_t n_made)
 {
@@ -316,7 +319,7 @@ static void take_end(struct psti_post *post)
     struct psti_serve_stream *stream =
         (struct psti_serve_stream *)(void *)((char *)post -
                                              offsetof(struct psti_serve_stream, ended));
-    psti_serve_stream_join(stream); /* nothing is left for it to do */
+    psti_serve_stream_join(stream); /* the thread has no work left, so this does not block */
     stream->group->events->ended(stream);
 }
 
@@ -325,7 +328,7 @@ static void run_stream(void *arg)
     struct psti_serve_stream *stream = arg;
     if (open_all(stream))
         work(stream);
-    pst_loader_close(&stream->loader); /* extents keep its pool until they are released */
+    pst_loader_close(&stream->loader); /* extents keep the loader's pool until they are released */
     stream->ended.run = take_end;
     psti_serve_post(stream->group->service, &stream->ended);
 }

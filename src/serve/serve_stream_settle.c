@@ -1,9 +1,9 @@
-/* serve_stream_settle.c - who takes from which stream, and how far each stream goes.
+/* serve_stream_settle.c - decides which job takes from which stream, and how far each stream goes.
  *
- * Everything here runs on the loop's thread. After any event, psti_serve_group_settle looks at the
- * whole group: it finds streams for jobs, frees extents that nobody needs, tells the streams'
- * threads how far they may go, leaves behind who keeps others waiting, and answers. It is a
- * function of the group's state alone, so no event can be lost. */
+ * Everything runs on the loop's thread. After any event, psti_serve_group_settle examines the whole
+ * group: it finds streams for jobs, frees extents that no job needs, tells the streams' threads how
+ * far they may go, leaves behind jobs that keep others waiting, and sends answers. It depends only
+ * on the group's state, so a missed event does no harm. */
 #include "serve/serve_stream_answer.h"
 #include "serve/serve_stream_int.h"
 
@@ -13,11 +13,11 @@
 
 #define LENT_MAX 65536u
 #define PATIENCE_NS ((int64_t)5 * 1000 * 1000 * 1000)
-/* A stream of which no extent has come for so long, while a job waits for one, stands still. */
+/* If a job waits for a stream and no extent has come for so long, the stream counts as blocked. */
 #define STILL_NS ((int64_t)60 * 1000 * 1000 * 1000)
 
-/* True if the stream can make the extents up to `index` before any job takes or gives back what the
- * window has. */
+/* True if the stream can make the extents up to `index` before any job takes or gives back an
+ * extent of the window. */
 static bool can_make(const struct psti_serve_stream *stream, uint64_t index)
 {
     uint64_t n_new = index + 1 - stream->next, n_needed = 0, n_alive = stream->n_alive;
@@ -30,7 +30,7 @@ static bool can_make(const struct psti_serve_stream *stream, uint64_t index)
            n_alive + n_new <= stream->n_slots - psti_serve_group_loader_slots(stream->group);
 }
 
-/* Returns the first extent that the job wants and that the window does not have. */
+/* Returns the first extent that the job wants and the window lacks. */
 static uint64_t first_missing(const struct psti_serve_stream *stream, const struct psti_job *job)
 {
     uint64_t index = psti_serve_job_first(job);
@@ -39,8 +39,9 @@ static uint64_t first_missing(const struct psti_serve_stream *stream, const stru
     return index;
 }
 
-/* Returns how far the stream is from having the job's extents. 0: it has them; UINT64_MAX: it will
- * not have them soon. To a job without patience a stream is far if other jobs must move first. */
+/* Returns how many extents the stream must make until it has the first one that the job still
+ * lacks. 0: it has all that the job wants; UINT64_MAX: it will not have them soon. For an impatient
+ * job that is also so if other jobs must move first. */
 static uint64_t distance(const struct psti_serve_stream *stream, const struct psti_job *job)
 {
     if (!stream->is_open || stream->failed)
@@ -56,8 +57,8 @@ static uint64_t distance(const struct psti_serve_stream *stream, const struct ps
     return UINT64_MAX;
 }
 
-/* True if the job waits for an extent that its stream cannot make, because the window is full of
- * what other jobs need. */
+/* True if the job waits for an extent that its stream cannot make, because other jobs need all
+ * extents in the window. */
 static bool is_shut_out(const struct psti_job *job)
 {
     const struct psti_serve_stream *stream = job->stream;
@@ -67,9 +68,9 @@ static bool is_shut_out(const struct psti_job *job)
     return index <= psti_serve_job_last(job) && index >= stream->next && !can_make(stream, index);
 }
 
-/* True if the stream will begin the epoch that the job wants from its beginning. A job that has not
- * begun yet waits for it as long as the stream goes on; another one only if the stream's jobs have
- * nearly all that they need of their epoch. */
+/* True if the stream will soon begin the epoch that the job wants to start. A job without any
+ * answer yet waits for that as long as the stream makes progress; other jobs wait only if the
+ * stream's jobs have nearly all extents of their epoch. */
 static bool comes_to_next_epoch(const struct psti_serve_stream *stream,
                                 const struct psti_job *wanting)
 {
@@ -86,8 +87,8 @@ static bool comes_to_next_epoch(const struct psti_serve_stream *stream,
     return true;
 }
 
-/* True if a job that has not begun yet waits for a sibling group, which will begin the epoch that
- * the job wants: then both are in step. */
+/* True if the job has had no answer yet and waits for a sibling group that will begin the same
+ * epoch, so that both groups work in step. */
 static bool waits_for_sibling(struct psti_job *wanting)
 {
     const struct psti_group *own = wanting->group;
@@ -103,7 +104,7 @@ static bool waits_for_sibling(struct psti_job *wanting)
             if (!stream)
                 continue;
             if (stream->epoch == wanting->epoch && !psti_serve_stream_is_idle(stream))
-                return false; /* one is there already */
+                return false; /* a sibling already works on that epoch */
             if (comes_to_next_epoch(stream, wanting))
                 comes = stream;
         }
@@ -112,8 +113,8 @@ static bool waits_for_sibling(struct psti_job *wanting)
     return comes != NULL;
 }
 
-/* Gives the job the stream that has its place or will soon; else one that nobody uses, or a new
- * one. It gets none while one is being opened. */
+/* Gives the job a stream that has its position or will have it soon; otherwise an unused stream, or
+ * a new one. While a stream is being opened, the job gets none. */
 static void place(struct psti_job *job)
 {
     struct psti_group *group = job->group;
@@ -148,7 +149,8 @@ static void place(struct psti_job *job)
         if (stream && stream->is_open && psti_serve_stream_is_idle(stream)) {
             best = stream;
             while (
-                psti_serve_stream_evict(stream)) /* the window has one run of indices of an epoch */
+                psti_serve_stream_evict(stream)) /* the window must hold consecutive indices of
+                                                    one epoch */
                 ;
             psti_serve_stream_restart(stream, job->epoch, psti_serve_job_first(job));
         }
@@ -164,7 +166,7 @@ static void place(struct psti_job *job)
     }
 }
 
-/* True if the job's extents are all in the stream's window. */
+/* True if the window has all extents that the job wants. */
 static bool has_all(const struct psti_serve_stream *stream, const struct psti_job *job)
 {
     for (uint64_t i = psti_serve_job_first(job); i <= psti_serve_job_last(job); i++)
@@ -184,8 +186,8 @@ void psti_serve_job_leave_behind(struct psti_job *job, enum psti_stream_alone re
     job->wants = false;
 }
 
-/* The window is full and a job waits for what comes after it: leaves the last job behind. Returns
- * false if nobody keeps it waiting. */
+/* Called when the window is full. If a job waits for later extents, leaves the job that is furthest
+ * back behind. False: no job waits for later extents. */
 static bool leave_last_behind(struct psti_serve_stream *stream)
 {
     struct psti_job *last = NULL, *waiting = NULL;
@@ -204,7 +206,7 @@ static bool leave_last_behind(struct psti_serve_stream *stream)
     return true;
 }
 
-/* First index after what the stream's jobs need of its epoch. */
+/* Returns the first index that none of the stream's jobs needs in this epoch. */
 static uint64_t needed_end(const struct psti_serve_stream *stream)
 {
     uint64_t rows = stream->group->extent_rows, end = 0;
@@ -215,8 +217,8 @@ static uint64_t needed_end(const struct psti_serve_stream *stream)
     return end;
 }
 
-/* Moves the stream on to the next epoch that one of its jobs wants, once all extents of the present
- * one are made. Returns true if it has moved. */
+/* Moves the stream to the next epoch that one of its jobs wants, once all extents of the present
+ * epoch are made. True: it has moved. */
 static bool turn_epoch(struct psti_serve_stream *stream)
 {
     const struct psti_job *first = NULL;
@@ -233,7 +235,7 @@ static bool turn_epoch(struct psti_serve_stream *stream)
     return true;
 }
 
-/* Number of the window's extents that the foremost job has not had yet. */
+/* Counts the extents in the window that are ahead of the foremost job. */
 static uint32_t count_ahead(const struct psti_serve_stream *stream)
 {
     const struct psti_job *front = NULL;
@@ -248,8 +250,8 @@ static uint32_t count_ahead(const struct psti_serve_stream *stream)
     return n;
 }
 
-/* Makes room in the window, and tells the thread how far to go. One half of the window is for what
- * comes, the other for jobs that are behind or come late. Returns true if a job was left behind. */
+/* Makes space in the window, and tells the thread how far to go. Half of the window is for new
+ * extents, the other half for jobs that are behind or join late. True: a job was left behind. */
 static bool balance(struct psti_serve_stream *stream)
 {
     if (!stream->is_open || stream->failed)
@@ -260,7 +262,8 @@ static bool balance(struct psti_serve_stream *stream)
              slots = stream->n_slots - psti_serve_group_loader_slots(stream->group);
     uint32_t ahead = count_ahead(stream), half = most / 2 + 1;
     uint32_t wanted = ahead < half ? half - ahead : 0;
-    wanted = wanted < left ? wanted : (uint32_t)left; /* nothing makes way for what nobody makes */
+    wanted = wanted < left ? wanted : (uint32_t)left; /* no space is needed for extents that will
+                                                         not be made */
     while ((stream->n_window + wanted > most || stream->n_alive + wanted > slots) &&
            psti_serve_stream_evict(stream))
         ;
@@ -297,7 +300,9 @@ static void answer(struct psti_job *job)
     psti_serve_job_ready(job, extents, n);
 }
 
-/* The job takes no step that cannot be answered. */
+/* Checks whether streams can serve the job's batch. False: the job was told to work alone, because
+ * it was left behind, or because the batch needs more extents than the job may hold or a window
+ * has. */
 static bool can_be_answered(struct psti_job *job)
 {
     uint64_t n = psti_serve_job_last(job) - psti_serve_job_first(job) + 1;
@@ -313,8 +318,8 @@ static bool can_be_answered(struct psti_job *job)
     return job->wants;
 }
 
-/* Sets how many cores the service uses: its own, and those that jobs lend while they take extents
- * from streams; at most all cores that it may run on. */
+/* Sets how many cores the service uses: its own, and those that jobs lend it while they take
+ * extents from streams; at most all cores that it may run on. */
 static void set_budget(pst_service *service)
 {
     struct psti_groups *groups = psti_serve_groups(service);
@@ -323,7 +328,7 @@ static void set_budget(pst_service *service)
         for (const struct psti_job *job = group->jobs; job; job = job->next)
             n_lent += job->stream && n_lent < LENT_MAX ? job->n_lent : 0;
     if (n_lent == groups->n_lent)
-        return; /* this runs with every message, and files say how many cores there are */
+        return; /* nothing changed; counting cores reads files, and this runs for every message */
     groups->n_lent = n_lent;
     uint32_t n_cores = psti_thread_cores();
     uint32_t most = own > n_cores ? own : n_cores;
@@ -349,7 +354,7 @@ static void settle(struct psti_group *group)
     }
 }
 
-/* Jobs of other groups with the shelf may wait for what one has done. */
+/* Settles the other groups with the shelf, which may wait for something that this group did. */
 void psti_serve_siblings_settle(pst_service *service, const struct psti_shelf *shelf,
                                 const struct psti_group *but)
 {
@@ -365,8 +370,9 @@ void psti_serve_group_settle(struct psti_group *group)
     psti_serve_siblings_settle(group->service, group->shelf, group);
 }
 
-/* True if a job that has not begun yet has waited long enough for others: they stand still, or they
- * are too slow for its place to come into the window. It gets a stream of its own. */
+/* True if a job without any answer yet has waited long enough for other jobs: they make no
+ * progress, or are too slow for its position to come into the window. It then gets a stream of its
+ * own. */
 static bool ends_waiting(const struct psti_job *job, int64_t now)
 {
     const struct psti_serve_stream *stream = job->stream ? job->stream : job->awaits;
@@ -375,7 +381,7 @@ static bool ends_waiting(const struct psti_job *job, int64_t now)
            (now - stream->moved_ns > PATIENCE_NS || is_shut_out(job));
 }
 
-/* True if storage keeps what the job wants. */
+/* True if the job has waited so long that its storage counts as not responding. */
 static bool is_still(const struct psti_job *job, int64_t now)
 {
     const struct psti_serve_stream *stream = job->stream ? job->stream : job->awaits;
@@ -385,7 +391,7 @@ static bool is_still(const struct psti_job *job, int64_t now)
     return job->wants && now - since > STILL_NS;
 }
 
-/* The jobs of a group whose data set cannot be opened go on alone. */
+/* Tells all jobs of a group whose data set cannot be opened to work alone. */
 static void refuse_all(const struct psti_group *group)
 {
     struct pst_error err;

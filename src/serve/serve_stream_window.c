@@ -1,15 +1,15 @@
 /* serve_stream_window.c - a stream's extents: those in its window, those that jobs hold, and how
  * far the stream's thread may go.
  *
- * All of this runs on the loop's thread. */
+ * Everything runs on the loop's thread. */
 #include "serve/serve_stream_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/thread.h"
 
-/* A job may be behind the first one by so many of its steps, or extents, whichever is more, as long
- * as memory allows it. */
+/* A job may be behind the foremost one by WINDOW_STEPS of its steps or WINDOW_MIN extents,
+ * whichever is more, as far as memory allows. */
 #define WINDOW_STEPS 8u
 #define WINDOW_MIN 32u
 
@@ -39,7 +39,7 @@ uint64_t psti_serve_job_last(const struct psti_job *job)
     return (job->cursor + (job->n_rows ? job->n_rows - 1 : 0)) / job->group->extent_rows;
 }
 
-/* True if the job, which takes from the stream, may still need the extent. */
+/* True if the job, which takes extents from the stream, may still need this one. */
 bool psti_serve_job_needs(const struct psti_job *job, const struct psti_serve_extent *extent)
 {
     return job->epoch < extent->epoch ||
@@ -55,8 +55,8 @@ bool psti_serve_extent_is_needed(const struct psti_serve_stream *stream,
     return false;
 }
 
-/* Takes the oldest extent out of the window, if no job needs it. The extents that jobs need are
- * always the newest ones of the window. */
+/* Removes the oldest extent from the window, if no job needs it. Needed extents are always the
+ * newest ones in the window. */
 bool psti_serve_stream_evict(struct psti_serve_stream *stream)
 {
     struct psti_serve_extent *extent = stream->window;
@@ -94,7 +94,7 @@ void psti_serve_job_give(struct psti_job *job, const uint64_t *numbers, uint32_t
 void psti_serve_job_leave(struct psti_job *job)
 {
     job->stream = NULL;
-    job->wants = job->left = false; /* it may begin the same epoch again */
+    job->wants = job->left = false; /* the job may begin the same epoch again */
 }
 
 bool psti_serve_stream_is_idle(const struct psti_serve_stream *stream)
@@ -135,8 +135,8 @@ uint32_t psti_serve_group_loader_slots(const struct psti_group *group)
     return group->prefetch + 2;
 }
 
-/* Returns the largest number of extents in the window. The stream is open; until then its arena
- * belongs to its thread. */
+/* Returns the largest number of extents in the window. The stream must be open, because until then
+ * its arena belongs to its thread. */
 uint32_t psti_serve_stream_window_max(const struct psti_serve_stream *stream)
 {
     uint32_t n = WINDOW_MIN, others = psti_serve_group_loader_slots(stream->group) +
@@ -158,7 +158,7 @@ void psti_serve_stream_order(struct psti_serve_stream *stream, uint64_t made_max
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* Lets the stream begin at another place. */
+/* Makes the stream start again at another position. */
 void psti_serve_stream_restart(struct psti_serve_stream *stream, uint64_t epoch, uint64_t index)
 {
     stream->epoch = epoch;
@@ -169,7 +169,7 @@ void psti_serve_stream_restart(struct psti_serve_stream *stream, uint64_t epoch,
     stream->target_run = ++stream->run;
     stream->target_epoch = epoch;
     stream->target_index = index;
-    stream->index_max = index; /* until orders say more */
+    stream->index_max = index; /* nothing is made until psti_serve_stream_order allows it */
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
 }
@@ -195,7 +195,7 @@ enum pst_status psti_serve_stream_new(struct psti_group *group, uint32_t index,
     return PST_OK;
 }
 
-/* The stream's thread has ended, and no result of it is left. */
+/* Frees a stream whose thread has ended and whose results are all handled. */
 void psti_serve_stream_free(struct psti_serve_stream *stream)
 {
     while (psti_serve_stream_evict(stream))

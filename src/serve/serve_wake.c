@@ -1,5 +1,4 @@
-/* serve_wake.c - what wakes the loop: sockets that it watches, posts of other threads, the order to
- * stop. */
+/* serve_wake.c - wakes the loop: watched sockets, posts of other threads, and the order to stop. */
 #include "serve/serve_wake.h"
 
 #include "serve/serve.h"
@@ -29,7 +28,7 @@ static void wake_loop(pst_service *service)
 {
     const uint64_t one = 1;
     ssize_t n = write(service->event_fd, &one, sizeof one);
-    (void)n; /* it fails only if the loop has been woken very often already */
+    (void)n; /* a write fails only if many wake-ups are pending already */
 }
 
 void psti_serve_post(pst_service *service, struct psti_post *post)

@@ -1,5 +1,5 @@
-/* serve_wake.h - what wakes the loop: sockets that it watches, posts of other threads, the order to
- * stop (pst_service_stop). */
+/* serve_wake.h - wakes the loop: watched sockets, posts of other threads, and the order to stop
+ * (pst_service_stop). */
 #ifndef PST_SERVE_SERVE_WAKE_H
 #define PST_SERVE_SERVE_WAKE_H
 
@@ -10,14 +10,14 @@
 /* Work for the loop's thread. */
 struct psti_post {
     struct psti_post *next;
-    void (*run)(struct psti_post *post); /* owns `post` */
+    void (*run)(struct psti_post *post); /* the function takes ownership of `post` */
 };
 
-/* Runs post->run(post) on the loop's thread, soon. Any thread. Posts that come after the end of the
- * loop are run by pst_service_close. */
+/* Runs post->run(post) on the loop's thread, soon. Any thread. Posts made after the end of the loop
+ * are run by pst_service_close. */
 void psti_serve_post(pst_service *service, struct psti_post *post);
 void psti_serve_run_posts(pst_service *service);
-/* Adds a socket to what the loop waits for; `pointer` comes back with the event. */
+/* Makes the loop watch a socket. Its events carry `pointer`. */
 enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
                                  struct pst_error *err);
 void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);

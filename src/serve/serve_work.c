@@ -1,11 +1,11 @@
-/* serve_work.c - the service's threads, and the work that they do.
+/* serve_work.c - the service's worker threads, and the work that they do.
  *
- * Work waits in lanes, one for each data set. Workers take the first work of one lane after the
- * other. There is one worker more than the service may use cores, and a lane has all but one of
- * them at most, so one data set can use all cores, and one whose storage stands still leaves a
- * worker to the others. A worker that has been busy for some seconds does not count: another one is
- * started in its place, and ends when it is too many. Once items are re-coded later there are as
- * many workers more as that lane may have, so that reads find the others. */
+ * Work waits in lanes, one for each data set. Workers take the first work of each lane in turn.
+ * There is one worker more than the service may use cores, and a lane may use all workers but one.
+ * So one data set can use all cores, and one whose storage does not respond leaves a worker to the
+ * others. A worker that has been busy for some seconds is not counted: another one is started in
+ * its place, and ends when there are too many. When items are re-coded later, workers are added for
+ * that lane, so that reads always find free ones. */
 #include "serve/serve.h"
 
 #include "base/alloc.h"
@@ -18,14 +18,14 @@
 #include <errno.h>
 
 #define LONG_NS ((int64_t)2 * 1000 * 1000 * 1000)
-#define SPARE_MAX 64u /* workers that take the place of blocked ones */
+#define SPARE_MAX 64u /* maximum number of workers that replace blocked workers */
 
 void psti_serve_lane_open(struct psti_lane *lane)
 {
     *lane = (struct psti_lane){.last = &lane->first};
 }
 
-/* Lists the lane for the workers if it has work that may begin. The lock is held. */
+/* Adds the lane to the list for workers, if it has work that may begin. The lock is held. */
 static void list(pst_service *service, struct psti_lane *lane)
 {
     if (lane->listed || !lane->first || lane->n_running >= service->options.n_threads)
@@ -37,7 +37,7 @@ static void list(pst_service *service, struct psti_lane *lane)
     pthread_cond_signal(&service->has_work);
 }
 
-/* Takes the first work of the first lane. The lock is held. */
+/* Takes the first work of the first lane, or returns NULL. The lock is held. */
 static struct psti_work *take_first(pst_service *service)
 {
     struct psti_lane *lane = service->lanes;
@@ -54,11 +54,11 @@ static struct psti_work *take_first(pst_service *service)
     lane->n_waiting--;
     lane->n_running++;
     lane->moved_ns = psti_clock_ns();
-    list(service, lane); /* behind the others */
+    list(service, lane); /* after the other lanes, so that they take turns */
     return work;
 }
 
-/* The next work of the worker; NULL: it is to end. */
+/* Waits for the worker's next work. NULL: the worker must end. */
 static struct psti_work *take(struct psti_worker *worker)
 {
     pst_service *service = worker->service;
@@ -77,7 +77,8 @@ static struct psti_work *take(struct psti_worker *worker)
     return work;
 }
 
-/* The lane may be gone as soon as the loop has the work. */
+/* Hands the finished work to the loop, which may free the lane at once, so the lane is updated
+ * first. */
 static void give_back(struct psti_worker *worker, struct psti_work *work)
 {
     pst_service *service = worker->service;
@@ -184,7 +185,7 @@ int64_t psti_serve_lane_still_ns(pst_service *service, const struct psti_lane *l
     return still;
 }
 
-/* Joins workers that have ended, or are about to. */
+/* Joins the threads of workers that have ended, or are about to. */
 static void join_ended(pst_service *service)
 {
     for (struct psti_worker **at = &service->workers; *at;) {
@@ -202,7 +203,7 @@ static void join_ended(pst_service *service)
     }
 }
 
-/* Starts workers that are missing, and lets those end that are too many. */
+/* Starts missing workers, and makes surplus ones end. */
 static void adjust(pst_service *service)
 {
     uint32_t n_missing = 0;
@@ -230,7 +231,7 @@ void psti_serve_work_tick(pst_service *service, int64_t now)
     uint32_t n_long = 0;
     for (struct psti_worker *worker = service->workers; worker; worker = worker->next) {
         pthread_mutex_lock(&service->lock);
-        struct psti_work *work = worker->work; /* it stays until the loop runs its post */
+        struct psti_work *work = worker->work; /* stays valid until the loop runs its post */
         int64_t age_ns = now - worker->began_ns;
         pthread_mutex_unlock(&service->lock);
         n_long += work && age_ns > LONG_NS;

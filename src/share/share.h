@@ -1,4 +1,5 @@
-/* share.h - the door of share: the client of the host service. */
+/* share.h - the interface of this folder for other parts of the library: the client of the host
+ * service. */
 #ifndef PST_SHARE_SHARE_H
 #define PST_SHARE_SHARE_H
 

@@ -1,16 +1,17 @@
 /* share_cache.c - the client's side of a session with the host cache.
  *
- * A thread of the session receives answers. Each wish under way has a place in a table; a ticket is
- * the place's number with a count of its uses, so that an answer to a wish that was cancelled finds
- * nothing. Wishes beyond the table wait in a queue. Whoever submits also sends, so that a wish
- * costs no wake-up of a thread here. The service counts as lost when it closes the session, breaks
- * the protocol, or says nothing for PSTI_LINK_WAIT_NS while a wish is under way; while it works it
- * says every second that it lives.
+ * A thread of the session receives answers. A wish (a request for one item) has an entry in a table
+ * until it is answered. Its ticket is the number of the entry with a count of the entry's uses, so
+ * an answer to a cancelled wish finds nothing. If the table is full, wishes wait in a queue. The
+ * thread that submits a wish also sends it, which saves waking another thread. The service counts
+ * as lost when it closes the session, breaks the protocol, or says nothing for PSTI_LINK_WAIT_NS
+ * while a wish is under way; while it works it says every second that it lives.
  *
- * Before the service lets other items lie where re-coded ones lay, it asks each session in a round
- * if those have left who read the set then (cache_view.c). The session's thread answers. A session
- * that is lost answers no more; what it has mapped does not change then, because the service waits
- * for its answer or for the end of its process. */
+ * Before the service reuses the memory of items that were re-coded, it begins a round: it asks each
+ * session to report when all its threads that read the set at that time have left the set
+ * (cache_view.c). The session's thread answers. A session that counts as lost sends no answer. What
+ * it has mapped does not change, because the service waits for its answer or for the end of its
+ * process. */
 #include "share/share_cache.h"
 
 #include "base/alloc.h"
@@ -33,20 +34,21 @@
 #define TICK_MS 1000
 
 struct place {
-    struct psti_share_wish *wish; /* NULL: free */
+    struct psti_share_wish *wish; /* NULL: the entry is free */
     uint32_t use;
     uint32_t next_free;
 };
 
 struct host_set {
-    struct psti_cache_view *view; /* NULL: it is not open */
-    uint32_t n_items;             /* of a sample */
-    int memory_fd;                /* the view's */
+    struct psti_cache_view *view; /* NULL: the set is not open */
+    uint32_t n_items;             /* number of items of each sample */
+    int memory_fd;                /* descriptor of the view's memory */
     uint64_t table_nbytes;
-    bool later;              /* items of it are re-coded when the session asks for that */
-    atomic_bool has_asked;   /* it has */
-    bool has_round;          /* the service waits for the end of a round; the session's thread */
-    uint64_t round;          /* its number */
+    bool later;              /* the set's items are re-coded when the session asks for it */
+    atomic_bool has_asked;   /* the session has asked to re-code items of the set */
+    bool has_round;          /* the service waits for the end of a round; only the session's
+                                thread uses it */
+    uint64_t round;          /* number of the present round */
 };
 
 struct psti_share_cache {
@@ -58,33 +60,35 @@ struct psti_share_cache {
     int wake[2]; /* a pipe that wakes the session's thread */
     pthread_t thread;
     bool has_thread;
-    uint32_t n_rounds;            /* sets with has_round; the session's thread */
+    uint32_t n_rounds;            /* number of sets with has_round; only the session's thread uses
+                                     it */
     struct psti_message *message; /* used by the session's thread alone */
     atomic_bool lost;
     atomic_uint_fast64_t n_hits, n_read, n_missed;
-    atomic_uint n_later; /* requests to re-code that were not answered yet */
+    atomic_uint n_later; /* number of requests to re-code that are not answered yet */
     void (*later_done)(void *ctx, const struct psti_cache_ready *ready);
     void *later_ctx;
-    uint64_t n_told; /* hits and others that the service was told of */
+    uint64_t n_told; /* sum of n_hits, n_read and n_missed that the service was last told */
 
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t answered;
     struct place places[PSTI_CACHE_READS_MAX];
-    uint32_t first_free; /* PSTI_CACHE_READS_MAX: none */
+    uint32_t first_free; /* first free entry of `places`; PSTI_CACHE_READS_MAX: none */
     uint32_t n_under_way;
-    struct psti_share_wish *queue, **queue_end; /* no place yet, or not sent */
-    int64_t heard_ns;      /* when the service was heard last, or the first wish was sent */
-    bool closing, is_full; /* is_full: the socket has no room */
+    struct psti_share_wish *queue, **queue_end; /* wishes without an entry, or not sent yet */
+    int64_t heard_ns;      /* time when the service last sent something, or when the first wish was
+                              sent */
+    bool closing, is_full; /* is_full: the socket cannot take more now */
     uint8_t out[PSTI_MESSAGE_NBYTES];
 };
 
 static void wake_thread(struct psti_share_cache *cache)
 {
     ssize_t n = write(cache->wake[1], "", 1);
-    (void)n; /* a full pipe wakes it, too */
+    (void)n; /* if the pipe is full, its earlier bytes wake the thread */
 }
 
-/* Takes all wishes out of the session; the caller holds the lock. */
+/* Takes all wishes out of the session, and returns them as a list. The lock must be held. */
 static struct psti_share_wish *take_all(struct psti_share_cache *cache)
 {
     struct psti_share_wish *all = cache->queue;
@@ -123,7 +127,7 @@ void psti_share_cache_cancel(struct psti_share_cache *cache)
     answer_all(all);
 }
 
-/* From now on every wish fails. */
+/* Marks the session as lost: from now on every wish (request for an item) fails. */
 static void lose(struct psti_share_cache *cache, const char *why)
 {
     bool closing;
@@ -141,8 +145,8 @@ static void lose(struct psti_share_cache *cache, const char *why)
     answer_all(all);
 }
 
-/* Sends what is in the queue, as far as there are places and room in the socket. The lock is held.
- */
+/* Sends the wishes in the queue, as far as the table has free entries and the socket takes data.
+ * The lock is held. */
 static void send_queue(struct psti_share_cache *cache)
 {
     while (cache->queue && cache->first_free < PSTI_CACHE_READS_MAX && !cache->is_full) {
@@ -162,7 +166,8 @@ static void send_queue(struct psti_share_cache *cache)
         size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_READ, 0, 0);
         pst_error_clear(&err);
         enum pst_status status = psti_share_send(cache->fd, cache->out, nbytes, NULL, 0, 0, &err);
-        if (status != PST_OK) { /* the session's thread finds out what is wrong */
+        if (status != PST_OK) { /* the socket is full or broken, which the session's thread finds
+                                   out */
             cache->is_full = true;
             wake_thread(cache);
             return;
@@ -201,7 +206,7 @@ void psti_share_cache_submit(struct psti_share_cache *cache, struct psti_share_w
     answer_all(refused);
 }
 
-/* A wish that a thread waits for. */
+/* State of a thread that waits for the answers to its wishes. */
 struct waiting {
     struct psti_share_cache *cache;
     size_t n_left;
@@ -217,7 +222,7 @@ static void wake_waiting(struct psti_share_wish *wish)
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* Removes the session's wishes, but for those that are being answered. The lock is held. */
+/* Removes the waiting thread's wishes, except those that are being answered. The lock is held. */
 static void forget(struct psti_share_cache *cache, struct waiting *waiting)
 {
     struct psti_share_wish **at = &cache->queue;
@@ -264,13 +269,14 @@ bool psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wis
     }
     if (stopped)
         forget(cache, &waiting);
-    while (waiting.n_left > 0) /* soon: their answers are there */
+    while (waiting.n_left > 0) /* a short wait, because the remaining answers have arrived
+                                  already */
         pthread_cond_wait(&cache->answered, &cache->lock);
     pthread_mutex_unlock(&cache->lock);
     return !stopped;
 }
 
-/* Takes the wish out of its place. NULL: the ticket is an old one. */
+/* Takes the wish of that ticket out of the table. NULL: the ticket is outdated. */
 static struct psti_share_wish *take_wish(struct psti_share_cache *cache, uint64_t ticket)
 {
     uint32_t i = (uint32_t)ticket, use = (uint32_t)(ticket >> 32);
@@ -299,7 +305,8 @@ static void count(struct psti_share_cache *cache, enum psti_cache_result result)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* Answers rounds that have ended. What the socket has no room for is sent later. */
+/* Tells the service which rounds have ended. If the socket cannot take a message now, it is sent
+ * later. */
 static void end_rounds(struct psti_share_cache *cache)
 {
     for (uint32_t i = 0; i < cache->n_sets && cache->n_rounds > 0; i++) {
@@ -312,14 +319,15 @@ static void end_rounds(struct psti_share_cache *cache)
         size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_ROUND_ENDED, 0, 0);
         bool sent = !cache->is_full &&
                     psti_share_send(cache->fd, cache->out, nbytes, NULL, 0, 0, NULL) == PST_OK;
-        cache->is_full |= !sent; /* or the next receiving finds out what is wrong */
+        cache->is_full |= !sent; /* if the socket is broken and not full, the next receive finds the
+                                    cause */
         pthread_mutex_unlock(&cache->lock);
         set->has_round = !sent;
         cache->n_rounds -= sent;
     }
 }
 
-/* Begins a round. False: the service breaks the protocol. */
+/* Begins a round that the service asks for. False: the message breaks the protocol. */
 static bool take_round(struct psti_share_cache *cache, struct psti_wire_in *in)
 {
     struct psti_cache_round round;
@@ -335,7 +343,7 @@ static bool take_round(struct psti_share_cache *cache, struct psti_wire_in *in)
     return true;
 }
 
-/* A request to re-code is answered. False: there was none. */
+/* Handles the answer to a request to re-code. False: no such request was open. */
 static bool take_later(struct psti_share_cache *cache, const struct psti_cache_ready *ready)
 {
     pthread_mutex_lock(&cache->lock);
@@ -348,7 +356,7 @@ static bool take_later(struct psti_share_cache *cache, const struct psti_cache_r
     return was_asked;
 }
 
-/* Acts on one message. False: the session is over. */
+/* Handles one message. False: the session is over. */
 static bool take_message(struct psti_share_cache *cache)
 {
     struct psti_message *message = cache->message;
@@ -388,7 +396,8 @@ static bool take_message(struct psti_share_cache *cache)
     return true;
 }
 
-/* Tells the service how the session goes, for those who watch it. */
+/* Reports the session's counts of hits, reads and misses to the service, which shows them to
+ * users. */
 static void tell_use(struct psti_share_cache *cache)
 {
     uint64_t n_hits = atomic_load(&cache->n_hits), n_read = atomic_load(&cache->n_read),
@@ -415,7 +424,7 @@ static bool is_late(struct psti_share_cache *cache)
     return late;
 }
 
-/* Waits for the next thing to do. Returns false if the session is to end. */
+/* Waits for messages or wake-ups, and handles them. False: the session must end. */
 static bool turn(struct psti_share_cache *cache)
 {
     char bytes[64];
@@ -488,7 +497,7 @@ unsigned psti_share_cache_enter(struct psti_share_cache *cache, uint32_t i_set)
 void psti_share_cache_leave(struct psti_share_cache *cache, uint32_t i_set, unsigned reader)
 {
     if (reader > 0 && psti_cache_view_leave(cache->sets[i_set].view, reader))
-        wake_thread(cache); /* it waits for the end of a round */
+        wake_thread(cache); /* the session's thread waits for the end of a round */
 }
 
 void psti_share_cache_on_later(struct psti_share_cache *cache,
@@ -560,7 +569,7 @@ void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_sta
     }
 }
 
-/* Asks for the data set. */
+/* Sends the request to open a data set. n_more: data sets that follow. */
 static enum pst_status ask_for_set(struct psti_share_cache *cache, const struct psti_share_set *set,
                                    uint32_t n_more, struct pst_error *err)
 {
@@ -581,7 +590,7 @@ static enum pst_status ask_for_set(struct psti_share_cache *cache, const struct 
                : status;
 }
 
-/* Receives the set's memory, as one more of the session. */
+/* Receives and maps the memory of the set, and adds the set to the session. */
 static enum pst_status take_set(struct psti_share_cache *cache, const struct psti_share_set *given,
                                 int64_t wait_ns, const struct psti_share_stop *stop,
                                 struct pst_error *err)

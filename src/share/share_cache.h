@@ -4,10 +4,11 @@
  * A session has one set of the cache or several, such as those of a mixture's data sets. Calls name
  * a set by its number.
  *
- * Hits need no call. A wish is answered by a call of its `done`, on a thread of the session, after
- * which the item is found by asking again, or is not there and the loader reads it. If the service
- * is lost (killed, stopped, removed), all wishes are answered at once or after the deadline, later
- * ones are refused, and what was mapped stays readable. */
+ * A hit is found in shared memory, without a message. For a missing item the loader sends a wish,
+ * which is a request for one item. The session answers it by calling its `done`, on a thread of its
+ * own. Then the loader asks again, and finds the item or reads it itself. If the service is lost
+ * (killed, stopped, removed), all wishes are answered at once or after the deadline, later wishes
+ * are refused, and mapped memory stays readable. */
 #ifndef PST_SHARE_SHARE_CACHE_H
 #define PST_SHARE_SHARE_CACHE_H
 
@@ -16,77 +17,82 @@
 
 struct psti_share_cache;
 
-/* One item that is wished for. The caller's memory, until `done` is called. */
+/* A request for one item. The memory belongs to the caller again when `done` is called. */
 struct psti_share_wish {
-    uint64_t number;                            /* sample * n_items + item */
-    uint32_t i_set;                             /* of the session */
-    void (*done)(struct psti_share_wish *wish); /* must not block */
+    uint64_t number;                            /* number of the item: sample * n_items + item */
+    uint32_t i_set;                             /* number of the set in the session */
+    void (*done)(struct psti_share_wish *wish); /* called with the answer, on a thread of the
+                                                 * session; must not block */
     void *user;
     enum psti_cache_result result;
-    enum psti_cache_recoding recoding; /* of PSTI_CACHE_RESULT_READ */
+    enum psti_cache_recoding recoding; /* what re-coding the item gave; set if `result` is
+                                        * PSTI_CACHE_RESULT_READ */
     uint64_t nbytes_saved;
-    struct psti_share_wish *next; /* of the session */
+    struct psti_share_wish *next; /* next wish in a list of the session */
 };
 
-/* Opens data sets in the host cache of the service at `path`, n_sets of them, 1 to
- * PSTI_CACHE_SETS_MAX. Waits for the service as long as it says that it works, else wait_ns, until
- * `stop` (may be NULL) ends it. Starts one thread. The errors are those of psti_share_connect and
- * of the service: PST_ERROR_LIMIT: there is no room for a data set, with the names of those that
+/* Opens n_sets data sets, 1 to PSTI_CACHE_SETS_MAX, in the host cache of the service at `path`.
+ * Waits for the service as long as it reports that it works, otherwise wait_ns, until `stop` (may
+ * be NULL) ends the wait. Starts one thread. The errors are those of psti_share_connect and of the
+ * service. PST_ERROR_LIMIT: there is no space for a data set; the text names the data sets that
  * hold it. PST_ERROR_STATE: a data set has changed since it was opened. */
 enum pst_status psti_share_cache_open(const char *path, const struct psti_share_set *sets,
                                       uint32_t n_sets, int64_t wait_ns,
                                       const struct psti_share_stop *stop,
                                       struct psti_share_cache **out, struct pst_error *err);
-/* Makes a session that is lost from the beginning. PST_ERROR_MEMORY. */
+/* Makes a session that counts as lost from the beginning. PST_ERROR_MEMORY. */
 enum pst_status psti_share_cache_open_lost(struct psti_share_cache **out, struct pst_error *err);
-/* Answers all wishes, and ends the session. No span may be in use. *cache may be NULL. */
+/* Answers all wishes, and ends the session. No span of it may be in use. *cache may be NULL. */
 void psti_share_cache_close(struct psti_share_cache **cache);
 
-/* Any thread may call the rest. */
+/* Any thread may call the functions below. */
 
-/* Items may be re-coded, and their places used anew. So who reads items of a set enters it before
- * it asks for them, and leaves it when it needs the spans no more. Each returns at once; `reader`
- * is what psti_share_cache_enter returned. */
+/* Enter a set before asking for its items, and leave it when the spans are no longer needed.
+ * Otherwise the service might re-code items and reuse their space while they are read. Both
+ * functions return at once. reader: the value that psti_share_cache_enter returned. */
 unsigned psti_share_cache_enter(struct psti_share_cache *cache, uint32_t i_set);
 void psti_share_cache_leave(struct psti_share_cache *cache, uint32_t i_set, unsigned reader);
 /* Asks for an item. PSTI_CACHE_ADMIT: the caller may send a wish for it. PSTI_CACHE_PASS: the cache
- * will not have it. */
+ * will not take it. */
 enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint32_t i_set,
                                             uint64_t sample, uint32_t i_item, uint64_t nbytes,
                                             struct psti_cache_span *span);
-/* The same for an item whose wish was answered: it is not counted. */
+/* Asks for an item like psti_share_cache_ask, but counts nothing. For items whose wish was
+ * answered. */
 enum psti_cache_answer psti_share_cache_look(struct psti_share_cache *cache, uint32_t i_set,
                                              uint64_t sample, uint32_t i_item, uint64_t nbytes,
                                              struct psti_cache_span *span);
-/* The number of an item, for a wish. */
+/* Returns the number of an item, which a wish (a request for one item) holds: sample * n_items +
+ * i_item. */
 uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint32_t i_set,
                                  uint64_t sample, uint32_t i_item);
 void psti_share_cache_submit(struct psti_share_cache *cache, struct psti_share_wish **wishes,
                              size_t n);
-/* Submits wishes, whose `done` it sets, and waits for their answers. False: `stop` (may be NULL)
- * has ended the wait. */
+/* Submits wishes, setting their `done`, and waits for all answers. False: `stop` (may be NULL) has
+ * ended the wait. */
 bool psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wish **wishes,
                            size_t n, const struct psti_share_stop *stop);
-/* Answers all wishes now, as PSTI_CACHE_RESULT_FAILED. */
+/* Answers all wishes at once as PSTI_CACHE_RESULT_FAILED. */
 void psti_share_cache_cancel(struct psti_share_cache *cache);
 bool psti_share_cache_is_lost(const struct psti_share_cache *cache);
-/* Items that the service re-codes when it is asked to, of sets that were opened with `later`. */
-
-/* Says who is told what became of each request, on the session's thread. Called before the first
+/* The functions below are for sets opened with `later`, whose items the service re-codes on
  * request. */
+
+/* Sets the function that gets the answer to each request to re-code, on the session's thread. Call
+ * it before the first request. */
 void psti_share_cache_on_later(struct psti_share_cache *cache,
                                void (*done)(void *ctx, const struct psti_cache_ready *ready),
                                void *ctx);
-/* Finds a set that has items which wait. The service looks for them at the first request, which is
- * therefore due in any case. False: there is none. */
+/* Finds a set with items that wait to be re-coded. False: there is none. The service looks for such
+ * items only at the first request, so a set without any request yet is always returned. */
 bool psti_share_cache_has_later(struct psti_share_cache *cache, uint32_t *i_set);
-/* Asks the service to re-code an item of the set. False: that cannot be sent now. */
+/* Asks the service to re-code an item of the set. False: the request cannot be sent now. */
 bool psti_share_cache_ask_later(struct psti_share_cache *cache, uint32_t i_set);
-/* Number of requests that were not answered yet. */
+/* Returns the number of requests to re-code that are not answered yet. */
 uint32_t psti_share_cache_n_later(const struct psti_share_cache *cache);
-/* Number of items that wait. */
+/* Returns the number of items that wait to be re-coded. */
 uint64_t psti_share_cache_waiting(const struct psti_share_cache *cache);
-/* The host cache's limit, and what the session's data sets take of it. */
+/* Gives the host cache's limit, and the bytes that the session's data sets use. */
 void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_stats *stats);
 
 #endif

@@ -1,4 +1,5 @@
-/* share_cache_wire.c - the messages of a session with the host cache, to bytes and back. */
+/* share_cache_wire.c - converts the messages of a session with the host cache to bytes, and
+ * back. */
 #include "share/share_cache_wire.h"
 
 enum pst_status psti_share_put_cache_open(struct psti_wire_out *out,

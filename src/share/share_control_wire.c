@@ -1,4 +1,4 @@
-/* share_control_wire.c - the messages of a session of control, to bytes and back. */
+/* share_control_wire.c - converts the messages of a control session to bytes, and back. */
 #include "share/share_control_wire.h"
 
 #include <string.h>

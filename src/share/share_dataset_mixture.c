@@ -1,14 +1,14 @@
-/* share_dataset_mixture.c - a mixture to descriptors, and back.
+/* share_dataset_mixture.c - converts a mixture to descriptors, and back.
  *
- * In: an open mixture. Out: a blob that says which fields it has and where they come from, and the
- * descriptors of its data sets, each of which is sent once. The service opens the data sets, and
- * makes the same mixture of them; whether it is the same, its identity says. Names of sources are
- * left out, because nothing that is prepared depends on them. Numbers are little-endian:
+ * In: an open mixture. Out: a blob that describes its fields and where they come from, and the
+ * descriptors of its data sets, each of which is sent once. The service opens the data sets and
+ * makes the same mixture. The identity tells whether it is the same. Names of sources are left out,
+ * because nothing that is prepared depends on them. The blob has, with little-endian numbers:
  *
  *     n_sets u32, n_fields u32, n_sources u32
- *     of each field: its name
- *     of each data set: what psti_share_put_one writes
- *     of each source: its data set u32, and its number of each field u32
+ *     for each field: its name
+ *     for each data set: what psti_share_put_one writes
+ *     for each source: its data set u32, and its number of each field u32
  *
  * Parsing trusts no byte. Any thread. */
 #include "share/share_dataset_options.h"
@@ -27,16 +27,17 @@
 #include <unistd.h>
 
 #define BLOB_NBYTES_MAX ((size_t)16 << 20)
-/* Most bytes that psti_share_put_one writes. */
+/* Maximum number of bytes that psti_share_put_one writes. */
 #define ONE_NBYTES ((size_t)PSTI_TEXT_CAP + PST_MAX_FIELDS * (PST_MAX_FIELDS + 4) + 64)
 enum { NAME_CAP = PST_MAX_FIELDS }; /* bytes of a field's name, with its NUL */
 
-/* A mixture as its blob describes it. */
+/* A mixture, as parsed from its blob. */
 struct described {
     uint32_t n_sets, n_fields, n_sources;
     char names[PST_MAX_FIELDS][NAME_CAP];
     struct psti_share_dataset *sets; /* [n_sets] */
-    uint32_t *sources;               /* [n_sources][1 + n_fields]: data set, numbers of fields */
+    uint32_t *sources;               /* [n_sources][1 + n_fields] for each source: its data set,
+                                        then its numbers of the fields */
 };
 
 static bool is_plain(const struct pst_dataset_options *options)
@@ -44,7 +45,8 @@ static bool is_plain(const struct pst_dataset_options *options)
     return !options->labels && options->n_files == 0 && options->n_masks == 0;
 }
 
-/* True if one data set can stand for both. */
+/* True if sources a and b are the same data set with the same options, so that it need be sent only
+ * once. */
 static bool are_same(const pst_dataset *a, const pst_dataset *b)
 {
     const struct pst_dataset_options *x = psti_dataset_options(a), *y = psti_dataset_options(b);
@@ -55,8 +57,9 @@ static bool are_same(const pst_dataset *a, const pst_dataset *b)
                              PST_IDENTITY_NBYTES) == 0);
 }
 
-/* Finds the data sets of the sources: firsts receives the first source of each, of_source the
- * number of each source's. Returns their number, or one more than `most`. */
+/* Finds the distinct data sets of the sources. firsts: receives the first source with each data
+ * set. of_source: receives for each source the number of its data set. Returns how many data sets
+ * there are, or most + 1 if they are too many. */
 static uint32_t find_sets(const pst_dataset *dataset, uint32_t *firsts, uint32_t *of_source,
                           uint32_t most)
 {
@@ -80,7 +83,7 @@ static enum pst_status fail_sets(struct pst_error *err)
                      PSTI_SHARE_DATASET_FDS - 1);
 }
 
-/* Writes the description, and adds the descriptors of the data sets. */
+/* Writes the description of the mixture, and adds the descriptors of its data sets. */
 static enum pst_status describe(const pst_dataset *dataset, const uint32_t *firsts, uint32_t n_sets,
                                 const uint32_t *of_source, struct psti_wire_out *out, int *fds,
                                 uint32_t *n_fds, struct pst_error *err)
@@ -161,7 +164,7 @@ static enum pst_status fail_blob(struct pst_error *err)
     return psti_fail(err, PST_ERROR_CORRUPT, "share", "the description of a mixture is damaged");
 }
 
-/* Reads the description. `mixture` is to be cleared in any case. */
+/* Parses the description. The caller clears *mixture also after failure. */
 static enum pst_status parse(struct psti_wire_in *in, uint32_t n_fds, struct described *mixture,
                              struct pst_error *err)
 {
@@ -197,7 +200,7 @@ static enum pst_status parse(struct psti_wire_in *in, uint32_t n_fds, struct des
     return in->bad || in->at != in->nbytes || wanted != n_fds ? fail_blob(err) : PST_OK;
 }
 
-/* Maps the blob and reads the description. */
+/* Maps the blob and parses the description in it. */
 static enum pst_status read_blob(const int *fds, uint32_t n_fds, struct described **out,
                                  struct pst_error *err)
 {
@@ -257,7 +260,7 @@ enum pst_status psti_share_mixture_digest(const int *fds, uint32_t n_fds, uint64
     return status;
 }
 
-/* Names of a field that the mixture does not have. */
+/* Unused names, for those fields of sources that the mixture leaves out. */
 struct unused {
     char names[PST_MAX_FIELDS][16];
 };
@@ -276,7 +279,7 @@ static void name_unused(const struct described *mixture, struct unused *unused)
     }
 }
 
-/* Gives each field of a source the name that it has in the mixture, or one that none has. renames:
+/* Sets for each field of a source the name that it has in the mixture, or an unused one. renames:
  * [2 * PST_MAX_FIELDS] */
 static enum pst_status rename_fields(const struct described *mixture, const uint32_t *source,
                                      const struct unused *unused, const char **renames,
@@ -297,7 +300,7 @@ static enum pst_status rename_fields(const struct described *mixture, const uint
     return PST_OK;
 }
 
-/* Makes the mixture of its open data sets. */
+/* Makes the mixture from its open data sets. */
 static enum pst_status join(const struct described *mixture, pst_dataset *const *sets,
                             pst_dataset **out, struct pst_error *err)
 {
@@ -344,7 +347,8 @@ enum pst_status psti_share_open_mixture(const int *fds, uint32_t n_fds, pst_data
     if (status == PST_OK)
         status = join(mixture, sets, out, err);
     while (n_open > 0)
-        pst_dataset_close(&sets[--n_open]); /* the mixture is an owner of each */
+        pst_dataset_close(&sets[--n_open]); /* the mixture keeps its own reference to each data
+                                               set */
     free_described(mixture);
     return status;
 }

@@ -1,4 +1,4 @@
-/* share_dataset_one.c - one data set to bytes and descriptors, and back. */
+/* share_dataset_one.c - converts one data set to bytes and descriptors, and back. */
 #include "share/share_dataset_options.h"
 
 #include "base/alloc.h"
@@ -22,9 +22,9 @@ enum {
     FLAG_IGNORE_LABELS = 8,
     FLAG_CONTAINER = 16,
     FLAGS = 31,
-    FLAG_MIXTURE = 32 /* alone */
+    FLAG_MIXTURE = 32 /* this flag is never combined with others */
 };
-#define FILES_NBYTES_MAX ((size_t)1 << 30) /* of all names of a list of files */
+#define FILES_NBYTES_MAX ((size_t)1 << 30) /* limit for all names in a list of files */
 enum { FD_PATH_CAP = 32 };
 
 static enum pst_status add_folder(const char *path, int *fds, uint32_t *n_fds,
@@ -56,8 +56,8 @@ static enum pst_status add_labels(const char *path, int *fds, uint32_t *n_fds,
     return status;
 }
 
-/* Writes the names of all samples, which are the files of a list, each with a NUL. Returns how many
- * bytes they take; `names` may be NULL. 0: a name cannot be read. */
+/* Writes the names of all samples, which are files of a list, each ending with a NUL. `names` may
+ * be NULL. Returns the bytes needed; 0: a name cannot be read. */
 static size_t write_names(const pst_dataset *dataset, char *names)
 {
     char name[PST_NAME_CAP];
@@ -155,7 +155,7 @@ void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *
             in->bad = true;
 }
 
-/* Finds the names in the blob, and opens the data set with them. */
+/* Reads the names in the blob, and opens the data set with that list of files. */
 static enum pst_status open_files(const char *path, struct pst_dataset_options *options, int fd,
                                   pst_dataset **out, struct pst_error *err)
 {
@@ -217,10 +217,11 @@ void psti_share_put_mixture_head(struct psti_wire_out *out, const pst_dataset *d
     psti_share_put_text(out, pst_dataset_path(dataset));
     psti_share_put_bytes(out, psti_dataset_bytes_identity(dataset), PST_IDENTITY_NBYTES);
     psti_share_put_u32(out, FLAG_MIXTURE);
-    psti_share_put_u32(out, 0); /* masks */
+    psti_share_put_u32(out, 0); /* number of masks */
 }
 
-/* Opening anything else could wait for ever, as a pipe does for its writer. */
+/* True if the descriptor is of that kind. Opening another kind, such as a pipe, could wait
+ * forever. */
 static bool is_of_kind(int fd, mode_t kind)
 {
     struct stat st;

@@ -1,6 +1,5 @@
-/* share_dataset_options.c - a data set, or several of a mixture, to bytes and descriptors, and
- * back.
- */
+/* share_dataset_options.c - converts a data set, or a mixture with its data sets, to bytes and
+ * descriptors, and back. */
 #include "share/share_dataset_options.h"
 
 #include "dataset/dataset.h"

@@ -1,5 +1,5 @@
-/* share_host.c - the handle of the host cache. Each request has a connection of its own, so a
- * handle holds nothing that a lost service could break. */
+/* share_host.c - the handle of the host cache. Each request opens a connection of its own, so a
+ * lost service cannot break the handle. */
 #include "share/share_host.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,8 @@ static enum pst_status make_absolute(const char *path, char absolute[PATH_MAX],
                         : psti_fail(err, PST_ERROR_ARGUMENT, "share", "the path is too long");
 }
 
-/* Saves or loads: both have a path and answer with a report. */
+/* Sends a request to save or load the cache, with the file's path. The service answers both with a
+ * report. */
 static enum pst_status ask_for_file(const struct psti_share_host *host, enum psti_message_kind kind,
                                     const char *path, struct pst_cache_file_report *report,
                                     struct pst_error *err)
@@ -62,7 +63,7 @@ static enum pst_status load(void *ctx, const char *path, struct pst_cache_file_r
     return ask_for_file(ctx, PSTI_MESSAGE_LOAD, path, report, err);
 }
 
-/* The figures are zero if the service is not there. */
+/* Fills in the cache's figures; zeros if no service answers. */
 static void get_stats(void *ctx, struct pst_cache_stats *stats)
 {
     const struct psti_share_host *host = ctx;

@@ -1,4 +1,5 @@
-/* share_life.c - /proc/PID/cgroup of the service -> whose end it will share. */
+/* share_life.c - finds the job together with which the system will end the service, from the
+ * service's control groups in /proc/PID/cgroup. */
 #include "share/share_life.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #define GROUPS_NBYTES 16384
 
-/* The parts of a group's path that tell, the most telling first. */
+/* Parts of a control group's path that identify a job, the most specific first. */
 static const struct {
     const char *part, *what;
 } kinds[] = {
@@ -14,7 +15,7 @@ static const struct {
     {"kubepods", "a Kubernetes pod"}, {"/docker", "a container"},
     {"/lxc", "a container"},          {".scope", "a systemd scope, such as a login session"}};
 
-/* Reads /proc/<pid>/cgroup, the control groups of a process. The text is empty if it cannot. */
+/* Reads /proc/<pid>/cgroup, the control groups of a process. The text is empty if that fails. */
 static void read_groups(const char *root, pid_t pid, char groups[GROUPS_NBYTES])
 {
     char path[4096];

@@ -1,7 +1,7 @@
-/* share_life.h - whether the host service will be ended with a job.
+/* share_life.h - tells whether the host service will be ended together with a job.
  *
- * Slurm, Kubernetes and systemd end all processes of a control group. A service that a job has
- * started on first use is in the job's group, and ends with it, whatever other jobs use it. Any
+ * Slurm, Kubernetes and systemd end all processes of a control group. A service that a job starts
+ * on first use belongs to the job's group, and ends with it, even if other jobs use it. Any
  * thread. */
 #ifndef PST_SHARE_SHARE_LIFE_H
 #define PST_SHARE_SHARE_LIFE_H
@@ -10,14 +10,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Returns in words the job or session with whose end the process will be ended, by its control
- * group. NULL: there is none, or it is not known. pid 0: this process. `root` is put before /proc,
- * for tests. */
+/* Returns a description of the job or session together with which the process will be ended,
+ * according to its control group. NULL: there is no such job, or it is unknown. pid 0: this
+ * process. For tests, `root` is put before /proc. */
 const char *psti_share_ends_with(const char *root, pid_t pid);
 
-/* What a client has to say about the service that it has started, or found. `service`: its process;
- * 0: not known. A found one is worth a word only if its group is not this process's: jobs of one
- * group end together. False: there is nothing to say. */
+/* Writes the warning that a client gives about the service that it has started or found. service:
+ * its process; 0: unknown. For a service that was found, there is a warning only if its group is
+ * not this process's, because jobs of one group end together. False: there is nothing to warn
+ * of. */
 bool psti_share_life_warning(const char *root, pid_t service, bool started, char *text,
                              size_t text_nbytes);
 

@@ -1,8 +1,8 @@
-/* share_link.c - connecting to the host service, and messages with descriptors.
+/* share_link.c - connects to the host service, and sends messages with descriptors.
  *
- * A packet of the socket is one message. Descriptors travel as SCM_RIGHTS. A packet that is longer
- * than a message, or that has more descriptors than fit, is cut by the kernel, which says so; it is
- * refused then, and descriptors that came are closed. */
+ * Each packet of the socket is one message. Descriptors are sent as SCM_RIGHTS. If a packet is
+ * longer than a message, or has too many descriptors, the kernel truncates it and sets a flag. Such
+ * a packet is refused, and descriptors that arrived are closed. */
 #include "share/share_link.h"
 
 #include "base/alloc.h"
@@ -37,8 +37,8 @@ bool psti_share_is_stopped(const struct psti_share_stop *stop)
     return stop && stop->fn && stop->fn(stop->ctx) != 0;
 }
 
-/* Waits until the socket is ready for `events`, or its peer has gone. False: the deadline passed.
- */
+/* Waits until the socket is ready for `events`, or its peer has closed it. False: the deadline
+ * passed. */
 static bool wait_for(int fd, short events, int64_t deadline)
 {
     struct pollfd poller = {.fd = fd, .events = events};
@@ -97,7 +97,7 @@ enum pst_status psti_share_send(int fd, const void *bytes, size_t nbytes, const 
     }
 }
 
-/* Moves the descriptors that came with a packet into the message. False: there are too many. */
+/* Moves the descriptors that came with a packet to the message. False: there are too many. */
 static bool take_fds(struct msghdr *packet, struct psti_message *message)
 {
     bool fits = true;
@@ -119,8 +119,8 @@ static bool take_fds(struct msghdr *packet, struct psti_message *message)
     return fits;
 }
 
-/* Checks the descriptors that came with a message. The kernel gives none that the process has no
- * room for. */
+/* Checks that a message has all its descriptors. The kernel drops those for which the process has
+ * no free number. */
 static enum pst_status check_fds(const struct psti_message *message, bool is_cut,
                                  struct pst_error *err)
 {
@@ -170,10 +170,12 @@ enum pst_status psti_share_receive(int fd, struct psti_message *message, int64_t
         if (n > 0)
             return take_packet(message, &packet, (size_t)n, err);
         if (n < 0 && errno == ECONNRESET && !was_reset) {
-            was_reset = true; /* the peer closed with bytes unread; its last message may come */
+            was_reset = true; /* the peer closed the socket with unread bytes, but its last message
+                                 may still arrive */
             continue;
         }
-        if (n == 0 || has_gone(errno)) /* an empty packet, which nobody sends, ends it too */
+        if (n == 0 || has_gone(errno)) /* an empty packet, which no peer sends, also counts as
+                                          the end */
             return PST_END;
         if (errno != EAGAIN && errno != EINTR)
             return psti_fail_os(err, errno, "share", NULL, -1, "cannot receive a message");
@@ -205,7 +207,7 @@ struct psti_wire_in psti_share_message_body(const struct psti_message *message)
     return psti_share_body(message->bytes, message->head.nbytes);
 }
 
-/* Receives one message, and looks now and then if the wait is to end. */
+/* Receives one message, and asks `stop` regularly whether to end the wait. */
 static enum pst_status receive_or_stop(int fd, struct psti_message *message, int64_t deadline,
                                        const struct psti_share_stop *stop, struct pst_error *err)
 {
@@ -284,7 +286,7 @@ static enum pst_status connect_socket(const char *path, int64_t deadline,
         if (errno != EAGAIN && errno != EINTR)
             return psti_fail_os(err, errno, "share", path, -1,
                                 "cannot connect to the host service");
-        if (psti_clock_ns() >= deadline) /* its queue of new sessions is full */
+        if (psti_clock_ns() >= deadline) /* the service's queue of new connections is full */
             return fail_late(err);
         if (psti_share_is_stopped(stop))
             return fail_stopped(err);
@@ -304,7 +306,8 @@ static enum pst_status greet(int fd, enum psti_session_kind session, int64_t wai
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_HELLO, 0, 0);
     enum pst_status status =
         psti_share_send(fd, message->bytes, nbytes, NULL, 0, psti_clock_ns() + wait_ns, err);
-    if (status == PST_OK || status == PST_END) /* at its end the service may have said why */
+    if (status == PST_OK || status == PST_END) /* a service that closes the session may have sent
+                                                  the reason before */
         status = psti_share_answer(fd, message, PSTI_MESSAGE_WELCOME, wait_ns, stop, err);
     if (status != PST_OK)
         return status;

@@ -1,9 +1,9 @@
-/* share_options.c - options of a loader to bytes and back, by the tables of their members
+/* share_options.c - converts a loader's options to bytes, and back, by the tables of their members
  * (options/).
  *
- * In: complete options, or bytes from a socket. Out: the other. A struct goes member by member,
- * each with the size that its table says; the head has a digest of the tables. Parsing takes one
- * block of memory for all arrays and texts, whose size the bytes bound. */
+ * A struct is written member by member, each with the size that its table states; the head of the
+ * bytes has a digest of the tables. Parsing allocates one block of memory for all arrays and texts,
+ * whose size is bounded by the number of bytes. */
 #include "share/share_options.h"
 
 #include "share/share_wire.h"
@@ -19,7 +19,8 @@
 
 #define MAGIC 0x4f545350u    /* "PSTO" */
 #define HEAD_NBYTES 16       /* magic, psti_options_digest, length of the first part */
-#define NO_CHANGES_NBYTES 16 /* at the end of the first part, of put_changes without any */
+#define NO_CHANGES_NBYTES 16 /* length of what put_changes writes at the end of the first part if
+                                there are no changes */
 #define ORDER (1u << PST_USE_ORDER)
 #define ROWS (1u << PST_USE_ROWS)
 #define READING (1u << PST_USE_READING)
@@ -28,15 +29,14 @@ typedef struct pst_field_output field_t;
 typedef struct pst_op op_t;
 typedef struct pst_audio_op audio_t;
 
-/* True if `put` writes the member. Pointers and their counts have code of their own. */
+/* True if `put` writes the member. Pointers and their counts are written by other functions. */
 static bool is_carried(const struct pst_member *member, unsigned uses)
 {
     return (uses & 1u << member->use) != 0 && member->kind != PST_MEMBER_POINTER &&
            member->kind != PST_MEMBER_COUNT;
 }
 
-/* Writes those members of a struct of options that decide about one of `uses`: bits of
- * 1 << PST_USE_... */
+/* Writes the members of an options struct that affect one of `uses`: bits 1 << PST_USE_... */
 static void put(struct psti_wire_out *out, enum pst_struct which, const void *from, unsigned uses)
 {
     size_t n;
@@ -82,7 +82,7 @@ static size_t count_audio(const struct pst_loader_options *options)
     return n;
 }
 
-/* Returns the sum of n_labels over all operations: elements, not bytes. */
+/* Returns the sum of n_labels over all operations, in elements. */
 static size_t count_labels(const struct pst_loader_options *options)
 {
     size_t n = 0;
@@ -139,9 +139,8 @@ static void put_numbers(struct psti_wire_out *out, const void *numbers, uint64_t
         psti_share_put_bytes(out, numbers, n * sizeof(uint64_t));
 }
 
-/* Writes changes of the weights of sources: their places, u64 (n,2), and weights, f64
- * (n,n_sources).
- */
+/* Writes changes of the sources' weights: the places at which they apply, u64 (n,2), and the
+ * weights, f64 (n,n_sources). */
 static void put_changes(struct psti_wire_out *out, const uint64_t *places, const double *weights,
                         uint32_t n, uint32_t n_sources)
 {
@@ -214,7 +213,7 @@ enum pst_status psti_share_options_change(const uint8_t *bytes, size_t nbytes,
 }
 
 /* Memory that parsing fills: fields, operations, numbers, tables of classes, pairs of points, and
- * texts, with which it ends. */
+ * at its end texts. */
 struct parts {
     struct pst_field_output *fields;
     struct pst_op *ops;
@@ -225,7 +224,7 @@ struct parts {
     size_t texts_left;
 };
 
-/* Reads a text into the parts. Returns NULL where NULL was printed, or `in` is bad. */
+/* Reads a text into `parts`. Returns NULL if NULL was written or `in` is bad. */
 static const char *get_text(struct psti_wire_in *in, struct parts *parts)
 {
     char *text = parts->texts;
@@ -300,7 +299,7 @@ static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, 
     in->bad |= n_ops > 0 || n_audio > 0;
 }
 
-/* Reads an array of 64-bit numbers. Returns NULL where NULL was printed, or `in` is bad. */
+/* Reads an array of 64-bit numbers. Returns NULL if NULL was written or `in` is bad. */
 static void *get_numbers(struct psti_wire_in *in, uint64_t **to, uint64_t *n)
 {
     *n = psti_share_get_u64(in);
@@ -324,7 +323,7 @@ static enum pst_status fail_bytes(struct pst_error *err)
     return psti_fail(err, PST_ERROR_CORRUPT, "share", "the options of a loader are damaged");
 }
 
-/* Reads weights of sources, and where their samples begin. */
+/* Reads the sources' weights, and the first sample of each source. */
 static void get_sources(struct psti_wire_in *in, uint64_t **numbers,
                         struct pst_loader_options *options)
 {
@@ -337,7 +336,7 @@ static void get_sources(struct psti_wire_in *in, uint64_t **numbers,
     options->n_source_weights = (uint32_t)n;
 }
 
-/* Reads the changes of the weights of sources. */
+/* Reads the changes of the sources' weights. */
 static void get_changes(struct psti_wire_in *in, uint64_t **numbers, struct psti_share_options *out)
 {
     uint64_t n_places, n_weights;
@@ -370,7 +369,7 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     if (in.bad || n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX ||
         n_audio > PSTI_SHARE_OPS_MAX)
         return fail_bytes(err);
-    /* Texts, numbers and tables are no longer than the bytes that have them. */
+    /* Texts, numbers and tables take no more bytes in memory than in the message. */
     size_t structs = n_fields * sizeof(struct pst_field_output) + n_ops * sizeof(struct pst_op) +
                      n_audio * sizeof(struct pst_audio_op);
     structs = psti_round_up(structs, sizeof(uint64_t));

@@ -1,4 +1,5 @@
-/* share_path.c - where the host service's socket lies, and whether its directory can be trusted. */
+/* share_path.c - finds the path of the host service's socket, and checks whether its directory can
+ * be trusted. */
 #include "share/share_link.h"
 
 #include "base/fail.h"
@@ -17,7 +18,7 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Writes the path that is taken where none is given. Returns its length as snprintf does. */
+/* Writes the path that is used when none is given. Returns its length as snprintf does. */
 static int standard_path(char path[PSTI_SOCKET_PATH_CAP])
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -55,7 +56,7 @@ enum pst_status psti_share_socket_path(const char *given, char path[PSTI_SOCKET_
     return PST_OK;
 }
 
-/* Returns the length of the directory's part of the path, 0 if it has none. */
+/* Copies the directory part of the path. Returns its length; 0: there is none. */
 static size_t directory_of(const char *path, char directory[PSTI_SOCKET_PATH_CAP])
 {
     const char *slash = strrchr(path, '/');

@@ -1,4 +1,4 @@
-/* share_report.c - what a service says about itself, and orders to it. */
+/* share_report.c - asks the service for its status, and sends it commands. */
 #include "share/share_control_wire.h"
 #include "share/share_host.h"
 
@@ -111,7 +111,7 @@ enum pst_status pst_service_report_session(const pst_service_report *report, uin
     return PST_OK;
 }
 
-/* Sends an order and takes the number that the answer has. */
+/* Sends a command and returns the number in the answer. */
 static enum pst_status order(const char *socket, enum psti_message_kind kind, uint64_t *value,
                              struct pst_error *err)
 {

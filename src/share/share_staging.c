@@ -1,8 +1,9 @@
 /* share_staging.c - the session of a job that shares prepared batches.
  *
- * One thread wants batches; any thread gives extents back, also after the loader was closed. A few
- * go with the next message, which saves one for each batch, and so does what could not be sent at
- * once: giving never waits for the service. */
+ * One thread asks for batches; any thread gives extents back, even after the loader was closed. A
+ * few extents are given back with the next request, which saves a message for each batch. Extents
+ * whose message cannot be sent at once also wait for it, so giving back never waits for the
+ * service. */
 #include "share/share_staging.h"
 
 #include "share/share_host.h"
@@ -19,13 +20,14 @@
 #include <unistd.h>
 
 #define GIVEN_MAX (2 * PSTI_STREAM_EXTENTS)
-#define LATE_PART 4 /* a part of what may be held is given back with the next message */
+#define LATE_PART 4 /* 1 / LATE_PART of the extents that a job may hold are given back with the
+                       next request */
 
 struct arena {
     int fd;
-    const void *bytes; /* NULL: there is none */
-    size_t nbytes;     /* that it has at least */
-    bool looked;       /* for a view */
+    const void *bytes; /* start of the mapped arena; NULL: it is not mapped */
+    size_t nbytes;     /* known length of the arena, which may have grown since */
+    bool looked;       /* true if making a view was tried already */
     struct psti_share_view *view;
 };
 
@@ -36,18 +38,18 @@ struct psti_staging {
     pid_t owner;
     int64_t wait_ns;
     struct psti_stream_layout layout;
-    uint32_t span; /* most extents of a batch */
+    uint32_t span; /* largest number of extents of a batch */
     void (*unmapping)(void *ctx, const void *memory, size_t nbytes);
     void *ctx;
-    /* Of the thread that wants: */
+    /* Members that only the thread that asks for batches uses: */
     struct arena arenas[PSTI_STREAM_ARENAS];
     uint64_t want_id;
-    bool waiting; /* the batch of want_id was asked for and is not there */
+    bool waiting; /* the batch of want_id was requested and has not arrived */
     int64_t heard_ns;
     struct psti_stream_want want;
     struct psti_stream_ready ready;
     struct psti_message message;
-    /* The lock guards the rest, and sending. */
+    /* The lock guards the members below, and sending. */
     pthread_mutex_t lock;
     bool lost;
     uint32_t n_given;
@@ -156,8 +158,8 @@ enum pst_status psti_share_staging_open(const struct psti_staging_options *optio
     return status;
 }
 
-/* Sends what `want` says, with as many given extents as fit. The lock is held. `deadline` 0: only
- * if it can be sent at once. */
+/* Sends `want` with as many given-back extents as fit. The lock is held. deadline 0: does not wait,
+ * so it may fail. */
 static enum pst_status send_want(struct psti_staging *staging, struct psti_stream_want *want,
                                  enum psti_stream_message kind, uint64_t id, int64_t deadline,
                                  struct pst_error *err)
@@ -179,7 +181,8 @@ static enum pst_status send_want(struct psti_staging *staging, struct psti_strea
     return status;
 }
 
-/* The lock is held. */
+/* Sends a message that only gives extents back. leaves: 1 if the job has left its epoch and not
+ * begun another. The lock is held. */
 static void send_given(struct psti_staging *staging, uint32_t leaves)
 {
     struct psti_stream_want give = {.leaves = leaves};
@@ -238,12 +241,13 @@ static enum pst_status take_ready(struct psti_staging *staging, struct pst_error
     atomic_fetch_add(&staging->n_held, staging->ready.n_extents);
     if (staging->message.head.id == staging->want_id)
         return PST_OK;
-    for (uint32_t i = 0; i < staging->ready.n_extents; i++) /* the batch is not wanted any more */
+    for (uint32_t i = 0; i < staging->ready.n_extents; i++) /* gives the batch's extents back,
+                                                               because it is no longer wanted */
         psti_share_staging_give(staging, &staging->ready.extents[i].number, 1);
     return PST_ERROR_BUSY;
 }
 
-/* Takes one message. PST_ERROR_BUSY: it was not the answer. */
+/* Handles one message. PST_ERROR_BUSY: the message was not the answer to the present request. */
 static enum pst_status take_message(struct psti_staging *staging, enum psti_stream_alone *alone,
                                     struct pst_error *err)
 {
@@ -287,7 +291,7 @@ static enum pst_status ask(struct psti_staging *staging, const struct psti_strea
     return status;
 }
 
-/* Receives one message. PST_ERROR_BUSY: none came until `deadline`. */
+/* Receives one message. PST_ERROR_BUSY: none came before `deadline`. */
 static enum pst_status receive(struct psti_staging *staging, int64_t deadline,
                                struct pst_error *err)
 {
@@ -322,7 +326,7 @@ enum pst_status psti_share_staging_want(struct psti_staging *staging,
     while (status == PST_OK && !answered) {
         status = receive(staging, deadline, err);
         if (status != PST_OK)
-            return status; /* PST_ERROR_BUSY, too: the wait goes on with the next call */
+            return status; /* also PST_ERROR_BUSY, after which the next call continues the wait */
         status = take_message(staging, alone, err);
         psti_share_message_close(&staging->message);
         answered = status != PST_ERROR_BUSY;
@@ -342,7 +346,7 @@ const void *psti_share_staging_bytes(struct psti_staging *staging,
     uint64_t from = extent->slot * staging->layout.stride + at;
     if (!arena->bytes || at > staging->layout.stride || nbytes > staging->layout.stride - at)
         return NULL;
-    if (from + nbytes > arena->nbytes) /* a store only grows */
+    if (from + nbytes > arena->nbytes) /* the store may have grown since then; it never shrinks */
         arena->nbytes = psti_sealed_nbytes(arena->fd);
     if (from + nbytes > arena->nbytes)
         return NULL;

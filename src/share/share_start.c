@@ -1,8 +1,8 @@
 /* share_start.c - starts the host service on first use.
  *
- * The program is started as `PROGRAM serve --detach`, which returns when the service serves, in a
- * session of its own: so the service is no child of this process, and outlives it. Two clients may
- * start one each: the lock lets one serve, the other ends at once. */
+ * The program is started as `PROGRAM serve --detach`, in a session of its own. It returns when the
+ * service runs. So the service is no child of this process, and outlives it. If two clients each
+ * start a service, the lock file lets only one serve, and the other ends at once. */
 #include "share/share_host.h"
 
 #include "base/clock.h"
@@ -24,8 +24,8 @@
 
 extern char **environ;
 
-/* Runs the program until it has started the service or failed. Returns 0, or the errno of what
- * failed. Its own messages go nowhere: they are for a terminal. */
+/* Runs the program until it has started the service or failed. Returns 0, or the errno of the step
+ * that failed. The program's output is discarded, because it is meant for a terminal. */
 static int spawn(char *const *arguments, const struct psti_share_stop *stop)
 {
     posix_spawn_file_actions_t files;
@@ -45,7 +45,7 @@ static int spawn(char *const *arguments, const struct psti_share_stop *stop)
         os_error = posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
     if (!os_error)
         os_error = posix_spawnp(&pid, arguments[0], &files, &attributes, arguments, environ);
-    /* If the host program ignores SIGCHLD, there is nobody to wait for. */
+    /* If the host program ignores SIGCHLD, waitpid finds no child. */
     pid_t ended = 0;
     while (!os_error && ended == 0 && !psti_share_is_stopped(stop)) {
         ended = waitpid(pid, &state, WNOHANG);
@@ -58,7 +58,7 @@ fail_attributes:
     return os_error;
 }
 
-/* Waits until the service answers. */
+/* Connects to the service again and again until it answers. */
 static enum pst_status await(const char *path, enum psti_session_kind session,
                              const struct psti_share_stop *stop, int *fd, struct pst_error *err)
 {

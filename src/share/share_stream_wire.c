@@ -1,4 +1,4 @@
-/* share_stream_wire.c - messages about shared batches, to bytes and back. */
+/* share_stream_wire.c - converts messages about shared batches to bytes, and back. */
 #include "share/share_stream_wire.h"
 
 #include "base/fail.h"
@@ -211,7 +211,8 @@ enum pst_status psti_share_get_alone(struct psti_wire_in *in, enum psti_stream_a
     return psti_share_end(in, "a batch that is not shared", err);
 }
 
-/* True if each array of a page a row and more is whole pages. */
+/* True if each array whose rows have at least a page fills whole pages in an extent of that many
+ * rows. */
 static bool are_whole(const size_t *row_nbytes, uint32_t n_fields, uint32_t rows, size_t page)
 {
     for (uint32_t i = 0; i < n_fields; i++)
@@ -229,7 +230,7 @@ uint32_t psti_share_extent_rows(const size_t *row_nbytes, uint32_t n_fields, siz
     while (rows < PSTI_EXTENT_ROWS_MAX && !are_whole(row_nbytes, n_fields, rows, page))
         rows *= 2;
     if (!are_whole(row_nbytes, n_fields, rows, page))
-        rows = EXTENT_ROWS_USUAL; /* some are copied */
+        rows = EXTENT_ROWS_USUAL; /* some arrays must be copied */
     while (rows > 1 && rows * total > EXTENT_NBYTES_MOST &&
            are_whole(row_nbytes, n_fields, rows / 2, page))
         rows /= 2;

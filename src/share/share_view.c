@@ -17,20 +17,21 @@
 #include <unistd.h>
 
 #define POPULATE_READ 22 /* MADV_POPULATE_READ, Linux 5.14 */
-#define LANES 4u         /* runs of places that belong to no slot */
+#define LANES 4u         /* number of runs of places that belong to no slot */
 #define NO_SLOT UINT32_MAX
-#define LOOK_PAGES 1024u /* whose state is read at once */
+#define LOOK_PAGES 1024u /* number of pages whose state one call reads */
 
 /* Bits of /proc/self/pagemap. */
-#define IS_THERE ((uint64_t)3 << 62) /* present, or swapped */
-#define IS_FILE ((uint64_t)1 << 61)  /* a page of the arena: it was not written */
+#define IS_THERE ((uint64_t)3 << 62) /* the page is in memory, or swapped out */
+#define IS_FILE ((uint64_t)1 << 61)  /* the page is the arena's, which means that it was not
+                                        written */
 
 struct place {
-    uint32_t slot;    /* NO_SLOT: nothing that may be read */
-    uint32_t n_users; /* runs */
-    uint64_t rows;    /* a bit for each that a run had since n_users was 0 */
-    bool cold;        /* pages are missing that were there */
-    bool leaving;     /* what was written is being forgotten: no run may take the place */
+    uint32_t slot;    /* slot that the place shows; NO_SLOT: the place must not be read */
+    uint32_t n_users; /* number of runs that use the place */
+    uint64_t rows;    /* a bit for each row that a run has used since n_users was 0 */
+    bool cold;        /* true if pages of the place were dropped and must be mapped again */
+    bool leaving;     /* true while written pages are being dropped, so no run may take the place */
 };
 
 struct psti_share_view {
@@ -39,13 +40,13 @@ struct psti_share_view {
     char *memory;
     uint64_t stride;
     uint32_t extent_rows, n_slots, span, n_places, n_fields;
-    int pagemap; /* -1: it cannot be read */
+    int pagemap; /* descriptor of /proc/self/pagemap; -1: it cannot be read */
     struct {
-        size_t nbytes; /* of each place; 0: the field is not shown */
+        size_t nbytes; /* bytes of each place; 0: the field is not shown */
         size_t at;     /* offset of the first place in `memory` */
-        uint64_t offset; /* of the field in a slot */
+        uint64_t offset; /* offset of the field's array in a slot */
     } fields[PST_MAX_FIELDS];
-    pthread_mutex_t lock; /* guards places, but for `slot` of those in use, which do not change */
+    pthread_mutex_t lock; /* guards places; `slot` of a place in use does not change */
     struct place places[];
 };
 
@@ -55,7 +56,8 @@ bool psti_share_view_shows(uint64_t row_nbytes, uint32_t extent_rows, size_t pag
            row_nbytes * extent_rows % page == 0;
 }
 
-/* Lays the fields' places out. Returns the bytes of all, 0 if there are none or too many. */
+/* Decides where the fields' places lie in the view. Returns the length of all of them; 0: there are
+ * none, or they are too long. */
 static size_t lay_out(struct psti_share_view *view, const struct psti_stream_layout *layout)
 {
     size_t total = 0;
@@ -131,7 +133,7 @@ static char *field_at(const struct psti_share_view *view, uint32_t i_field, uint
     return view->memory + view->fields[i_field].at + place * view->fields[i_field].nbytes;
 }
 
-/* The rows of a run's extent i, a bit each. */
+/* Returns a mask of the rows that the run has in its extent i. */
 static uint64_t rows_of(const struct psti_share_view *view, uint32_t i, uint32_t skip,
                         uint32_t n_rows)
 {
@@ -141,8 +143,8 @@ static uint64_t rows_of(const struct psti_share_view *view, uint32_t i, uint32_t
     return from < to ? (UINT64_MAX >> (64 - (to - from))) << from : 0;
 }
 
-/* True if the run may have the places. A place that another run uses must show the same slot
- * already, and the two runs must have different rows of it. */
+/* True if the run may take the places. If another run uses a place, the place must already show the
+ * same slot, and the two runs must have different rows of it. */
 static bool fits(const struct psti_share_view *view, uint32_t first, const uint32_t *slots,
                  const struct psti_share_view_run *run)
 {
@@ -157,7 +159,7 @@ static bool fits(const struct psti_share_view *view, uint32_t first, const uint3
     return true;
 }
 
-/* Finds places for the run, and takes them. */
+/* Finds places for the run, and takes them. False: none are free. */
 static bool find(struct psti_share_view *view, const uint32_t *slots,
                  struct psti_share_view_run *run)
 {
@@ -191,7 +193,8 @@ static bool show(struct psti_share_view *view, int fd, uint32_t i_place, uint32_
             mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd,
                  (off_t)(slot * view->stride + view->fields[f].offset)) == MAP_FAILED)
             return false;
-        (void)madvise(at, nbytes, POPULATE_READ); /* else each page faults when it is read */
+        (void)madvise(at, nbytes, POPULATE_READ); /* otherwise each page would fault when it is
+                                                     first read */
     }
     place->slot = slot;
     place->cold = false;
@@ -254,7 +257,7 @@ static bool drop_written(const struct psti_share_view *view, char *at, size_t nb
     return true;
 }
 
-/* Nobody uses the place, and nobody takes it meanwhile. */
+/* Drops what was written to the place. No run may use or take the place meanwhile. */
 static void forget(struct psti_share_view *view, uint32_t i_place)
 {
     struct place *place = &view->places[i_place];
@@ -264,7 +267,8 @@ static void forget(struct psti_share_view *view, uint32_t i_place)
             good &=
                 drop_written(view, field_at(view, f, i_place), view->fields[f].nbytes, &dropped);
     if (!good)
-        place->slot = NO_SLOT; /* locked memory, say: it is mapped anew */
+        place->slot = NO_SLOT; /* dropping failed, for instance for locked memory, so the place will
+                                  be mapped anew */
     place->cold |= dropped;
 }
 

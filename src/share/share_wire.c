@@ -1,4 +1,4 @@
-/* share_wire.c - values and messages to bytes, and back. All numbers are little-endian. */
+/* share_wire.c - converts values and messages to bytes, and back. All numbers are little-endian. */
 #include "share/share_wire.h"
 
 #include "base/bits.h"
@@ -124,7 +124,7 @@ void psti_share_get_error(struct psti_wire_in *in, struct pst_error *err)
     psti_share_get_text(in, err->file, sizeof err->file);
     psti_share_get_text(in, err->text, sizeof err->text);
     if (status <= PST_END || status > PST_ERROR_DEVICE)
-        in->bad = true; /* no failure that this library knows */
+        in->bad = true; /* an error status that this library does not know */
     err->status = in->bad ? PST_ERROR_CORRUPT : (enum pst_status)status;
 }
 

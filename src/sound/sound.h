@@ -1,8 +1,7 @@
-/* sound.h - the door of the room: turns waveforms into other waveforms and into spectrograms.
- *
- * A chain is compiled once and constant from then on; any thread may use it. For each sample, a
- * draw says which values the random parameters of the chain have, which samples of the source it
- * needs, and what shape the result has. A run has the scratch of one thread. */
+/* sound.h - the public interface of src/sound: turns waveforms into other waveforms and into
+ * spectrograms. A chain is compiled once and constant from then on; any thread may use it. For each
+ * sample, a draw holds the values of the chain's random parameters, the range of the source that
+ * they need, and the shape of the result. A run is the scratch memory of one thread. */
 #ifndef PST_SOUND_SOUND_H
 #define PST_SOUND_SOUND_H
 
@@ -24,8 +23,8 @@ enum pst_dtype psti_sound_chain_dtype(const struct psti_sound_chain *chain);
  * frames). Sets shape[i] to the size of a dimension, or to 0 if that depends on the sample. */
 uint32_t psti_sound_chain_shape(const struct psti_sound_chain *chain, int64_t shape[3]);
 
-/* The random parameters are a function of this key: see struct psti_draw_key. `own` is the field's
- * number + 1. */
+/* Key of the random parameters, which are a function of it: see struct psti_draw_key. `own` is the
+ * field's number + 1. */
 struct psti_sound_key {
     uint64_t seed, epoch, sample, draw;
     uint32_t view, own;
@@ -55,9 +54,9 @@ struct psti_sound_draw {
     size_t n_floats; /* number of floats in each of the run's buffers */
 };
 
-/* Draws the parameters of a sample. `source` has rate, channels and length of the sound. Fails with
- * PST_ERROR_UNSUPPORTED if the chain cannot be applied to such a sound, because it is too short or
- * has another rate. A pure function. */
+/* Draws the random parameters of a sample. `source` has the rate, channels and length of the sound.
+ * Fails with PST_ERROR_UNSUPPORTED if the sound is too short for the chain or has a wrong rate. A
+ * pure function. */
 enum pst_status psti_sound_chain_draw(const struct psti_sound_chain *chain,
                                       const struct psti_sound_key *key,
                                       const struct psti_sound_part *source,
@@ -65,7 +64,7 @@ enum pst_status psti_sound_chain_draw(const struct psti_sound_chain *chain,
 
 enum pst_status psti_sound_run_open(struct psti_sound_run **out, struct pst_error *err);
 void psti_sound_run_close(struct psti_sound_run **run);
-/* Returns by how many bytes the run's memory will grow for this draw: 0 in the steady state. */
+/* Returns how many more bytes the run must allocate for this draw: 0 in the steady state. */
 size_t psti_sound_run_lacks(const struct psti_sound_run *run, const struct psti_sound_chain *chain,
                             const struct psti_sound_draw *draw);
 /* Returns how many bytes the run has allocated. */
@@ -74,8 +73,8 @@ size_t psti_sound_run_nbytes(const struct psti_sound_run *run);
  * source.channels floats, interleaved. Returns NULL if there is no memory. */
 float *psti_sound_run_begin(struct psti_sound_run *run, const struct psti_sound_chain *chain,
                             const struct psti_sound_draw *draw, struct pst_error *err);
-/* Applies the chain to the source that the caller has stored. Writes all elements of draw->shape to
- * `out`, in the chain's dtype. */
+/* Applies the chain to the source that the caller has written. Writes all elements of draw->shape
+ * to `out`, in the chain's dtype. */
 enum pst_status psti_sound_run_end(struct psti_sound_run *run, const struct psti_sound_chain *chain,
                                    const struct psti_sound_draw *draw, void *out,
                                    struct pst_error *err);

@@ -1,9 +1,9 @@
 /* sound_chain.c - checks operations and compiles them to a chain.
  *
- * In: the caller's operations. Out: a chain with all tables that do not depend on a sample. It is
- * constant afterwards; any thread. The operation that takes the mean of the channels is moved
- * before resampling, clips and padding, because these then have one channel instead of several.
- * They are linear, so only rounding changes. */
+ * In: the caller's operations. Out: a chain with all tables that do not depend on a sample, which
+ * is constant afterwards; any thread. The operation that takes the mean of the channels is moved
+ * before resampling, clips and padding, so that these process one channel instead of several. They
+ * are linear, so only rounding changes. */
 #include "sound/sound_int.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { N_FFT_MAX = 65536, N_MELS_MAX = 4096, RATE_MAX = 10000000, WIDTH_MAX = 128 };
-enum { OTHER_NUMBERS = 128 }; /* operations other than clips are numbered from here on */
+enum { OTHER_NUMBERS = 128 }; /* number of the first operation other than a clip */
 
 void pst_audio_op_init(struct pst_audio_op *op, size_t op_nbytes, enum pst_audio_op_kind kind)
 {
@@ -105,8 +105,8 @@ static const char *complete_mel(struct pst_audio_op *o)
     return NULL;
 }
 
-/* Checks and completes the members that operations of this kind have. Returns what is wrong, or
- * NULL. */
+/* Checks the members that this kind of operation reads, and sets defaults. Returns what is wrong,
+ * or NULL. */
 static const char *complete(struct pst_audio_op *o)
 {
     switch (o->kind) {
@@ -155,8 +155,8 @@ static enum pst_status wrong(struct pst_error *err, size_t i, enum pst_audio_op_
                      why);
 }
 
-/* Returns the operation that must stand before this one, or NULL. n_bins: bins of this one's input;
- * 0: a waveform. */
+/* Returns the name of the operation that must stand before this one, or NULL. n_bins: bins of the
+ * input; 0: a waveform. */
 static const char *misplaced(const struct pst_audio_op *o, const struct pst_audio_op *before,
                              uint32_t n_bins)
 {
@@ -212,8 +212,8 @@ static enum pst_status make_tables(struct psti_sound_chain *chain, struct pst_er
     return status;
 }
 
-/* Moves the mean over the channels before linear operations, which then have one channel instead of
- * several. Notes whether the result is mono, and its length if that is fixed. */
+/* Moves the mean over the channels before linear operations, so that these process one channel.
+ * Records whether the result is mono, and its length if that is fixed. */
 static void arrange(struct psti_sound_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n_ops; i++) {

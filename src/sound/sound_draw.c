@@ -68,7 +68,7 @@ static enum pst_status draw_clip(const struct psti_sound_op *op, struct psti_sou
         psti_sound_numbers(draw, op->number, 0, r);
         step->start = psti_uniform_below(r[0], (uint32_t)(out->length - n + 1));
     }
-    step->end = out->length; /* end of the source */
+    step->end = out->length; /* the source's samples end here */
     out->length = n;
     return PST_OK;
 }
@@ -115,8 +115,8 @@ static enum pst_status draw_resample(const struct psti_sound_op *op, struct psti
                                     : PST_OK;
 }
 
-/* Draws one operation on the way forwards. *frames is the number of frames of the spectrogram, if
- * there is one by then. */
+/* Draws the parameters of one operation, going forwards. *frames is the number of spectrogram
+ * frames, once there is a spectrogram. */
 static enum pst_status draw_op(const struct psti_sound_op *op, struct psti_sound_draw *draw,
                                struct psti_sound_step *step, uint64_t *frames,
                                struct pst_error *err)
@@ -158,7 +158,7 @@ static enum pst_status draw_op(const struct psti_sound_op *op, struct psti_sound
     }
 }
 
-/* Finds the part of the signal before a resampler that the samples of `out` need. */
+/* Computes which samples before a resampler are needed for the samples in `out`. */
 static void widen(const struct psti_sound_op *op, struct psti_sound_part *before,
                   const struct psti_sound_part *out)
 {
@@ -176,7 +176,7 @@ static void widen(const struct psti_sound_op *op, struct psti_sound_part *before
     before->n = end > before->first ? end - before->first : 0;
 }
 
-/* Finds the part of the signal before a waveform operation that the part of its result needs. */
+/* Computes which samples before a waveform operation are needed for a part of its result. */
 static void need(const struct psti_sound_op *op, const struct psti_sound_step *step,
                  struct psti_sound_part *before)
 {
@@ -186,7 +186,7 @@ static void need(const struct psti_sound_op *op, const struct psti_sound_step *s
     case PST_AUDIO_OP_RESAMPLE:
         widen(op, before, out);
         return;
-    case PST_AUDIO_OP_ADD_NOISE: /* its power depends on the whole signal */
+    case PST_AUDIO_OP_ADD_NOISE: /* the noise depends on the power of the whole signal */
         before->first = 0;
         before->n = before->length;
         return;
@@ -225,8 +225,8 @@ size_t psti_sound_margin(const struct psti_sound_chain *chain, const struct psti
     return psti_round_up(margin, 16);
 }
 
-/* Goes through the operations backwards. Sets the part of each signal that is needed, and the size
- * of the largest buffer. */
+/* Goes through the operations backwards. Sets the needed part of each signal, and the size of the
+ * largest buffer. */
 static enum pst_status plan_parts(const struct psti_sound_chain *chain,
                                   struct psti_sound_draw *draw, struct pst_error *err)
 {

@@ -16,7 +16,7 @@
 static void normal4(const uint32_t r[4], float out[4])
 {
     for (int i = 0; i < 4; i += 2) {
-        float radius = sqrtf(-2 * logf(1 - psti_uniform01(r[i]))); /* log of (0, 1] */
+        float radius = sqrtf(-2 * logf(1 - psti_uniform01(r[i]))); /* never log(0) */
         float angle = 6.28318530717958648f * psti_uniform01(r[i + 1]);
         out[i] = radius * cosf(angle);
         out[i + 1] = radius * sinf(angle);
@@ -77,7 +77,7 @@ void psti_sound_to_log(const struct pst_audio_op *op, float *values, size_t n)
         values[i] = logf(values[i] + op->offset);
 }
 
-/* Rounds to the nearest half-precision number, a tie to the even one. */
+/* Rounds to the nearest half-precision number, ties to even. */
 static uint16_t f16_of(float value)
 {
     uint32_t bits;

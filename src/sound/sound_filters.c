@@ -1,8 +1,8 @@
-/* sound_filters.c - the tables of a chain: resamplers, windows, mel bands, cosines.
+/* sound_filters.c - makes the tables of a chain: resamplers, windows, mel bands, cosines.
  *
- * In: operations that were checked. Out: tables, computed in double and kept as floats. Definitions
- * are those of torchaudio (functional.resample with sinc_interp_hann, melscale_fbanks, create_dct)
- * and torch (hann_window, hamming_window, blackman_window, periodic). Any thread. */
+ * In: checked operations. Out: tables, computed in double and stored as floats. Definitions are
+ * those of torchaudio (functional.resample with sinc_interp_hann, melscale_fbanks, create_dct) and
+ * torch (hann_window, hamming_window, blackman_window, periodic). Any thread. */
 #include "sound/sound_int.h"
 
 #include "base/alloc.h"
@@ -146,15 +146,15 @@ static float spaced(float low, float high, uint32_t n, uint32_t i)
 static float triangle(float hz, const float edges[3])
 {
     if (!(edges[0] < edges[1] && edges[1] < edges[2]))
-        return 0; /* the triangle is narrower than floats can tell */
+        return 0; /* the triangle is narrower than float precision */
     float up = (hz - edges[0]) / (edges[1] - edges[0]);
     float down = (edges[2] - hz) / (edges[2] - edges[1]);
     float least = up < down ? up : down;
     return least > 0 ? least : 0;
 }
 
-/* All is computed in float32 and in torchaudio's order: where a triangle barely touches a bin,
- * rounding decides the bin's weight, and a logarithm would show the difference. */
+/* Everything is computed in float32 and in torchaudio's order: where a triangle barely touches a
+ * bin, rounding determines the bin's weight, and a logarithm would make the difference visible. */
 enum pst_status psti_sound_make_bands(struct psti_sound_op *op, uint32_t n_bins,
                                       struct pst_error *err)
 {

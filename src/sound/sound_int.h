@@ -1,4 +1,4 @@
-/* sound_int.h - the declarations that the files of sound share. */
+/* sound_int.h - declarations that the files of src/sound share. */
 #ifndef PST_SOUND_SOUND_INT_H
 #define PST_SOUND_SOUND_INT_H
 
@@ -9,17 +9,17 @@
 
 #define PSTI_ROOM "sound"
 #define PSTI_SOUND_LANES 8
-/* The most bytes of the tables of a resampler, and of those of a filter bank. */
+/* Maximum length in bytes of the tables of a resampler, and of those of a filter bank. */
 #define PSTI_SOUND_TABLE_NBYTES_MAX ((size_t)64 << 20)
 
-/* The filter of a resampler by n_new / n_old. out[i * n_new + p] is a weighted sum of `taps`
- * samples, from sample i * n_old + starts[p] on. */
+/* The filter of a resampler by the ratio n_new / n_old. out[i * n_new + p] is the weighted sum of
+ * `taps` samples from sample i * n_old + starts[p] on. */
 struct psti_sound_filter {
     uint32_t n_old, n_new; /* the ratio in lowest terms; n_new is 0 if the entry is unused */
     uint32_t width;        /* number of zero crossings that the operation asks for */
     float rolloff;
-    uint32_t reach;  /* samples that weights may reach on each side of a place */
-    uint32_t taps;   /* weights of each sum, a multiple of PSTI_SOUND_LANES */
+    uint32_t reach;  /* samples on each side that have weights */
+    uint32_t taps;   /* weights per sum, a multiple of PSTI_SOUND_LANES */
     int32_t *starts; /* [n_new] */
     float *weights;  /* [n_new][taps] */
 };
@@ -31,8 +31,8 @@ size_t psti_sound_filter_nbytes(const struct psti_sound_filter *filter);
 enum pst_status psti_sound_filter_make(struct psti_sound_filter *filter, struct pst_error *err);
 void psti_sound_filter_free(struct psti_sound_filter *filter);
 
-/* Bands of a filter bank, as triangles over the bins. A band has weights for the bins `begin` to
- * `end`; these begin at `weights + at`. */
+/* The bands of a filter bank, as triangular weights over the bins. A band has weights for bins
+ * `begin` to `end`; its first weight is `weights[at]`. */
 struct psti_sound_bands {
     uint32_t n_bands;
     struct psti_sound_band *bands;
@@ -42,7 +42,7 @@ struct psti_sound_bands {
 /* An operation of a chain, with the tables that it needs. */
 struct psti_sound_op {
     struct pst_audio_op op;
-    uint32_t number;               /* number of the operation, for its random numbers */
+    uint32_t number;               /* number by which its random numbers are drawn */
     uint32_t n_bins;               /* bins after the operation; 0: a waveform */
     float *window;                 /* SPECTROGRAM: window [n_fft], times its factor */
     void *fft;                     /* SPECTROGRAM: tables of psti_sound_kernels.fft_init */
@@ -61,7 +61,7 @@ struct psti_sound_chain {
 
 enum { PSTI_SOUND_FILTERS = 8 };
 
-/* The scratch of one thread. Waveforms lie in planes: [channel][margin + n + margin]. */
+/* Scratch memory of one thread. Waveforms are planar: [channel][margin + n + margin]. */
 struct psti_sound_run {
     struct psti_buffer source, from, to, padded, lanes;
     struct psti_sound_filter filters[PSTI_SOUND_FILTERS];
@@ -83,7 +83,7 @@ void psti_sound_numbers(const struct psti_sound_draw *draw, uint32_t number, uin
 /* Returns the number of frames of a waveform of that length, or 0 if it is too short. */
 uint64_t psti_sound_frames(const struct pst_audio_op *op, uint64_t length);
 bool psti_sound_is_waveform_op(enum pst_audio_op_kind kind);
-/* Returns how many samples of 0 a plane has before and after a part of a waveform. */
+/* Returns the number of zeros that a channel's buffer has before and after a part of a waveform. */
 size_t psti_sound_margin(const struct psti_sound_chain *chain, const struct psti_sound_draw *draw);
 
 /* These functions (sound_effects.c) change values in place. */

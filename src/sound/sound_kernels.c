@@ -1,5 +1,5 @@
-/* sound_kernels.c - chooses the inner loops by CPU level. The tables are constant; any thread may
- * use them. */
+/* sound_kernels.c - chooses the inner loops for the CPU's level. The tables are constant; any
+ * thread may use them. */
 #include "sound/sound_kernels.h"
 
 #include "base/machine/cpu.h"

@@ -1,7 +1,6 @@
-/* sound_kernels.h - the inner loops, one table per CPU level.
- *
- * All levels give the same bits: sums have eight lanes in one order, however long the vectors of
- * the CPU are. Pure functions, any thread. */
+/* sound_kernels.h - the inner loops, with one table of functions per CPU level. All levels give the
+ * same bits, because sums always have eight lanes that are added in one order, whatever the vector
+ * length of the CPU. Pure functions, any thread. */
 #ifndef PST_SOUND_SOUND_KERNELS_H
 #define PST_SOUND_SOUND_KERNELS_H
 
@@ -15,16 +14,16 @@ struct psti_sound_band {
     uint32_t at;         /* index of the band's first weight */
 };
 
-/* A spectrogram of one channel: what is needed to make it, and where it goes. */
+/* The spectrogram of one channel: its inputs and its output. */
 struct psti_sound_frames {
     const void *fft;
-    const float *wave;   /* the padded waveform: frame t begins at wave + t * hop */
+    const float *wave;   /* padded waveform; frame t starts at wave + t * hop */
     const float *window; /* [n_fft] */
     uint32_t n_fft, hop;
     uint32_t first, end; /* the weights of the window outside of first .. end - 1 are 0 */
     uint32_t power;      /* exponent of the magnitudes: 1 or 2 */
     uint64_t n_frames;
-    const struct psti_sound_band *bands; /* NULL: the result has bins, not bands */
+    const struct psti_sound_band *bands; /* NULL: the result has bins instead of bands */
     const float *band_weights;
     uint32_t n_bands;
     float *scratch; /* psti_sound_kernels.frames_floats floats, aligned to 64 bytes */

@@ -1,6 +1,6 @@
-/* sound_kernels_avx2.c - the inner loops with AVX2: sound_kernels_template.h, compiled for it. No
- * multiplication is fused with an addition, so the bits are those of plain C. Pure functions, any
- * thread. */
+/* sound_kernels_avx2.c - the inner loops compiled with AVX2 from sound_kernels_template.h.
+ * Multiplications and additions are not fused, so the bits equal those of plain C. Pure functions,
+ * any thread. */
 #if defined(__x86_64__)
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)

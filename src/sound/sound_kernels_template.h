@@ -1,8 +1,8 @@
-/* sound_kernels_template.h - the inner loops over vectors of eight floats, which a compiler splits
- * as the CPU needs. The file that includes it defines NAME and LEVEL, and chooses the CPU level.
- *
- * FFTs are KISS FFT's (third_party/kissfft), whose scalar is such a vector: eight frames go through
- * one call. A real FFT of an even size is a complex one of half that size and a last step. */
+/* sound_kernels_template.h - the inner loops over vectors of eight floats, which the compiler
+ * splits as the CPU needs. The including file defines NAME and LEVEL, and sets the CPU level. The
+ * FFT is KISS FFT (third_party/kissfft) with such a vector as its number type, so one call
+ * transforms eight frames. A real FFT of an even size is a complex FFT of half that size plus a
+ * last step. */
 #include "sound/sound_int.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ typedef float lanes8 __attribute__((vector_size(32)));
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #endif
 
-/* KISS FFT's functions get other names at each level. A constant is a vector with one number in all
- * lanes. */
+/* KISS FFT's functions get a different name at each level. A constant is a vector with one number
+ * in all lanes. */
 #define kiss_fft_alloc LEVEL(psti_sound_fft_alloc)
 #define kiss_fft LEVEL(psti_sound_fft)
 #define kiss_fft_stride LEVEL(psti_sound_fft_stride)
@@ -36,8 +36,8 @@ typedef float lanes8 __attribute__((vector_size(32)));
 #define HALF_OF(x) ((x)*ALL(0.5f))
 #include <kissfft/kiss_fft.c>
 
-/* The tables are those of the complex FFT and, for an even n, the [n / 4] factors of its last
- * step. */
+/* The tables are those of the complex FFT and, for an even n, the [n / 4] factors of the real FFT's
+ * last step. */
 static size_t cfg_nbytes(uint32_t n)
 {
     size_t nbytes = 0;
@@ -64,12 +64,12 @@ static size_t frames_floats(uint32_t n_fft)
     return (4 * (size_t)n_fft + n_fft / 2 + 1) * PSTI_SOUND_LANES;
 }
 
-/* Gathers eight frames from frame t on, times the window, sample by sample. The last frame takes
- * the place of frames that do not exist. */
+/* Loads eight frames from frame t on, multiplied by the window, sample by sample. If there are
+ * fewer frames, the last frame is repeated. */
 static void gather(const struct psti_sound_frames *s, uint64_t t, lanes8 *in)
 {
     const float *from[PSTI_SOUND_LANES];
-    uint32_t step = s->n_fft % 2 ? 2 : 1; /* an FFT of odd size is a complex one */
+    uint32_t step = s->n_fft % 2 ? 2 : 1; /* an FFT of odd size uses the complex FFT */
     for (uint32_t lane = 0; lane < PSTI_SOUND_LANES; lane++)
         from[lane] = s->wave + (t + lane < s->n_frames ? t + lane : s->n_frames - 1) * s->hop;
     for (uint32_t k = s->first; k < s->end; k++) {

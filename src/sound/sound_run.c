@@ -1,9 +1,10 @@
 /* sound_run.c - applies a chain to one sound.
  *
- * In: the part of the source that the draw wants, as interleaved floats. Out: the elements of the
- * row. A waveform lies in planes, one for each channel. At both ends a plane has a margin of zeros,
- * which stand for the samples before and after the sound, so that inner loops need no code for
- * edges. One thread for each run. Nothing is allocated once sounds of that size have been seen. */
+ * In: the part of the source that the draw needs, as interleaved floats. Out: the elements of the
+ * row. A waveform is planar: each channel lies in its own buffer, with a margin of zeros at both
+ * ends. The zeros stand for samples outside of the sound, so inner loops need no special code at
+ * the ends. Each run is used by one thread. Nothing is allocated once sounds of that size have been
+ * seen. */
 #include "sound/sound_int.h"
 
 #include "base/alloc.h"
@@ -12,17 +13,17 @@
 #include <math.h>
 #include <string.h>
 
-/* The state of one call of psti_sound_run_end. */
+/* State of the work during psti_sound_run_end. */
 struct work {
     struct psti_sound_run *run;
     const struct psti_sound_chain *chain;
     const struct psti_sound_draw *draw;
     size_t margin;
-    struct psti_sound_part part; /* the part of the waveform that run->from holds */
+    struct psti_sound_part part; /* the signal part that run->from holds */
     struct pst_error *err;
 };
 
-/* The bytes that a draw needs of each buffer. */
+/* Sizes in bytes that a draw needs for each buffer. */
 struct sizes {
     size_t source, planes, padded, lanes;
 };
@@ -66,7 +67,7 @@ void psti_sound_run_close(struct psti_sound_run **run)
     *run = NULL;
 }
 
-/* Returns the filter of the ratio of `wanted`, or NULL if it has not been made. */
+/* Returns the run's filter with the ratio of `wanted`, or NULL if it has not been made yet. */
 static const struct psti_sound_filter *find_filter(const struct psti_sound_run *run,
                                                    const struct psti_sound_filter *wanted)
 {
@@ -79,8 +80,8 @@ static const struct psti_sound_filter *find_filter(const struct psti_sound_run *
     return NULL;
 }
 
-/* Sets *filter to the sizes of operation i's filter. Returns false if the operation is no resampler
- * or the rate stays. */
+/* Sets *filter to the sizes of operation i's filter. Returns false if the operation does not
+ * resample or the rate stays the same. */
 static bool filter_of(const struct psti_sound_chain *chain, const struct psti_sound_draw *draw,
                       uint32_t i, struct psti_sound_filter *filter)
 {
@@ -158,7 +159,7 @@ float *psti_sound_run_begin(struct psti_sound_run *run, const struct psti_sound_
     return run->source.bytes;
 }
 
-/* Returns the address of a channel's first sample in a part that lies in `buffer`. */
+/* Returns the address of a channel's first sample of a signal part stored in `buffer`. */
 static float *plane(const struct work *work, const struct psti_buffer *buffer,
                     const struct psti_sound_part *part, uint32_t channel)
 {
@@ -194,8 +195,8 @@ static void mix_interleaved(const float *from, uint32_t channels, size_t n, floa
     }
 }
 
-/* Copies the source to planes, or its mean to one plane if the first operation is that mean.
- * Returns the number of the next operation. */
+/* Copies the source to one buffer per channel, or its mean to one buffer if that is the first
+ * operation. Returns the index of the next operation. */
 static uint32_t take_source(struct work *work)
 {
     const struct psti_sound_part *source = &work->draw->source;
@@ -249,13 +250,13 @@ static void resample(struct work *work, uint32_t i, const struct psti_sound_step
     swap(work->run);
 }
 
-/* Does a clip or padding: moves the samples that are there, and fills the rest. */
+/* Applies a clip or padding: moves the samples that exist and fills the rest. */
 static void place(struct work *work, const struct pst_audio_op *op,
                   const struct psti_sound_step *step)
 {
     const struct psti_sound_part *part = &work->part, *out = &step->out;
     if (part->n == out->n)
-        return; /* the samples stay where they are */
+        return; /* the samples are already in place */
     bool repeats = op->kind != PST_AUDIO_OP_PAD_TO && op->if_short == PST_AUDIO_SHORT_REPEAT &&
                    part->length > 0 && part->length < out->length;
     for (uint32_t c = 0; c < part->channels; c++) {
@@ -321,15 +322,14 @@ static void change_wave(struct work *work, uint32_t i)
     work->part = step->out;
 }
 
-/* Returns sample i, below 0 or from n on, of the padding around a signal of n samples. */
+/* Returns sample i of the padding around a signal of n samples, where i < 0 or i >= n. */
 static float beside(const float *x, int64_t n, int64_t i, enum pst_audio_pad_mode mode)
 {
     if (mode == PST_AUDIO_PAD_CONSTANT)
         return 0;
     if (mode == PST_AUDIO_PAD_REPLICATE)
         return x[i < 0 ? 0 : n - 1];
-    return x[i < 0 ? -i : 2 * (n - 1) - i]; /* no second reflection: the padding is shorter than the
-                                             * signal */
+    return x[i < 0 ? -i : 2 * (n - 1) - i]; /* padding is shorter than the signal */
 }
 
 /* Copies a channel with its padding to run->padded. */
@@ -351,7 +351,7 @@ static const float *pad_wave(const struct work *work, const struct pst_audio_op 
 }
 
 /* Makes spectrograms of the waveforms in run->from, and swaps the buffers. `mel` is the next
- * operation if that makes mel bands, else NULL. */
+ * operation if it makes mel bands, else NULL. */
 static void make_spectrogram(struct work *work, uint32_t i, const struct psti_sound_op *mel)
 {
     const struct psti_sound_op *op = &work->chain->ops[i];
@@ -396,7 +396,7 @@ static void mask_spectrogram(const struct work *work, const struct psti_sound_op
         }
 }
 
-/* Does the operations from the spectrogram on. */
+/* Applies the operations from number i on, the spectrogram and those after it. */
 static void change_spectrogram(struct work *work, uint32_t i)
 {
     const struct psti_sound_chain *chain = work->chain;
@@ -425,7 +425,7 @@ static void change_spectrogram(struct work *work, uint32_t i)
             swap(work->run);
             break;
         }
-        case PST_AUDIO_OP_MEL: /* make_spectrogram() has done it */
+        case PST_AUDIO_OP_MEL: /* done by make_spectrogram() */
             break;
         default:
             mask_spectrogram(work, op, &work->draw->steps[i]);

@@ -1,15 +1,15 @@
-/* stall_meter.c - what the time of a worker goes to.
+/* stall_meter.c - measures what a worker's time is spent on.
  *
- * In: the moments at which a thread passes from one kind of work to the next. Out: sums of time.
- * Each thread writes clocks of its own with relaxed stores, so nobody waits for anybody; a reader
- * sees each counter whole, but counters of one moment only roughly together. */
+ * In: the moments at which a thread changes from one kind of work to another. Out: sums of time.
+ * Each thread writes its own clocks with relaxed stores, so no thread waits for another. A reader
+ * gets each counter intact, but different counters may be from slightly different moments. */
 #include "stall/stall_meter.h"
 
 #include "base/clock.h"
 
 #include <string.h>
 
-#define DETAIL_NS 50000 /* after a row of this length the next one is timed in detail, too */
+#define DETAIL_NS 50000 /* after a row that takes longer, the next row is timed in detail, too */
 #define SKIP_MAX 255
 #define SPLITS_ONE_IN 4
 
@@ -32,7 +32,8 @@ void psti_stall_meter_thread_init(struct psti_meter_thread *thread, struct psti_
     thread->random = (uint64_t)tid * 2 + 1;
 }
 
-/* A linear congruential generator. Its high bits are good enough to choose images. */
+/* Chooses images at random with a linear congruential generator, whose high bits are good enough.
+ */
 static bool one_in_some(struct psti_meter_thread *thread)
 {
     thread->random = thread->random * 6364136223846793005u + 1442695040888963407u;
@@ -97,8 +98,8 @@ int64_t psti_stall_meter_enter(struct psti_meter_thread *thread, enum psti_meter
     return psti_clock_ns();
 }
 
-/* Adds the image's time, and if augmenting was told apart in it, its part. In the trace, one span
- * stands for all of the image's augmenting, at the end of its decoding. */
+/* Adds the image's time and, if augmenting was timed separately in it, the augmenting part. In the
+ * trace a single span, at the end of the image's decoding, stands for all its augmenting. */
 static void leave_pixels(struct psti_meter_thread *thread, int64_t since, int64_t now)
 {
     uint64_t ns = (uint64_t)(now - since);

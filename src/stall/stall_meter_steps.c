@@ -1,8 +1,9 @@
-/* stall_meter_steps.c - times of the caller's steps: sums, a histogram, and a window of the last.
+/* stall_meter_steps.c - times of the caller's steps: sums, a histogram, and a window of the latest
+ * steps.
  *
  * In: the moments at which the caller asks for a batch and gets it. Out: mean, standard deviation,
- * percentiles, and what the caller waited for. The loader's lock is held in all functions. Nothing
- * is allocated. */
+ * percentiles, and what the caller waited for. The caller of each function holds the loader's lock.
+ * Nothing is allocated. */
 #include "stall/stall_meter.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ static uint32_t bucket_of(uint64_t ns)
                                        : PSTI_METER_BUCKETS - 1;
 }
 
-/* The time in the middle of a bucket. */
+/* Returns the time in the middle of a histogram bucket. */
 static double middle_of(uint32_t bucket)
 {
     double subs = 1u << PSTI_METER_SUB_LOG2;
@@ -110,7 +111,7 @@ void psti_stall_meter_steps_cause(struct psti_meter_steps *steps, enum psti_mete
     steps->all_cause_ns[cause] += ns;
 }
 
-/* Returns the time that a share of the epoch's steps do not exceed. */
+/* Returns the time that the share `wanted` of the epoch's steps does not exceed. */
 static double percentile(const struct psti_meter_steps *steps, double wanted)
 {
     uint64_t rank = (uint64_t)ceil(wanted * (double)steps->n), seen = 0;
@@ -143,7 +144,7 @@ void psti_stall_meter_steps_epoch(const struct psti_meter_steps *steps,
     }
 }
 
-/* Shell's sort: qsort may allocate. */
+/* Shell sort, because qsort may allocate memory. */
 static void sort(uint64_t *times, uint64_t n)
 {
     static const uint64_t gaps[] = {57, 23, 10, 4, 1};
@@ -186,7 +187,7 @@ void psti_stall_meter_steps_window(const struct psti_meter_steps *steps,
     sort(times, n);
     figures->p50_ns = (double)times[(n - 1) / 2];
     figures->p99_ns = (double)times[(uint64_t)ceil(0.99 * (double)n) - 1];
-    /* Busy times are known at ends of steps, so the window's first step is left out. */
+    /* Busy times are known only at the ends of steps, so the window's first step is left out. */
     const struct psti_meter_step *newest = &steps->window[(steps->n - 1) % PSTI_METER_WINDOW];
     const struct psti_meter_step *oldest = &steps->window[first % PSTI_METER_WINDOW];
     figures->busy_ns = newest->busy_ns - oldest->busy_ns;

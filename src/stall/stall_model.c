@@ -1,7 +1,8 @@
-/* stall_model.c - demands and capacities -> the rate of a training run, its limit and its stalls.
+/* stall_model.c - the what-if model: computes the rate of a training run, its limit and its stalls
+ * from demands and capacities.
  *
- * In: a setup, checked and completed. Out: an answer. Pure; any thread; no memory. The bounds of
- * all resources are samples/s of the whole machine, so that they can be compared. */
+ * In: a setup, checked and with defaults set. Out: an answer. Pure; any thread; no memory. The
+ * bounds of all resources are samples/s of the whole machine, so they can be compared. */
 #include "stall/stall_model.h"
 
 #include "base/fail.h"
@@ -11,12 +12,13 @@
 #include <stddef.h>
 
 #define ROOM "stall"
-/* Rows that a loader reads ahead of its workers, beside two for each of them; no more than those of
- * the batches that it prepares (loader_shape.c). */
+/* Rows that a loader reads ahead in addition to two for each worker; at most the rows of the
+ * batches that it prepares (loader_shape.c). */
 #define ROWS_AHEAD 32
-/* What the error band grows by for each doubling beyond the measured range. */
+/* Relative growth of the error band for each doubling beyond the measured range. */
 #define BAND_PER_DOUBLING 0.05
-/* The model's own error where every cost is known: two standard deviations of it, by assumption. */
+/* The model's own relative error when every cost is known: assumed to be two standard deviations.
+ */
 #define BAND_OF_MODEL 0.05
 
 static const char *const names[PSTI_STALL_N_RESOURCES] = {
@@ -28,7 +30,7 @@ const char *psti_stall_resource_name(uint32_t i)
     return i < PSTI_STALL_N_RESOURCES ? names[i] : NULL;
 }
 
-/* Members that are numbers, with the least that each may be. */
+/* The numeric members of a setup, with the smallest allowed value of each. */
 static const struct {
     const char *name;
     size_t offset;
@@ -125,13 +127,13 @@ static double quotient(double capacity, double demand)
     return capacity > 0 && demand > 0 ? capacity / demand : INFINITY;
 }
 
-/* CPU seconds for preparing a sample, mean over hits and misses. */
+/* Returns the CPU seconds for preparing a sample: the mean over cache hits and misses. */
 static double preparation(const struct psti_stall_setup *s, double hits)
 {
     return hits * s->hit_cpu_seconds + (1 - hits) * s->cpu_seconds;
 }
 
-/* Seconds from one step of a rank to the next one if batches are always ready. */
+/* Returns the seconds between two steps of a rank if batches are always ready. */
 static double cycle(const struct psti_stall_setup *s, double cpu, double misses)
 {
     double step = s->step_seconds + psti_stall_largest_of(s->ranks) * s->step_sd_seconds;
@@ -139,7 +141,7 @@ static double cycle(const struct psti_stall_setup *s, double cpu, double misses)
         step + s->batch_cpu_seconds + s->batch_size * s->gpu_seconds * s->gpu_interference;
     if (s->workers > 0)
         return seconds;
-    /* The training thread prepares, so nothing overlaps with its steps. */
+    /* Without workers the training thread prepares, so nothing overlaps with its steps. */
     double read = s->storage_nbytes_per_second > 0 ? s->nbytes / s->storage_nbytes_per_second : 0;
     if (s->reads_per_second > 0 && s->reads / s->reads_per_second > read)
         read = s->reads / s->reads_per_second;
@@ -147,10 +149,11 @@ static double cycle(const struct psti_stall_setup *s, double cpu, double misses)
     return seconds + alone;
 }
 
-/* Samples/s that the reading threads allow. They copy what the page cache has, and each copy keeps
- * one thread. Where workers wait for it, they sleep; the one that is woken last finds all cores
- * taken, and runs its part of the rows on the core of the thread that woke it. The part is no more
- * than half, where this costs most, so that more cores never lower the rate. */
+/* Returns the samples/s that the reading threads allow. They copy data from the kernel's page
+ * cache, and each copy keeps a thread busy. Workers sleep while they wait for a copy; the worker
+ * that wakes last finds all cores busy, and runs its part of the rows on the core of the thread
+ * that woke it. The part is limited to a half, where the effect is largest, so that more cores
+ * never lower the rate. */
 static double copying(const struct psti_stall_setup *s, double cpu, double hits)
 {
     double consumers = s->ranks * s->jobs;
@@ -159,14 +162,16 @@ static double copying(const struct psti_stall_setup *s, double cpu, double hits)
     if (!(s->copy_nbytes_per_second > 0) || !(seconds > 0) || !(s->workers > 0))
         return INFINITY;
     double cores = fmin(s->cores / loaders, s->workers);
-    double part = fmin(fmax(cpu / seconds - 1, 0) / cores, 0.5); /* of other work on one core */
+    double part = fmin(fmax(cpu / seconds - 1, 0) / cores, 0.5); /* share of other work on each
+                                                                  * core, 0 to 0.5 */
     return consumers / (seconds * (1 + part * (1 - part)));
 }
 
 static void find_bounds(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
     double consumers = s->ranks * s->jobs;
-    double once = s->shared_preparation ? s->jobs : 1; /* consumers of one prepared sample */
+    double once = s->shared_preparation ? s->jobs : 1; /* number of jobs that use each prepared
+                                                        * sample */
     double cpu = preparation(s, a->hits);
     double taken = (s->step_cpu_seconds + s->batch_cpu_seconds) / s->batch_size;
     double workers = s->workers * consumers / once;
@@ -203,7 +208,7 @@ static void find_binding(struct psti_stall_answer *a)
 
 static double square(double x) { return x * x; }
 
-/* Squared coefficient of variation of the time that a resource needs for a sample. */
+/* Returns the squared coefficient of variation of the time that a resource needs for a sample. */
 static double sample_cv2(const struct psti_stall_setup *s, enum psti_stall_resource resource)
 {
     if ((resource == PSTI_STALL_CORES || resource == PSTI_STALL_WORKERS) && s->cpu_seconds > 0)
@@ -219,8 +224,8 @@ static enum psti_stall_resource slower_of(const struct psti_stall_answer *a,
     return a->bounds[i] <= a->bounds[k] ? i : k;
 }
 
-/* Samples/s of storage and cores together. They are two stations: what storage has read waits for
- * the workers, in room for some rows. A hit of a cache takes no time of the storage. */
+/* Returns the samples/s of storage and cores together, as two stations: what storage has read waits
+ * for the workers in a buffer of some rows. A cache hit takes no time of the storage. */
 static double fetched_and_prepared(const struct psti_stall_setup *s,
                                    const struct psti_stall_answer *a)
 {
@@ -249,15 +254,15 @@ void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer 
     double supply = fmin(a->bounds[slowest], fetched_and_prepared(s, a));
     double per_batch = s->ranks * s->jobs * s->batch_size;
     double step_cv2 = s->step_seconds > 0 ? square(s->step_sd_seconds / s->step_seconds) : 0;
-    /* The work of a batch is a sum over its samples. One batch more than `prefetch` lies ahead: the
-     * one that is being finished. */
+    /* The work of a batch is a sum over its samples. One batch more than `prefetch` is ready at
+     * most: the one that is being finished. */
     double batches =
         psti_stall_coupled_rate(supply / per_batch, sample_cv2(s, slowest) / s->batch_size,
                                 demand / per_batch, step_cv2, s->prefetch + 1);
     a->samples_per_second = batches * per_batch;
     a->start_stall = 0;
     if (s->batches_per_epoch > 0 && batches > 0) {
-        /* Without workers the step's thread prepares, so `demand` has it all. */
+        /* Without workers the step's thread prepares, so `demand` already includes preparation. */
         double first = s->workers > 0 ? per_batch / fmax(supply, demand) : 0;
         double training = s->batches_per_epoch / batches + first;
         a->start_stall = training > 0 ? first / training : 0;
@@ -266,7 +271,7 @@ void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer 
     }
 }
 
-/* Seconds of one sample that are a pause between epochs. */
+/* Returns the seconds per sample that are pauses between epochs. */
 static double pause_of(const struct psti_stall_setup *s)
 {
     double samples = s->batches_per_epoch * s->ranks * s->jobs * s->batch_size;
@@ -279,8 +284,9 @@ double psti_stall_rate_at(const struct psti_stall_setup *s, double utilisation)
     return 1 / (s->step_seconds / (utilisation * per_step) + pause_of(s));
 }
 
-/* Splits the time of a sample outside of pauses: without any fetching, then without preparation
- * either. */
+/* Splits the time of a sample, without pauses between epochs, into compute, fetch stall and
+ * preparation stall. The fetch stall is what a setup without any fetching would save. The
+ * preparation stall is the rest that is not compute. */
 static void find_stalls(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
     struct psti_stall_setup local = *s;
@@ -288,7 +294,7 @@ static void find_stalls(const struct psti_stall_setup *s, struct psti_stall_answ
     local.network_nbytes_per_second = 0;
     struct psti_stall_answer prepared;
     psti_stall_rate(&local, &prepared);
-    if (!(a->samples_per_second > 0)) { /* it stands still */
+    if (!(a->samples_per_second > 0)) { /* true if the run stands still */
         a->fetch_stall = prepared.samples_per_second > 0 ? 1 : 0;
         a->prep_stall = 1 - a->fetch_stall;
         return;
@@ -332,15 +338,16 @@ static double value_of(const struct psti_stall_setup *s, int resource)
     }
 }
 
-/* True if the rate would change with the resource's bound, were that off by half. */
+/* True if the resource is near enough to the limit that a bound wrong by half would change the
+ * rate. */
 static bool matters(const struct psti_stall_answer *a, int resource)
 {
     int bound = resource == PSTI_STALL_CACHE_MEMORY ? PSTI_STALL_STORAGE : resource;
     return a->bounds[bound] < 1.5 * a->samples_per_second;
 }
 
-/* Doublings by which a setup lies outside of what was measured, summed over the resources that
- * matter. */
+/* Returns how many doublings a setup lies outside of the measured ranges, summed over the resources
+ * that matter. */
 static double doublings_outside(const struct psti_stall_setup *s, const struct psti_stall_answer *a,
                                 uint32_t *which)
 {
@@ -360,7 +367,7 @@ static double doublings_outside(const struct psti_stall_setup *s, const struct p
 
 enum measured { CPU, STORAGE, STEP, NBYTES, COPY, N_MEASURED };
 
-/* Makes one of the measured amounts dearer by a part of it; cheaper, if the part is below 0. */
+/* Increases one of the measured costs by a relative amount `part`; decreases it if part < 0. */
 static void make_dearer(struct psti_stall_setup *s, int what, double part)
 {
     double more = fmax(1 + part, 0.1), less = fmax(1 - part, 0.1);
@@ -391,8 +398,8 @@ static void make_dearer(struct psti_stall_setup *s, int what, double part)
 
 static double square_beyond_1(double ratio) { return ratio > 1 ? square(ratio - 1) : 0; }
 
-/* Errors of what was measured are independent, so their squares add up. Each side of the band has
- * its own sum, because a cost matters more while its resource is the slowest. */
+/* Errors of measurements are independent, so their squares are added. Each side of the band has its
+ * own sum, because a cost has more effect while its resource is the slowest. */
 static void find_band(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
     const double parts[N_MEASURED] = {[CPU] = s->cpu_band,

@@ -1,39 +1,40 @@
-/* stall_model.h - the parts of the what-if model that its files share. Pure functions. */
+/* stall_model.h - functions that the files of the what-if model share. All are pure. */
 #ifndef PST_STALL_STALL_MODEL_H
 #define PST_STALL_STALL_MODEL_H
 
 #include "stall/stall_predict.h"
 
-/* Parts of the samples that cache, page cache and storage give. They add up to 1. */
+/* Shares of the samples that come from the cache, the page cache and storage. They sum to 1. */
 struct psti_stall_hits {
     double cache, page, misses;
 };
 
-/* Checks all numbers, and fills in what zero stands for. `full` is the library's own copy. */
+/* Checks all numbers, and sets defaults where a member is 0. `full` receives the result. */
 enum pst_status psti_stall_setup_read(const struct psti_stall_setup *given,
                                       struct psti_stall_setup *full, struct pst_error *err);
 
 struct psti_stall_hits psti_stall_hits(const struct psti_stall_setup *s);
 
-/* Samples/s of n workers that each hold a sample for `wait` seconds without a core and work for
- * `cpu` seconds on one of `cores`, which they share evenly. */
+/* Returns the samples/s of n workers that for each sample wait `wait` seconds without a core and
+ * then work `cpu` seconds on one of `cores`, which they share evenly. */
 double psti_stall_workers_rate(double n, double wait, double cpu, double cores);
 
-/* Batches/s, or samples/s, of a consumer behind a producer, when up to `slots` of them lie between
- * both. The rates are those that each would have alone, the squared coefficients of variation those
- * of the time for one batch or sample. At most the slower rate, and at least half of it. */
+/* Returns the rate of a producer and a consumer (batches/s or samples/s) with a buffer of `slots`
+ * between them. `producer` and `consumer` are the rates that each has alone; the cv2 are the
+ * squared coefficients of variation of their times for one batch or sample. The result is at most
+ * the slower rate, and at least half of it. */
 double psti_stall_coupled_rate(double producer, double producer_cv2, double consumer,
                                double consumer_cv2, double slots);
 
-/* The mean of the largest of n normal values: how many standard deviations above their mean. */
+/* Returns the expected largest of n normal values, in standard deviations above their mean. */
 double psti_stall_largest_of(double n);
 
-/* The rate, with the pauses between epochs, at which accelerators compute for this part of the time
- * outside of the pauses. */
+/* Returns the rate, including pauses between epochs, at which accelerators compute for the share
+ * `utilisation` of the time outside of pauses. */
 double psti_stall_rate_at(const struct psti_stall_setup *s, double utilisation);
 
-/* The rate alone, without band and the other stalls. `answer` receives bounds, hits, start_stall
- * and rate. */
+/* Computes the rate only, without error band and other stalls. `answer` receives bounds, hits,
+ * start_stall and rate. */
 void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer *answer);
 
 #endif

@@ -1,7 +1,6 @@
-/* stall_model_need.c - how much of one resource is enough until the accelerator is the limit.
- *
- * The rate never falls when a capacity grows, so the least amount is found by bisection. Pure; any
- * thread. */
+/* stall_model_need.c - computes how much of one resource is enough, so that the accelerator becomes
+ * the limit. A larger capacity never lowers the rate, so bisection finds the least amount that is
+ * enough. Pure; any thread. */
 #include "stall/stall_model.h"
 
 #include "base/fail.h"
@@ -10,7 +9,7 @@
 #include <stdbool.h>
 
 #define ROOM "stall"
-/* The largest amount that is tried: far beyond any machine. */
+/* Largest amount to try: far beyond any machine. */
 #define MOST 1e15
 
 static void set(struct psti_stall_setup *s, enum psti_stall_resource resource, double value)
@@ -45,7 +44,7 @@ static void set(struct psti_stall_setup *s, enum psti_stall_resource resource, d
     }
 }
 
-/* Amounts of which zero stands for "no limit" are never tried as zero. */
+/* Returns the least amount to try. It is not 0 for resources where 0 means "no limit". */
 static double least_of(enum psti_stall_resource resource)
 {
     return resource == PSTI_STALL_CACHE_MEMORY ? 0 : resource == PSTI_STALL_WORKERS ? 1 : 1e-6;

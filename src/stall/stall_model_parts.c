@@ -1,8 +1,6 @@
-/* stall_model_parts.c - the formulas that the model is put together from: hit ratios, workers that
- * share cores, a producer and a consumer with room for some batches between them.
- *
- * Pure functions of numbers. docs/internals/stall-model.md derives them; tests/stall compares each
- * with a simulation. */
+/* stall_model_parts.c - formulas of the what-if model: hit ratios, workers that share cores, and a
+ * producer and a consumer with a buffer of some batches between them. Pure functions of numbers.
+ * docs/internals/stall-model.md derives them; tests/stall compares each with a simulation. */
 #include "stall/stall_model.h"
 
 #include <math.h>
@@ -15,7 +13,7 @@ static double random_hits(double x)
     for (int i = 0; i < 60; i++) {
         double h = (low + high) / 2, s = (1 - h) / x;
         double part = s < 1e-9 ? 1 : -expm1(-s) / s;
-        /* Near 1, h itself solves the equation for every x; the wanted root lies below. */
+        /* Near 1, h itself solves the equation for every x; the wanted root is smaller. */
         if (part * part > h)
             low = h;
         else
@@ -49,8 +47,8 @@ struct psti_stall_hits psti_stall_hits(const struct psti_stall_setup *s)
 {
     struct psti_stall_hits hits;
     double own = s->cache_nbytes * s->hosts;
-    /* Each rank and job meets samples of the whole data set. A cache of its own holds its part of
-     * them, so the parts do not add up. */
+    /* Each rank and job reads samples of the whole data set. With separate caches, only a rank's
+     * own cache, which has a share of the memory, can hold a sample for it. */
     if (!s->shared_cache)
         own /= s->ranks * s->jobs;
     hits.cache = psti_stall_hit_ratio(s->policy, part_of(own, s->dataset_nbytes));
@@ -61,8 +59,8 @@ struct psti_stall_hits psti_stall_hits(const struct psti_stall_setup *s)
     return hits;
 }
 
-/* The machine repairman's queue: k of n workers want a core, the others wait. With processor
- * sharing only the means of both times matter, so no distribution is assumed. */
+/* Machine repair queue: k of n workers want a core, the others wait. With processor sharing only
+ * the mean times matter, so no distribution is assumed. */
 double psti_stall_workers_rate(double n, double wait, double cpu, double cores)
 {
     if (cpu <= 0)
@@ -85,9 +83,10 @@ double psti_stall_workers_rate(double n, double wait, double cpu, double cores)
     return rate / sum;
 }
 
-/* Brownian motion between two walls (Harrison 1985): what lies ready drifts by the difference of
- * the rates, and each wall costs what is pushed back there. Both stations pass what the slower one
- * does, so the faster one works for a part of the time, and its variance counts by that part. */
+/* Brownian motion between two barriers (Harrison 1985): the buffer's level drifts by the difference
+ * of the rates, and each barrier loses what is pushed back there. Both stations process as much as
+ * the slower one, so the faster one works for a part of the time, and its variance is weighted by
+ * that part. */
 double psti_stall_coupled_rate(double producer, double producer_cv2, double consumer,
                                double consumer_cv2, double slots)
 {
@@ -97,7 +96,7 @@ double psti_stall_coupled_rate(double producer, double producer_cv2, double cons
         return producer;
     double drift = producer - consumer, slower = producer < consumer ? producer : consumer;
     double variance = slower * slower * (producer_cv2 / producer + consumer_cv2 / consumer);
-    if (!(variance > 0)) /* or no number: a rate is 0 */
+    if (!(variance > 0)) /* true also for NaN, which a rate of 0 gives */
         return slower;
     double reach = 2 * drift * slots / variance, idle;
     if (fabs(reach) < 1e-6)
@@ -105,12 +104,12 @@ double psti_stall_coupled_rate(double producer, double producer_cv2, double cons
     else
         idle = reach > 700 ? 0 : drift / expm1(reach);
     double rate = consumer - idle;
-    /* Where much varies in little room the approximation may undercut 0. */
+    /* With much variance and a small buffer, the approximation may fall below 0. */
     return rate < slower / 2 ? slower / 2 : rate > slower ? slower : rate;
 }
 
-/* Blom's approximation of the expected largest order statistic, with Acklam-like accuracy from
- * bisection over the normal distribution. */
+/* Blom's approximation of the expected largest order statistic, with the normal quantile found by
+ * bisection. */
 double psti_stall_largest_of(double n)
 {
     if (!(n > 1))

@@ -1,8 +1,8 @@
-/* stall_trace.c - writes events of all threads of a loader to a file, as Chrome's JSON.
+/* stall_trace.c - writes events of all threads of a loader to a file, in Chrome's JSON format.
  *
- * In: spans, counters and overlapping operations, from any thread. Out: the file. `lock` guards
- * everything but `path`, `nvtx` and `pid`, which are constant. The file is held by flock while it
- * is written, so that two writers never share one. */
+ * In: spans, counters and overlapping operations, from any thread. Out: the file. `lock` guards all
+ * members except `path`, `nvtx` and `pid`, which are constant. The file is locked by flock while it
+ * is written, so that two writers never use the same file. */
 #include "stall/stall_trace.h"
 
 #include "base/alloc.h"
@@ -20,7 +20,7 @@
 
 #define N_EVENTS 2048
 #define TEXT_NBYTES ((size_t)64 << 10)
-#define EVENT_NBYTES 512 /* no event's text is longer */
+#define EVENT_NBYTES 512 /* longest text of one event */
 #define FLUSH_NS 500000000
 #define SUFFIX_MAX 64
 #define PATH_CAP 4096
@@ -30,7 +30,8 @@ enum kind { SPAN, BEGIN, END, COUNTER, THREAD };
 struct event {
     const char *name;
     int64_t begin_ns, end_ns;
-    uint64_t a, b; /* sample and step; id; value */
+    uint64_t a, b; /* for a span: sample and step; for an overlapping operation: its id; for a
+                    * counter: its value */
     uint32_t tid;
     enum kind kind;
 };
@@ -38,7 +39,7 @@ struct event {
 struct psti_trace {
     pthread_mutex_t lock;
     struct psti_trace_nvtx nvtx;
-    int fd; /* -1: no file, or not any more */
+    int fd; /* -1: no file, or writing has failed */
     int pid;
     uint32_t n;
     uint64_t n_all, n_lost;
@@ -65,7 +66,7 @@ void psti_stall_trace_pop(const struct psti_trace *trace)
         trace->nvtx.pop();
 }
 
-/* Writes the text. After a failure the trace has ended. */
+/* Writes the buffered text to the file. A failure ends the trace. */
 static void write_text(struct psti_trace *trace)
 {
     for (size_t done = 0; trace->fd >= 0 && done < trace->n_text;) {
@@ -80,7 +81,7 @@ static void write_text(struct psti_trace *trace)
     trace->n_text = 0;
 }
 
-/* Appends what follows the name; a comma ends each event. */
+/* Appends an event's members after its name; a comma ends each event. */
 static int print_rest(const struct event *event, char *text, size_t nbytes)
 {
     double begin = (double)event->begin_ns / 1e3;
@@ -125,7 +126,7 @@ static void print_event(struct psti_trace *trace, const struct event *event)
     trace->n_text += (size_t)n;
 }
 
-/* The lock is held. */
+/* Writes all buffered events. The caller holds the lock. */
 static void flush(struct psti_trace *trace)
 {
     for (uint32_t i = 0; i < trace->n; i++)
@@ -185,7 +186,7 @@ void psti_stall_trace_counter(struct psti_trace *trace, const char *name, int64_
             .kind = COUNTER, .name = name, .begin_ns = now_ns, .end_ns = now_ns, .a = value});
 }
 
-/* Replaces "%p" by the process's number. False: the path is too long. */
+/* Replaces "%p" by the process's number. Returns false if the path is too long. */
 static bool expand(const char *path, char *out, size_t nbytes)
 {
     size_t n = 0;
@@ -204,10 +205,10 @@ static bool expand(const char *path, char *out, size_t nbytes)
     return true;
 }
 
-/* Opens the first of path, path.2, path.3 ... that nobody writes. */
+/* Opens the first of path, path.2, path.3 ... that no other writer has locked. */
 static enum pst_status open_file(struct psti_trace *trace, const char *path, struct pst_error *err)
 {
-    char plain[PATH_CAP - 16]; /* a dot, a number and a NUL follow */
+    char plain[PATH_CAP - 16]; /* leaves space for a dot, a number and a NUL */
     if (!expand(path, plain, sizeof plain))
         return psti_fail(err, PST_ERROR_ARGUMENT, "stall", "the path of the trace is too long");
     for (int i = 1; i <= SUFFIX_MAX; i++) {

@@ -1,14 +1,14 @@
-/* stall_trace.h - a trace of what each thread did, for chrome://tracing and ui.perfetto.dev; and
+/* stall_trace.h - a trace of what each thread did, for chrome://tracing and ui.perfetto.dev, and
  * ranges for NVIDIA's profilers.
  *
- * The file is Chrome's JSON array of events. Events are kept in a buffer of fixed size and written
- * when it is full or its oldest event is half a second old. Every write ends with a whole event and
- * a comma, which viewers accept at the end of a file that was cut off; closing makes valid JSON of
- * it. So whoever is killed leaves a trace that can be loaded. After PSTI_TRACE_EVENTS_MAX events
- * the others are counted, not written.
+ * The file is Chrome's JSON array of events. Events are kept in a buffer of fixed size, which is
+ * written when it is full or its oldest event is half a second old. Every write ends with a
+ * complete event and a comma, which viewers accept at the end of a truncated file; closing
+ * completes the JSON. So the trace of a killed process can be loaded. After PSTI_TRACE_EVENTS_MAX
+ * events further events are counted but not written.
  *
- * Any thread may add events. The trace's lock is taken last: no other lock is taken while it is
- * held. A write that fails ends the trace; the program goes on. */
+ * Any thread may add events. No other lock is taken while the trace's lock is held. A failed write
+ * ends the trace; the program continues. */
 #ifndef PST_STALL_STALL_TRACE_H
 #define PST_STALL_STALL_TRACE_H
 
@@ -19,34 +19,35 @@
 #include <stdint.h>
 
 #define PSTI_TRACE_EVENTS_MAX 2000000
-#define PSTI_TRACE_NBYTES ((size_t)256 << 10) /* memory of a trace, about */
+#define PSTI_TRACE_NBYTES ((size_t)256 << 10) /* approximate memory of a trace */
 
 struct psti_trace;
 
 /* Opens a trace.
  *
- * path: file to write, "" or NULL for none; "%p" in it stands for the process's number. If another
- *     process or loader is writing it, ".2" to ".64" is added.
- * nvtx: what PENSTOCK_NVTX says: NULL, "" or "0" for no ranges, "1" for libnvToolsExt.so.1, else
- *     the library's path.
- * out: receives the trace; NULL if neither was wanted. */
+ * path: file to write, "" or NULL for none; "%p" in it becomes the process's number. If another
+ *     process or loader writes to it, ".2" to ".64" is appended.
+ * nvtx: value of PENSTOCK_NVTX: NULL, "" or "0" for no ranges, "1" for libnvToolsExt.so.1, else the
+ *     library's path.
+ * out: receives the trace; NULL if neither file nor ranges are wanted. */
 enum pst_status psti_stall_trace_open(const char *path, const char *nvtx, struct psti_trace **out,
                                       struct pst_error *err);
-/* Writes what is left and ends the array. NULL is allowed. */
+/* Writes the remaining events, completes the JSON and frees the trace. NULL is allowed. */
 void psti_stall_trace_close(struct psti_trace **trace);
-/* The file being written, "" if there is none. */
+/* Returns the path of the file being written, or "" if there is none. */
 const char *psti_stall_trace_path(const struct psti_trace *trace);
 
-/* `name` of these must live as long as the trace. Times are those of psti_clock_ns. */
+/* In these functions `name` must live as long as the trace. Times are those of psti_clock_ns. */
 /* Names the thread `tid` in the trace. */
 void psti_stall_trace_thread(struct psti_trace *trace, uint32_t tid, const char *name);
-/* Thread `tid` did something from begin_ns to end_ns. sample, step: UINT64_MAX: none. */
+/* Records that thread `tid` was busy from begin_ns to end_ns. sample, step: UINT64_MAX for none. */
 void psti_stall_trace_span(struct psti_trace *trace, uint32_t tid, const char *name,
                            int64_t begin_ns, int64_t end_ns, uint64_t sample, uint64_t step);
-/* Begins or ends something that may overlap others of its name; `id` tells them apart. */
+/* Records the begin or end of an operation that may overlap others of its name; `id` identifies it.
+ */
 void psti_stall_trace_overlapping(struct psti_trace *trace, const char *name, bool begins,
                                   int64_t now_ns, uint64_t id);
-/* A number that changes over time. */
+/* Records a number that changes over time. */
 void psti_stall_trace_counter(struct psti_trace *trace, const char *name, int64_t now_ns,
                               uint64_t value);
 
@@ -54,12 +55,12 @@ void psti_stall_trace_counter(struct psti_trace *trace, const char *name, int64_
 void psti_stall_trace_push(const struct psti_trace *trace, const char *name);
 void psti_stall_trace_pop(const struct psti_trace *trace);
 
-/* stall_trace_nvtx.c: the functions of NVTX, NULL if there are none. */
+/* stall_trace_nvtx.c: functions of NVTX; NULL if the library is not loaded. */
 struct psti_trace_nvtx {
     int (*push)(const char *name);
     int (*pop)(void);
 };
-/* Opens the library; PST_ERROR_UNSUPPORTED if it is not there. It is never closed. */
+/* Opens the NVTX library; PST_ERROR_UNSUPPORTED if it does not exist. It is never closed. */
 enum pst_status psti_stall_trace_nvtx_open(const char *library, struct psti_trace_nvtx *nvtx,
                                            struct pst_error *err);
 

@@ -1,5 +1,5 @@
-/* stall_trace_nvtx.c - ranges for NVIDIA's profilers, by libnvToolsExt, which is opened at run time
- * and never needed. Any thread. */
+/* stall_trace_nvtx.c - ranges for NVIDIA's profilers. The library libnvToolsExt is loaded at run
+ * time, and nothing fails without it. Any thread. */
 #include "stall/stall_trace.h"
 
 #include "base/fail.h"

@@ -1,8 +1,8 @@
-/* storage.c - the storage engine after its door: kind, throttle, submit, read, counters.
+/* storage.c - opens a storage engine, passes reads to it, and counts them.
  *
- * In: options and reads. Out: completed reads. This file chooses the engine and hands reads over.
+ * In: options and reads. Out: completed reads. This file chooses the engine and passes reads on.
  * storage_step.c carries a read out; storage_pool.c and storage_uring.c provide the threads. The
- * struct is immutable after open but for the counters, which are atomic. */
+ * struct does not change after open, except its counters, which are atomic. */
 #include "storage/storage.h"
 #include "storage/storage_int.h"
 
@@ -42,8 +42,8 @@ static enum pst_status check_options(const struct psti_storage_options *options,
     return PST_OK;
 }
 
-/* Opens the engine of the wanted kind. AUTO takes io_uring where it works; elsewhere `reason` says
- * why it does not. */
+/* Opens an engine of the requested kind. AUTO takes io_uring if it works; if not, `reason` says
+ * why. */
 static enum pst_status open_engine(struct psti_storage *storage, struct pst_error *err)
 {
     enum pst_storage_kind kind = storage->options.kind;
@@ -64,8 +64,8 @@ static enum pst_status open_engine(struct psti_storage *storage, struct pst_erro
             storage->kind = PST_STORAGE_THREADS;
             return psti_storage_pool_open(storage, err);
         }
-        /* A kernel without io_uring is the one cause to use threads instead, and only if the caller
-         * left the choice. Any other cause, such as too little memory, would stop threads, too. */
+        /* Threads replace io_uring only if the kernel does not have it and the caller left the
+         * choice. Any other cause, such as too little memory, would make threads fail too. */
         if (kind == PST_STORAGE_URING || status != PST_ERROR_UNSUPPORTED) {
             if (err != NULL)
                 *err = why;
@@ -119,13 +119,13 @@ void psti_storage_close(struct psti_storage **storage)
 
 size_t psti_storage_buffer_nbytes(const struct psti_storage *storage, uint64_t nbytes)
 {
-    /* No memory has such a length, so the allocation will fail. */
+    /* Too large for any allocation, so the caller's allocation will fail. */
     if (nbytes > SIZE_MAX - 2 * PSTI_STORAGE_BLOCK)
         return SIZE_MAX;
     if (storage->options.page_cache != PST_PAGE_CACHE_DIRECT)
         return (size_t)nbytes;
-    /* The wanted range may begin with the last byte of its first block and end with the first byte
-     * of its last one. */
+    /* Unaligned, the range may begin with the last byte of its first block and end with the first
+     * byte of its last block. */
     size_t blocks = ((size_t)nbytes + PSTI_STORAGE_BLOCK - 1) / PSTI_STORAGE_BLOCK + 1;
     return blocks * PSTI_STORAGE_BLOCK;
 }
@@ -176,7 +176,7 @@ enum pst_status psti_storage_read_owing(struct psti_storage *storage, struct pst
     int64_t now = psti_clock_ns(), until = read->engine.deadline_ns;
     if (until < now + *owed_ns)
         until = now + *owed_ns;
-    /* The bound keeps huge latencies from adding up to an overflow. */
+    /* The limit prevents an overflow when huge latencies add up. */
     *owed_ns = until - now < INT64_MAX / 4 ? until - now : INT64_MAX / 4;
     return read->status;
 }

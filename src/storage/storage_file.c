@@ -1,6 +1,6 @@
-/* storage_file.c - files: opening, sizes, spans, hints.
+/* storage_file.c - files: opening, sizes, addresses in memory, hints.
  *
- * In: a path. Out: a struct psti_file that any thread may read through. It is immutable but for
+ * In: a path. Out: a struct psti_file that any thread may read through. It does not change, except
  * `direct`, which a read may clear once. Files of a MEMORY storage hold all their bytes and no
  * descriptor. */
 #include "storage/storage_int.h"
@@ -46,7 +46,7 @@ static int open_retrying(int at, const char *name, bool direct)
     return fd;
 }
 
-/* Opens the descriptor and finds the size. */
+/* Opens the file and stores its descriptor and size. */
 static enum pst_status attach(struct psti_file *file, int at, const char *name, bool direct,
                               struct pst_error *err)
 {
@@ -68,14 +68,14 @@ static enum pst_status attach(struct psti_file *file, int at, const char *name, 
     return status;
 }
 
-/* Reads a file whole and closes its descriptor. Not throttled, because MEMORY does this before the
- * first read. */
+/* Reads the whole file and closes its descriptor. Not throttled, because MEMORY does this before
+ * the first read. */
 static enum pst_status load(struct psti_file *file, struct pst_error *err)
 {
     struct psti_storage *storage = file->storage;
     if (file->nbytes > SIZE_MAX - 1)
         return no_memory(file->path, file->nbytes, err);
-    /* `memory` is not NULL even for an empty file, so that it counts as one in memory. */
+    /* `memory` must not be NULL even for an empty file, because NULL means "not in memory". */
     unsigned char *memory =
         psti_alloc_aligned(PSTI_CACHE_LINE, file->nbytes > 0 ? (size_t)file->nbytes : 1);
     if (memory == NULL)

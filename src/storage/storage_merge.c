@@ -1,11 +1,12 @@
-/* storage_merge.c - neighbours of a file in one request, and files in the order of the disk.
+/* storage_merge.c - joins reads that lie close together in a file into one request, and sorts reads
+ * by position on the disk.
  *
- * In: the reads of one psti_storage_submit. Out: requests, each of one read or of several that lie
- * close to each other in a file. The first read of a request leads; the others hang on it by
- * engine.joined, by offset. One vectored read brings them all, each to its own buffer. The bytes
- * between them go to a sink that nobody reads. After an error or a short read, those that are not
- * whole are read again, each by itself, so that a bad block hits only its own read. Only the thread
- * that has a leader touches its request. */
+ * In: the reads of one psti_storage_submit. Out: requests of one or several reads. The first read
+ * of a request leads it; the others are linked to it by engine.joined, in the order of their
+ * offsets. One vectored read fetches them all, each to its own buffer. The bytes between them go to
+ * a sink that nobody reads. After an error or a short read, the reads that are not complete are
+ * read again one by one, so that a bad block affects only its own read. Only the thread that has
+ * the leader touches its request. */
 #include "storage/storage_int.h"
 
 #include "base/checked.h"
@@ -16,11 +17,11 @@
 #include <fcntl.h>
 
 /* The most bytes of a request. Several requests of this size take little longer than one larger
- * request. */
+ * one. */
 #define REQUEST_NBYTES_MAX ((uint64_t)8 << 20)
 
-/* Returns whether the read may share a request with others. A read with O_DIRECT may not, because
- * it reads whole blocks into its buffer. */
+/* Returns whether a read may share a request with others. A read with O_DIRECT may not, because it
+ * reads whole blocks into its own buffer. */
 static bool may_join(const struct psti_read *read)
 {
     return read->file != NULL && read->nbytes > 0 && read->file->memory == NULL &&
@@ -49,8 +50,8 @@ static void sift(struct psti_read **reads, size_t at, size_t n)
     reads[at] = read;
 }
 
-/* Sorts reads by file and offset, or by place. A heap sort needs no memory of its own, and is fast
- * for every order that comes in. */
+/* Sorts reads by file and offset, or by place. Heap sort needs no extra memory, and its time hardly
+ * depends on the initial order. */
 void psti_storage_sort(struct psti_read **reads, size_t n)
 {
     for (size_t i = n / 2; i > 0; i--)
@@ -139,7 +140,7 @@ static void count(struct psti_storage *storage, const struct psti_read *leader, 
                               memory_order_relaxed);
 }
 
-/* Drops the pages of the whole request, or only of those reads that ask for it. */
+/* Drops the pages of the whole request, or only those of reads that ask for it. */
 static void drop_pages(struct psti_storage *storage, const struct psti_read *leader)
 {
     bool all = storage->options.page_cache != PST_PAGE_CACHE_KEEP;

@@ -1,34 +1,36 @@
 /* storage_pace.c - the throttle: makes a storage engine as slow as a slower device would be.
  *
- * In: the size of each request as it starts. Out: the earliest time at which it may complete, by a
- * token bucket (rate) plus a constant (latency). With a number of requests at a time, a request
- * begins when one of so many before it is done, so that latencies add up. Completed reads wait in a
- * line for their time, so that no thread that could read sleeps for the throttle. The real read
- * runs meanwhile: its time is not added to the throttle's. If reads are submitted, one thread calls
- * `done` of the reads in the line in the order of their times. After a cancel the line empties at
- * once and nobody sleeps. */
+ * In: the size of each request when it starts. Out: the earliest time at which it may complete, by
+ * a token bucket (rate) plus a constant (latency). If the number of requests at once is limited, a
+ * request begins when an earlier one is done, so latencies add up. Completed reads wait in a queue
+ * for their time, so no reading thread sleeps for the throttle. The real read runs during that
+ * time, which is not added to the throttle's. For submitted reads, one thread calls `done` of the
+ * queued reads in the order of their times. After a cancel, the queue is emptied at once and nobody
+ * sleeps. */
 #include "storage/storage_int.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 
-/* The capacity of the token bucket, as the time in which it fills up. A reader that wakes up late
- * finds the tokens of that time, so the mean rate is reached all the same. */
+/* Capacity of the token bucket, as the time (ns) in which it fills. A reader that wakes up late
+ * finds the tokens of that time, so the mean rate is still reached. */
 #define BURST_NS 2000000
-/* The longest time, in nanoseconds, that the rate makes one read take. The bound keeps sums far
- * from overflow. */
+/* The longest time (ns) that the rate makes one read take. The limit keeps sums far from
+ * overflow. */
 #define COST_MAX_NS ((double)(INT64_MAX / 16))
 
 struct psti_storage_pace {
     double ns_per_byte; /* 0: the rate has no limit */
     int64_t latency_ns;
-    unsigned n_lanes; /* number of requests served at a time; 0: any number */
+    unsigned n_lanes; /* number of requests served at once; 0: any number */
     pthread_mutex_t lock;
     pthread_cond_t changed;                         /* signals the throttle's thread */
-    pthread_cond_t released;                        /* wakes sleeping threads: cancelled */
-    int64_t busy_until_ns;                          /* guarded by lock, as all members below */
-    int64_t lanes_until_ns[PSTI_STORAGE_LANES_MAX]; /* each lane's time of its last request */
+    pthread_cond_t released;                        /* wakes sleeping threads after a cancel */
+    int64_t busy_until_ns;                          /* the rate is used up until this time; this and
+                                                     * the members below are guarded by `lock` */
+    int64_t lanes_until_ns[PSTI_STORAGE_LANES_MAX]; /* [lane]: time at which its last request is
+                                                     * done */
     struct psti_read *head, *tail;                  /* held reads, sorted by deadline */
     bool closed, cancelled;
     bool has_thread;
@@ -61,7 +63,7 @@ void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *re
 {
     pthread_mutex_lock(&pace->lock);
     if (pace->tail != NULL && pace->tail->engine.deadline_ns <= read->engine.deadline_ns) {
-        /* Usually times are granted in ascending order, so the read goes to the end. */
+        /* Deadlines usually rise, so the read usually goes to the end of the queue. */
         read->next = NULL;
         pace->tail->next = read;
         pace->tail = read;
@@ -102,8 +104,8 @@ void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled)
     pthread_mutex_unlock(&pace->lock);
 }
 
-/* Takes the time of nbytes from the rate, from `now` on or from when the rate is free. Returns the
- * end of that time. */
+/* Reserves the rate for nbytes, from `now` on or as soon as it is free. Returns the end of the
+ * reserved time. */
 static int64_t take_rate(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
 {
     double cost = (double)nbytes * pace->ns_per_byte;
@@ -117,8 +119,8 @@ static int64_t take_rate(struct psti_storage_pace *pace, int64_t now, uint64_t n
     return now < pace->busy_until_ns ? pace->busy_until_ns : now;
 }
 
-/* Takes a lane for a request. The request waits for the lane, then for the latency, then for its
- * bytes; until then the lane serves no other. */
+/* Reserves a lane, which serves one request at a time. The request waits for the lane, then for the
+ * latency, then for its bytes; until then the lane is busy. */
 static int64_t take_lane(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
 {
     int64_t *lane = pace->lanes_until_ns;

@@ -1,9 +1,9 @@
-/* storage_pool.c - the pool: n threads take reads from a bounded queue and carry them out by system
- * calls.
+/* storage_pool.c - the thread pool: n threads take reads from a bounded queue and carry them out by
+ * system calls.
  *
  * In: reads of psti_storage_submit. Out: calls of their `done`, by the thread that read, or by the
- * throttle's. The queue holds `depth` reads, the most that are ever under way, so submit does not
- * wait. MEMORY uses the pool too: for files in memory a read is a copy. Without threads, the
+ * throttle's thread. The queue has room for `depth` reads, the most that are ever in progress, so
+ * submit never waits. MEMORY uses the pool too: its reads are copies. Without threads, the
  * submitting thread carries out the reads. */
 #include "storage/storage_int.h"
 
@@ -15,8 +15,8 @@ struct pool {
     struct psti_storage *storage;
     struct psti_queue queue;
     unsigned n_started;
-    unsigned char *sinks; /* PSTI_STORAGE_SINK bytes for each thread; NULL: nothing is merged */
-    atomic_uint n_sinks;  /* number of sinks that threads have taken */
+    unsigned char *sinks; /* PSTI_STORAGE_SINK bytes for each thread; NULL: reads are not joined */
+    atomic_uint n_sinks;  /* number of sinks that threads have taken so far */
     pthread_t threads[];
 };
 
@@ -44,7 +44,7 @@ static void pool_submit(struct psti_storage *storage, struct psti_read **reads, 
         struct psti_read *read = reads[i];
         if (pool->n_started > 0) {
             (void)psti_queue_push(&pool->queue,
-                                  read); /* no read may be submitted once the queue is closed */
+                                  read); /* no read may be submitted after the queue is closed */
         } else {
             psti_storage_execute(storage, read);
             if (storage->pace != NULL)

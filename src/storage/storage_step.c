@@ -1,13 +1,12 @@
-/* storage_step.c - the stages of one read, the same for every engine, and their execution by system
- * calls of this thread.
+/* storage_step.c - the stages of one read, which are the same for every engine, and their execution
+ * by system calls of this thread.
  *
- * In: a struct psti_read as its owner filled it, and the results of opens and reads. Out: its
- * status, error and data pointer. Only the thread that carries out the present stage touches a
- * read.
+ * In: a struct psti_read filled by its owner, and the results of opens and reads. Out: its status,
+ * error and data pointer. Only the thread that carries out the current stage touches a read.
  *
- * O_DIRECT: the blocks around the wanted range are read to the start of the buffer, so the data
- * begins inside it. A file system that refuses costs one failed call per file. Then the same
- * descriptor goes on without O_DIRECT. */
+ * O_DIRECT: the blocks that contain the range are read to the start of the buffer, so the data
+ * begins inside the buffer. If a file system refuses O_DIRECT, one call per file fails. Then the
+ * same descriptor is used without O_DIRECT. */
 #include "storage/storage_int.h"
 
 #include "base/checked.h"
@@ -30,7 +29,7 @@ static const char *path_of(const struct psti_read *read)
     return read->file != NULL ? read->file->path : read->path;
 }
 
-/* Ends a read with that status. Returns false, as there is no further stage. */
+/* Ends a read with that status. Returns false, because no stage follows. */
 static bool ends_with(struct psti_read *read, enum pst_status status)
 {
     read->status = status;
@@ -46,7 +45,7 @@ static bool fail_truncated(struct psti_read *read, size_t n_got)
                            read->nbytes));
 }
 
-/* Plans which range to request from the start, through engine.fd. */
+/* Computes the range that the first system call requests through engine.fd. */
 static void plan(struct psti_read *read)
 {
     struct psti_read_engine *e = &read->engine;
@@ -62,7 +61,7 @@ static void plan(struct psti_read *read)
     e->again = false;
 }
 
-/* Copies bytes of a file that is in memory. */
+/* Copies the bytes of a file that is in memory. */
 static bool copy(struct psti_read *read)
 {
     const struct psti_file *file = read->file;
@@ -86,7 +85,7 @@ bool psti_storage_step_begin(struct psti_storage *storage, struct psti_read *rea
     e->direct = false;
     read->data = read->buffer;
     read->status = PST_OK;
-    /* No file is so long, and the buffer size for O_DIRECT must not overflow. */
+    /* No file is that long, and the check prevents an overflow of the buffer size for O_DIRECT. */
     if (!psti_range_fits(read->offset, read->nbytes, INT64_MAX - 2 * PSTI_STORAGE_BLOCK))
         return fail_truncated(read, 0);
     if (read->file == NULL) {
@@ -162,7 +161,7 @@ bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *re
     return true;
 }
 
-/* The file system accepted O_DIRECT at open, but refuses such a read. */
+/* Clears O_DIRECT: the file system accepted it at open, but refuses this read. */
 static void leave_direct(struct psti_storage *storage, struct psti_read *read)
 {
     struct psti_read_engine *e = &read->engine;
@@ -201,8 +200,8 @@ bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read
         read->data = (unsigned char *)read->buffer + (read->offset - e->base);
         return ends_with(read, PST_OK);
     }
-    /* O_DIRECT can only continue at the start of a block, so the end of a short read is read again.
-     */
+    /* O_DIRECT can only continue at a block boundary, so the partial block at the end of a short
+     * read is read again. */
     size_t next = e->direct ? n_got - n_got % PSTI_STORAGE_BLOCK : n_got;
     if (next == e->n_got) {
         size_t skip = e->need - read->nbytes;
@@ -212,9 +211,9 @@ bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read
     return true;
 }
 
-/* Drops the pages that only this read needed. A page shared with the item before is dropped. One
- * shared with the item after is left to that item's read. So in sequential order nothing stays, and
- * nothing is read twice. */
+/* Drops the pages that only this read needed. Drops the first page even if the item before shares
+ * it; leaves the last page to the read of the item behind. In sequential order, no page stays and
+ * none is read twice. */
 static void drop_pages(struct psti_storage *storage, const struct psti_read *read)
 {
     if (read->file == NULL) {

@@ -1,10 +1,10 @@
-/* storage_uring.c - io_uring: one thread owns a ring, starts the reads and takes their completions.
+/* storage_uring.c - io_uring: one thread owns a ring, starts reads and handles their completions.
  *
- * In: reads of psti_storage_submit, on a list under a lock. Out: calls of their `done`, by the
- * ring's thread, or by the throttle's. Only that thread touches the ring. So requests do not die
- * with the thread that submitted them, and no lock is held around the kernel. The thread waits in
- * the ring. An eventfd, read through the ring itself, wakes it up for new reads. Each read has at
- * most one entry in the ring, so that the completion queue cannot overflow.
+ * In: reads of psti_storage_submit, in a list under a lock. Out: calls of their `done`, by the
+ * ring's thread, or by the throttle's. Only the ring's thread touches the ring. So requests do not
+ * die with the thread that submitted them, and no lock is held during system calls. The thread
+ * sleeps in the ring. An eventfd, read through the ring itself, wakes it for new reads. Each read
+ * has at most one entry in the ring, so the completion queue cannot overflow.
  *
  * Kernels and containers may forbid io_uring: open tests it and says why not. If it breaks later,
  * the same thread carries out reads by system calls. */
@@ -26,20 +26,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* The most reads that the kernel has at a time; others wait in the list. */
+/* The most reads that the kernel has at once; others wait in the list. */
 #define N_ENTRIES_MAX 1024u
-/* Pause before a call for which the kernel had no memory is tried again, and between two checks of
- * a broken ring. */
+/* Pause (ns) before a call is repeated that failed for lack of kernel memory, and between two
+ * checks of a broken ring. */
 #define RETRY_NS 1000000
-/* The most requests of several reads that the kernel has at a time. Their vectors must stay valid
- * meanwhile. */
+/* The most requests of several reads that the kernel has at once. Their vectors must stay valid
+ * until they complete. */
 #define N_VECTORS_MAX 32u
 
 struct list {
     struct psti_read *head, *tail;
 };
 
-/* The vectors of one request of several reads. */
+/* The I/O vectors of one request of several reads. */
 struct vectors {
     struct vectors *next;
     struct iovec parts[PSTI_STORAGE_VECTORS_MAX];
@@ -51,11 +51,13 @@ struct uring {
     struct list waiting;  /* reads that the thread has taken over but not started */
     unsigned n_entries, n_started;
     unsigned n_paths;    /* number of started reads by path, each of which may have a file open */
-    unsigned paths_max;  /* limit of n_paths; it falls when the process has no descriptor left */
-    uint64_t wake_count; /* the eventfd is read to here */
+    unsigned paths_max;  /* limit of n_paths; lowered when the process has no descriptor left */
+    uint64_t wake_count; /* the eventfd's counter is read to here */
     bool wake_armed, broken;
-    struct vectors *all_vectors, *free_vectors; /* NULL: no reads are merged; none is free */
-    unsigned char *sink;                        /* gaps of all requests are read to this memory */
+    struct vectors *all_vectors, *free_vectors; /* all of them, NULL if reads are not joined; unused
+                                                 * ones */
+    unsigned char *sink;                        /* memory that receives the bytes between joined
+                                                 * reads */
     int wake_fd;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -107,8 +109,7 @@ static void uring_submit(struct psti_storage *storage, struct psti_read **reads,
         (void)eventfd_write(u->wake_fd, 1);
 }
 
-/* Frees the vectors of a request of several reads, when the kernel has done with it or never got
- * it. */
+/* Frees the vectors of a request of several reads, after the kernel has completed or refused it. */
 static void free_vectors(struct uring *u, struct psti_read *leader)
 {
     struct vectors *vectors = leader->engine.vectors;
@@ -116,7 +117,7 @@ static void free_vectors(struct uring *u, struct psti_read *leader)
     u->free_vectors = vectors;
 }
 
-/* Enters a request of several reads into the ring. There must be free vectors. */
+/* Puts a request of several reads into the ring. There must be free vectors. */
 static void start_joined(struct uring *u, struct psti_read *leader)
 {
     struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring);
@@ -134,8 +135,8 @@ static void start_joined(struct uring *u, struct psti_read *leader)
     io_uring_sqe_set_data(sqe, leader);
 }
 
-/* Takes the result of a request of several reads. Reads that were not read whole are put before all
- * others in the list, to be read alone. */
+/* Handles the result of a request of several reads. Reads that are not complete go to the front of
+ * the list, to be read alone. */
 static void take_joined(struct uring *u, struct psti_read *leader, int result)
 {
     struct list again = {NULL, NULL};
@@ -161,8 +162,7 @@ static void deliver(struct uring *u, struct psti_read *read)
     psti_storage_deliver(u->storage, read);
 }
 
-/* Enters the next step of `read` into the ring. If the ring is broken, it carries the read out
- * here. */
+/* Puts the next step of `read` into the ring. If the ring is broken, carries the read out here. */
 static void start_step(struct uring *u, struct psti_read *read)
 {
     struct psti_read_engine *e = &read->engine;
@@ -209,9 +209,8 @@ static void start_next(struct uring *u)
     }
 }
 
-/* Returns true if a file cannot be opened because the process, or the system, has no descriptor
- * left, while other reads have files open. The read then begins again when one of these has
- * ended. */
+/* Returns true if opening a file failed because the process or the system has no descriptor left,
+ * while other reads have files open. The read is then started again when one of these has ended. */
 static bool waits_for_descriptor(struct uring *u, struct psti_read *read, int result)
 {
     if ((result != -EMFILE && result != -ENFILE) || u->n_paths < 2)
@@ -257,8 +256,8 @@ static void take_all(struct uring *u)
     }
 }
 
-/* Stores the reason why other calls read from now on, for callers who ask for the kind in use.
- * Called once. */
+/* Stores the reason why system calls of this thread are used from now on, for callers who ask for
+ * the kind in use. Called once. */
 static void note_break(struct psti_storage *storage, int os_error)
 {
     snprintf(storage->broken_reason, sizeof storage->broken_reason,
@@ -266,7 +265,7 @@ static void note_break(struct psti_storage *storage, int os_error)
     atomic_store(&storage->n_fallback_uring, 1);
 }
 
-/* Gives the ring up, because the kernel accepts no more entries. Entries that the kernel has not
+/* Stops using the ring, because the kernel accepts no more entries. Entries that the kernel has not
  * seen, and all later reads, are carried out here. */
 static void give_up(struct uring *u, int error)
 {
@@ -294,7 +293,7 @@ static void give_up(struct uring *u, int error)
     }
 }
 
-/* Hands the entries to the kernel; with `wait`, sleeps until there is a completion. */
+/* Passes the entries to the kernel. With `wait`, sleeps until there is a completion. */
 static void enter(struct uring *u, bool wait)
 {
     int result = wait ? io_uring_submit_and_wait(&u->ring, 1) : io_uring_submit(&u->ring);
@@ -306,8 +305,8 @@ static void enter(struct uring *u, bool wait)
         give_up(u, -result);
 }
 
-/* Without a ring to wait in, checks from time to time for completions that the kernel still
- * owes. */
+/* Waits without the ring: checks from time to time for completions that the kernel still has to
+ * deliver. */
 static void wait_broken(struct uring *u)
 {
     eventfd_t count;
@@ -321,13 +320,13 @@ static void arm_wake(struct uring *u)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     if (sqe == NULL)
-        return; /* the kernel must take the existing entries first */
+        return; /* the kernel must first take the entries that are in the ring */
     io_uring_prep_read(sqe, u->wake_fd, &u->wake_count, sizeof u->wake_count, 0);
     io_uring_sqe_set_data(sqe, NULL);
     u->wake_armed = true;
 }
 
-/* Takes over the submitted reads. Returns false if the ring is closed and nothing is left to do. */
+/* Takes over the submitted reads. Returns false if the ring is closed and no work is left. */
 static bool take_submitted(struct uring *u, bool *any)
 {
     pthread_mutex_lock(&u->lock);
@@ -338,7 +337,8 @@ static bool take_submitted(struct uring *u, bool *any)
         list_append(&u->waiting, read);
     bool closing = u->closing;
     pthread_mutex_unlock(&u->lock);
-    /* The eventfd's read must end before its memory is freed; close writes to the eventfd. */
+    /* The read of the eventfd must end before its memory is freed. The engine's close function ends
+     * it by a write to the eventfd. */
     if (closing)
         return u->waiting.head != NULL || u->n_started > 0 || (u->wake_armed && !u->broken);
     if (!u->wake_armed && !u->broken)
@@ -391,8 +391,8 @@ static enum pst_status unsupported(struct pst_error *err, const char *what, int 
     return PST_ERROR_UNSUPPORTED;
 }
 
-/* Tests whether the ring can do what is needed. A filter of system calls may allow the set-up but
- * not entering the ring, so one entry is tried. */
+/* Tests whether the ring works. A system call filter may allow setting up a ring but not entering
+ * it, so one entry is submitted. */
 static enum pst_status try_ring(struct io_uring *ring, struct pst_error *err)
 {
     union {
@@ -421,7 +421,7 @@ static enum pst_status try_ring(struct io_uring *ring, struct pst_error *err)
     return PST_OK;
 }
 
-/* Allocates the memory for requests of several reads. */
+/* Allocates the I/O vectors for requests of several joined reads. */
 static enum pst_status open_vectors(struct uring *u, struct pst_error *err)
 {
     u->all_vectors = psti_calloc(N_VECTORS_MAX, sizeof *u->all_vectors);
@@ -454,7 +454,7 @@ enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst
     }
     status = try_ring(&u->ring, err);
     if (status != PST_OK || storage->options.n_threads == 0)
-        goto fail_wake; /* without a thread, the ring was only tested */
+        goto fail_wake; /* without a thread, this was only the test of io_uring */
     if (storage->options.gap_nbytes > 0) {
         status = open_vectors(u, err);
         if (status != PST_OK)

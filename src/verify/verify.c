@@ -2,8 +2,8 @@
  *
  * The calling thread gives jobs to workers (first each shard, then runs of samples), takes them
  * back in order and calls the callbacks. So findings come in the same order with any number of
- * workers. The window bounds memory: one buffer per worker and the findings of the jobs under
- * way. */
+ * workers. The number of jobs at a time is limited, which limits memory: one buffer per worker, and
+ * the findings of these jobs. */
 #include "verify/verify_int.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,8 @@ struct verify {
     struct pst_error first; /* the first finding; status OK if there is none */
     uint32_t n_shards;
     uint64_t n_samples, n_jobs, n_dispatched, n_taken;
-    uint64_t n_passed; /* samples of all parts whose jobs are done */
+    uint64_t n_passed;            /* number of samples whose jobs are done, whichever part they are
+                                   * in */
     struct psti_verify_job *jobs; /* [window], a ring */
     uint32_t window;
     struct psti_queue queue;
@@ -38,10 +39,11 @@ struct verify {
     struct psti_decoder *decoders[MAX_WORKERS];
     struct psti_buffer blobs[MAX_WORKERS];
     struct psti_pli_keep jpegs[MAX_WORKERS];
-    uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
+    uint32_t n_claimed; /* decoders assigned to threads, guarded by lock */
     uint64_t nbytes_shards;
     int64_t next_progress_ns;
-    /* Findings of shards about items. The findings of their samples may replace them. */
+    /* Findings about items that came from shards. A finding about the sample replaces one of these.
+     */
     struct pst_error *held;
     size_t n_held;
     uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
@@ -67,8 +69,8 @@ static void worker(void *arg)
     }
 }
 
-/* Returns the number of samples done, for progress display. Walking the shards is most of the
- * work unless pixels are decoded. */
+/* Returns the number of finished samples for the progress display. Reading the shards is most of
+ * the work unless pixels are decoded. */
 static uint64_t n_done(const struct verify *verify)
 {
     if (verify->n_shards > 0 && !verify->context.decode && verify->n_taken <= verify->n_shards)
@@ -90,7 +92,7 @@ static enum pst_status progress(struct verify *verify, bool now, struct pst_erro
     return psti_fail(err, PST_ERROR_CANCELLED, "verify", "cancelled");
 }
 
-/* Reports one finding. If the result is not PST_OK, it ends the run. */
+/* Reports one finding. A result other than PST_OK ends the run. */
 static enum pst_status report(struct verify *verify, const char *name,
                               const struct pst_error *finding, struct pst_error *err)
 {
@@ -105,8 +107,9 @@ static enum pst_status report(struct verify *verify, const char *name,
     return finding->status;
 }
 
-/* An altered item is found twice: by the walk of its shard and with its sample, which says more.
- * The finding of the walk is held to the end and reported if the sample has none. */
+/* A damaged item is found twice: when its shard is read record by record, and with its sample,
+ * which gives a better message. The shard's finding is kept until the end, and reported only if the
+ * sample has none. */
 static enum pst_status hold(struct verify *verify, const struct pst_error *finding,
                             struct pst_error *err)
 {
@@ -128,8 +131,8 @@ static void settle(struct verify *verify, const struct pst_error *finding)
         }
 }
 
-/* Starts jobs. Samples wait until all shards are walked, because they need to know which shards
- * are good. */
+/* Starts jobs. Samples wait until all shards are read, because their jobs skip items of good
+ * shards. */
 static void dispatch(struct verify *verify)
 {
     while (verify->n_dispatched < verify->n_jobs &&
@@ -179,7 +182,7 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
     enum pst_status status = PST_OK;
     if (job->kind == PSTI_VERIFY_SHARD) {
         verify->context.shard_bad[job->i_shard] = job->shard_bad;
-        /* A shard's bytes count once. The bytes of its items are counted with the samples. */
+        /* Counts the shard's file once; its items are counted with the samples. */
         verify->nbytes_shards += job->nbytes;
     } else {
         verify->n_passed += job->n;
@@ -216,8 +219,9 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
     return status;
 }
 
-/* Compares the largest item and image of each field with the index. Loaders plan their memory by
- * these. A part may hold smaller ones than the index states: bits of the report say so. */
+/* Compares the largest item and image of each field with the index, because loaders allocate memory
+ * by these numbers. A part may hold smaller ones than the index states; bits of the report say so.
+ */
 static enum pst_status check_largest(struct verify *verify, struct pst_error *err)
 {
     const pst_dataset *dataset = verify->context.dataset;
@@ -376,7 +380,7 @@ enum pst_status pst_verify(const char *path, const struct pst_verify_options *op
     pst_error_clear(&verify->first);
     pst_error_clear(&finding);
     if (psti_verify_is_file(path) && filled.part > 1) {
-        verify->report.n_samples_total = 1; /* part 1 has the file */
+        verify->report.n_samples_total = 1; /* only part 1 verifies a single file */
     } else if (psti_verify_is_file(path)) {
         verify->report.n_samples_total = verify->report.n_samples = verify->report.n_items = 1;
         status = psti_verify_file(path, filled.restore, &verify->report.nbytes, &finding);
@@ -384,7 +388,7 @@ enum pst_status pst_verify(const char *path, const struct pst_verify_options *op
         status =
             pst_dataset_open(path, verify->options->source, &verify->context.dataset, &finding);
     }
-    if (status == PST_ERROR_CANCELLED) { /* by the source's progress: this is no finding */
+    if (status == PST_ERROR_CANCELLED) { /* the progress function cancelled: this is no finding */
         if (err != NULL)
             *err = finding;
     } else if (status != PST_OK) {

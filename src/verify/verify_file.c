@@ -1,9 +1,8 @@
-/* verify_file.c - pst_verify of one image or audio file outside a data set.
+/* verify_file.c - pst_verify for a single image or audio file outside of a data set.
  *
- * In: a path, whose ending says if it is a sound. Out: PST_OK, or the problem. The whole file is
- * decoded. A PLI's head, units and
- * pixels are compared with the checksums in the file. A JPEG kept as PLI is also restored and
- * compared if the caller asks for that. One thread. */
+ * In: a path, whose ending tells images from sounds. Out: PST_OK, or what is wrong. The whole file
+ * is decoded. A PLI's head, units and pixels are compared with the checksums in the file. For a
+ * JPEG kept as PLI, the JPEG is also restored and compared if the caller wants that. One thread. */
 #include "verify/verify_int.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* verify_int.h - shared by the files of pst_verify. */
+/* verify_int.h - declarations that the files of pst_verify share. */
 #ifndef PST_VERIFY_VERIFY_INT_H
 #define PST_VERIFY_VERIFY_INT_H
 
@@ -8,13 +8,13 @@
 
 #include <penstock/writer.h>
 
-/* A finding: the problem and its place. */
+/* A finding: what is wrong, and where. */
 struct psti_verify_finding {
-    int64_t sample; /* -1 if it is not about one sample */
+    int64_t sample; /* number of the sample, -1 if it concerns none */
     struct pst_error err;
 };
 
-enum { PSTI_VERIFY_RUN_COUNT = 32 }; /* samples of a job */
+enum { PSTI_VERIFY_RUN_COUNT = 32 }; /* samples in a job */
 
 enum psti_verify_kind { PSTI_VERIFY_SHARD, PSTI_VERIFY_SAMPLES };
 
@@ -26,32 +26,32 @@ struct psti_verify_job {
     bool done;         /* guarded by the lock of verify.c */
     /* Results: */
     bool shard_bad;
-    uint64_t n_samples, n_items, nbytes; /* those of this part alone */
+    uint64_t n_samples, n_items, nbytes; /* counts of this part alone */
     uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
     struct psti_verify_finding *findings;
     size_t n_findings, capacity;
-    enum pst_status fatal; /* not a finding, but an error that ends the run: out of memory */
+    enum pst_status fatal; /* an error that ends the run, such as a lack of memory */
     struct pst_error fatal_err;
 };
 
-/* Constant while jobs about samples run. */
+/* Data for all jobs. Constant while jobs about samples run. */
 struct psti_verify_context {
     pst_dataset *dataset;
     bool decode, restore;
-    uint32_t part, n_parts; /* the part to check, from 0; n_parts 1: all */
-    /* [n_files] of a packed data set; items of good shards are good. True for shards of other
-     * parts, too: this part does not know if they are good. */
+    uint32_t part, n_parts; /* the part to verify, from 0; n_parts 1: everything */
+    /* [n_files] of a packed data set: true if the shard had a finding, or belongs to another part,
+     * which this part knows nothing about. Items of the other shards are good. */
     bool *shard_bad;
 };
 
 /* True if the shard belongs to this part. */
 bool psti_verify_has_shard(const struct psti_verify_context *context, uint64_t i_shard);
 
-/* Decodes an image and compares its pixels with the known checksums: the one of `item`, and a
- * PLI's own. item->form is set. */
+/* Decodes an image and compares its pixels with the known checksums: that of `item`, and a PLI's
+ * own. item->form must be set. */
 enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_type type,
                                    const void *bytes, struct pst_item *item, struct pst_error *err);
-/* Restores the JPEG of a PLI in the buffers of `jpeg`. PST_OK for other images. */
+/* Restores the JPEG file of a PLI into the buffers of `jpeg`. Returns PST_OK for other images. */
 enum pst_status psti_verify_restore(struct psti_pli_keep *jpeg, const void *bytes, size_t nbytes,
                                     struct pst_error *err);
 bool psti_verify_is_file(const char *path);

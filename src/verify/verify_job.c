@@ -1,9 +1,9 @@
-/* verify_job.c - the jobs of pst_verify: one shard, or a run of samples.
+/* verify_job.c - the jobs of pst_verify: one shard, or a run of samples. A job runs in a worker
+ * with its own decoder and buffer.
  *
- * Runs in a worker with a decoder and a buffer of its own. A shard is walked record by record.
- * If the walk finds nothing, the shard's items are as the index says and are not read again,
- * unless their pixels are to be decoded. All findings are noted in the job; the job does not
- * stop at the first one. */
+ * A shard is read record by record. If nothing is wrong, the shard's items are as the index says,
+ * and are not read again unless their pixels are to be decoded. All findings are added to the job,
+ * which does not stop at the first one. */
 #include "verify/verify_int.h"
 
 #include "base/alloc.h"
@@ -43,7 +43,7 @@ bool psti_verify_has_shard(const struct psti_verify_context *context, uint64_t i
 }
 
 /* Finds the first file that holds an item of the sample. PST_FILE_NONE: there is none, or the index
- * is damaged there, which is a finding of the part that gets the sample. */
+ * is damaged there; the part that gets the sample reports that. */
 static uint32_t first_file(const pst_dataset *dataset, uint64_t sample)
 {
     for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++) {
@@ -58,8 +58,9 @@ static uint32_t first_file(const pst_dataset *dataset, uint64_t sample)
     return PST_FILE_NONE;
 }
 
-/* True if the sample belongs to this part. Samples go with their shards, so that each file is read
- * by one part. The files of a plain folder are small: there runs of samples are divided. */
+/* True if the sample belongs to this part. A sample belongs to the part that has its shard, so each
+ * file is read by one part. In a plain folder, where files are small, each run of
+ * PSTI_VERIFY_RUN_COUNT samples belongs to one part. */
 static bool has_sample(const struct psti_verify_context *context, uint64_t sample)
 {
     if (context->n_parts == 1)
@@ -104,7 +105,7 @@ void psti_verify_shard(const struct psti_verify_context *context, struct psti_ve
     note(job, -1, &err);
 }
 
-/* Compares a PLI's length and pixel checksum with its head. */
+/* Compares a PLI's length and pixel checksum with those in its head. */
 static enum pst_status check_pli(const void *bytes, size_t nbytes, uint64_t pixel_checksum,
                                  struct pst_error *err)
 {
@@ -186,15 +187,15 @@ struct one {
     uint64_t sample;
 };
 
-/* True if the item's shard was walked without a finding, so the item is as the index says. */
+/* True if the item's shard was read without a finding, so the item is as the index says. */
 static bool known_good(const struct psti_verify_context *context, const struct pst_item *item)
 {
     return context->shard_bad != NULL && item->i_file < pst_dataset_n_files(context->dataset) &&
            !context->shard_bad[item->i_file];
 }
 
-/* Notes the largest item and image of each field. verify.c compares them with the index, by
- * which loaders plan their memory. */
+/* Records the largest item and image of each field. verify.c compares them with the index, because
+ * loaders allocate memory by these numbers. */
 static void compare_largest(struct psti_verify_job *job, uint32_t i_field,
                             const struct pst_item *item)
 {

@@ -1,5 +1,5 @@
-/* verify_pixels.c - which pixels a field's checksums are of, and the place of an error in a data
- * set. pst_pack stores the checksums and pst_verify compares them. */
+/* verify_pixels.c - says which pixels a field's checksums cover, and completes errors with their
+ * place in a data set. pst_pack stores the checksums and pst_verify compares them. */
 #include "verify/verify.h"
 
 #include "base/fail.h"
@@ -36,7 +36,7 @@ void psti_verify_locate(struct pst_error *err, const pst_dataset *dataset, uint6
     if (err->file[0] == '\0' && item->i_file != PST_FILE_NONE &&
         pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK) {
         psti_error_set_file(err, path);
-        /* A decoder counts offsets from the item's first byte; a shard holds many items. */
+        /* A decoder counts offsets from the item's first byte, but a shard holds many items. */
         err->offset = err->offset < 0 ? (int64_t)item->offset : err->offset + (int64_t)item->offset;
     }
 }

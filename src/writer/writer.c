@@ -1,11 +1,11 @@
-/* writer.c - the writer's main functions: add samples to shards, commit, finish, close.
+/* writer.c - the main functions of a writer: add samples to shards, commit, finish, close.
  *
- * One thread at a time. The disk always holds one of three states (docs/format-dataset.md,
- * section 6). Absent: no index, no journal. Resumable: a journal. Whole: an index. A journal
- * beside an index is an append under way, or is merged already, as its generation tells. Bytes
- * reach the disk in this order: shards, journal with its commit record, index. Each is durable
- * before the next one refers to it. After a failed write the writer is FAILED: only close is
- * allowed, and the last commit counts. */
+ * One thread at a time. The disk is always in one of three states (docs/format-dataset.md, section
+ * 6). Absent: no index, no journal. Resumable: a journal. Whole: an index. A journal beside an
+ * index belongs to an unfinished append, or was already merged into the index; its generation tells
+ * which. Files are written in this order: shards, journal with its commit record, index. Each is
+ * durable before the next one refers to it. After a failed write the writer is FAILED: only close
+ * is allowed, and the last commit counts. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@
 
 enum { SHARD_BUFFER_NBYTES = 4 << 20, RAW_ALIGNMENT = 64, ITEM_ALIGNMENT = 8 };
 
-/* Names the data set in an error, and the sample if it is known. */
+/* Adds the data set to an error, and the sample if it is known. */
 static enum pst_status complete(const pst_writer *writer, enum pst_status status,
                                 struct pst_error *err)
 {
@@ -55,7 +55,7 @@ static enum pst_status check_usable(pst_writer *writer, struct pst_error *err)
     return status == PST_OK ? PST_OK : complete(writer, status, err);
 }
 
-/* The shard becomes durable now, so that a commit has at most one shard to sync. */
+/* Makes the shard durable now, so that a commit must sync at most one shard. */
 enum pst_status psti_writer_leave_shard(pst_writer *writer, struct pst_error *err)
 {
     if (writer->shard.fd < 0)
@@ -65,11 +65,11 @@ enum pst_status psti_writer_leave_shard(pst_writer *writer, struct pst_error *er
     return status;
 }
 
-/* Makes writer->shard the shard for `nbytes` more: the last one if they fit, else a new one. */
+/* Sets writer->shard to a shard for `nbytes` more: the last shard if they fit, else a new one. */
 static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct pst_error *err)
 {
     uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
-    uint32_t last = writer->n_shards - 1; /* not used if there is no shard */
+    uint32_t last = writer->n_shards - 1; /* only used if there is a shard */
     bool fits = writer->n_shards > 0 && !writer->last_is_linked &&
                 (writer->shards[last].nbytes <= PSTI_SHARD_HEADER_NBYTES ||
                  writer->shards[last].nbytes + nbytes <= writer->shard_nbytes);
@@ -131,7 +131,7 @@ static enum pst_status put_items(pst_writer *writer, const struct pst_sample *sa
                                  uint64_t nbytes, struct pst_error *err)
 {
     if (nbytes == 0)
-        return PST_OK; /* numbers only: no shard is needed */
+        return PST_OK; /* the sample has only numbers, which need no shard */
     enum pst_status status = ready_shard(writer, nbytes, err);
     if (status == PST_OK && writer->n_shards - 1 < writer->first_changed)
         writer->first_changed = writer->n_shards - 1;
@@ -176,7 +176,7 @@ enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *give
     if (status == PST_OK)
         status = psti_writer_check_sample(writer, sample, &nbytes, err);
     size_t name_nbytes = status == PST_OK ? strlen(sample->name) : 0;
-    /* All memory is allocated first, so that a lack of it leaves no trace. */
+    /* Allocates all memory first, so that running out of memory changes nothing. */
     if (status == PST_OK &&
         (!psti_writer_names_reserve(&writer->names) ||
          !psti_writer_body_reserve(writer, PSTI_JOURNAL_SAMPLE_NBYTES + writer->rows_nbytes +
@@ -229,7 +229,7 @@ enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err)
     return PST_OK;
 }
 
-/* Checks that the first names are those that the field's classes have, where it has names. */
+/* Checks that the first names equal those of the field's existing classes, if these have names. */
 static enum pst_status check_known_names(const pst_writer *writer, uint32_t i_field,
                                          const char *const *names, struct pst_error *err)
 {
@@ -377,8 +377,8 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
     return PST_OK;
 }
 
-/* Removes a data set without a sample: first the shards that a failed first write left, then the
- * journal. Until the last step it can be resumed. */
+/* Removes a data set without samples: first the shards that a failed first write left, then the
+ * journal. Until the journal is gone, the data set can be resumed. */
 static void leave_nothing(pst_writer *writer)
 {
     psti_output_close(&writer->shard);
@@ -398,7 +398,8 @@ void pst_writer_close(pst_writer **writer)
         return;
     *writer = NULL;
     if (closed->pid != getpid() || closed->state == PSTI_WRITER_FINISHED) {
-        /* Nothing on the disk is this writer's, or all is done. */
+        /* Nothing to do: this is a forked child, whose files belong to the parent, or the writer
+         * has finished. */
     } else if (closed->rewrites &&
                (closed->state == PSTI_WRITER_FAILED || closed->n_samples == 0)) {
         psti_writer_abandon(closed);
@@ -406,7 +407,7 @@ void pst_writer_close(pst_writer **writer)
         leave_nothing(closed);
     } else if (closed->state == PSTI_WRITER_OPEN) {
         enum pst_status status = pst_writer_commit(closed, NULL);
-        /* An append that added nothing leaves the data set as it was: whole. */
+        /* An append that added nothing leaves the data set whole, so its journal is removed. */
         if (status == PST_OK && closed->base != NULL && !closed->index_changed)
             status = psti_writer_unlink(&closed->dir, PSTI_JOURNAL_NAME, NULL);
     }

@@ -1,8 +1,8 @@
-/* writer_add.c - checks one sample's values before any of them is written.
+/* writer_add.c - checks the values of one sample before any of them is written.
  *
- * In: the caller's values, none of them trusted. Out: writer->items, complete except for their
- * places in a shard. One thread. A sample that fails here leaves no trace, so the writer may go
- * on. Errors name sample and field. */
+ * In: the caller's values, which are untrusted. Out: writer->items, complete except for shard and
+ * offset. One thread. A sample that fails here changes nothing, so the writer can continue. Errors
+ * name sample and field. */
 #include "writer/writer_int.h"
 
 #include "base/checked.h"
@@ -18,7 +18,7 @@
 
 enum { NAME_SHOWN_CAP = 164 };
 
-/* Makes a name safe for messages: valid UTF-8, cut at a character's start. */
+/* Makes a name safe for messages: valid UTF-8, cut between characters. */
 static void shown_name(const char *name, char out[NAME_SHOWN_CAP])
 {
     size_t n = name != NULL ? strnlen(name, PSTI_NAME_LIMIT) : 0;
@@ -31,7 +31,7 @@ static void shown_name(const char *name, char out[NAME_SHOWN_CAP])
         snprintf(out, NAME_SHOWN_CAP, "%.*s%s", (int)keep, name, keep < n ? "..." : "");
 }
 
-/* Puts sample and field in front of a cause; keeps codec and offset. */
+/* Puts sample and field in front of an error's text, and keeps codec and offset. */
 static enum pst_status name_culprit(const struct pst_sample *sample, const struct pst_field *field,
                                     enum pst_status status, struct pst_error *err)
 {
@@ -58,7 +58,7 @@ static enum pst_status check_shape(const struct pst_field *field, const struct p
                          "the array has %u dimensions, more than %d", item->ndim, PST_MAX_NDIM);
     memcpy(item->shape, value->shape, 4 * (size_t)item->ndim);
     if (field->ndim != 0 && item->ndim == 0) {
-        /* The schema gives the whole shape. */
+        /* The schema fixes the whole shape, so the value need not state it. */
         item->ndim = field->ndim;
         memcpy(item->shape, field->shape, sizeof item->shape);
     }
@@ -76,7 +76,7 @@ static enum pst_status check_shape(const struct pst_field *field, const struct p
     return PST_OK;
 }
 
-/* Checks boxes (n, 4) or keypoints (n, 3) of f32. n follows from the length. */
+/* Checks boxes (n, 4) or keypoints (n, 3) of f32. n follows from the value's length. */
 static enum pst_status check_rows(const struct pst_value *value, uint32_t n_columns,
                                   struct pst_item *item, struct pst_error *err)
 {
@@ -114,8 +114,8 @@ static enum pst_status probe(pst_writer *writer, const struct pst_field *field,
 }
 
 /* Takes the pixel checksum from the PLI's head, because readers of parts rely on the index having
- * the same. It must equal the caller's, if there is one. Of a JPEG kept as PLI, also takes the
- * length of the JPEG file. */
+ * the same one. It must equal the caller's, if given. For a JPEG kept as PLI, also takes the length
+ * of the JPEG file. */
 static enum pst_status check_pli(const struct pst_value *value, struct pst_item *item,
                                  struct pst_error *err)
 {
@@ -247,8 +247,8 @@ static enum pst_status check_value(pst_writer *writer, const struct pst_field *f
     }
 }
 
-/* True for an absent variant. An absent image has form NONE, other values have no bytes at all.
- * Only one of several variants may be absent. */
+/* True if a variant is absent. An absent image has form NONE, other absent values have no bytes. A
+ * variant may be absent only if the field has several. */
 static bool is_absent(const struct pst_field *field, const struct pst_value *value)
 {
     return value->form == PST_FORM_NONE && value->bytes == NULL && value->nbytes == 0 &&
@@ -276,7 +276,7 @@ static enum pst_status check_field(pst_writer *writer, uint32_t i_field,
         if (status != PST_OK)
             return status;
         n_present++;
-        /* Record header, the worst alignment of the item, the worst padding after it. */
+        /* Upper bound: record header, most alignment before the item, most padding after it. */
         uint64_t most = PSTI_RECORD_NBYTES + 64 + 8;
         if (psti_format_has_items(field->type) &&
             (!psti_add_u64(most, values[v].nbytes, &most) || !psti_add_u64(*nbytes, most, nbytes) ||

@@ -1,11 +1,11 @@
 /* writer_check.c - compares a journal with the shards that it refers to.
  *
- * In: a writer whose base and journal were read, before anything is changed. Out: OK, or the
- * place where the two differ. One thread. Checksums reveal damage, but no forgery, because a
- * forger can recompute them. So every item in the journal must begin where the item before it
- * ended, under a record that agrees with the journal, and the commits must count the items
- * found. Then verify accepts a data set that is finished from this journal. Items themselves are
- * not read: their checksums are in the records, and verify compares them. */
+ * In: a writer that has read its base and journal, before anything is changed. Out: OK, or where
+ * the two differ. One thread. Checksums reveal damage but not forgery, because a forger can
+ * recompute them. So every item in the journal must begin where the previous item ended, after a
+ * record that agrees with the journal, and the commits must count the items found. Then pst_verify
+ * accepts a data set that is finished from this journal. Items themselves are not read: their
+ * checksums are in the records, and pst_verify compares them. */
 #include "writer/writer_int.h"
 
 #include "base/bits.h"
@@ -20,14 +20,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A page of a shard. Small items lie close together; a larger window would not help large ones. */
+/* Size of a page of a shard. Small items lie close together; for large ones a larger window would
+ * not help. */
 enum { WINDOW_NBYTES = 4096 };
 
 struct check {
     const pst_writer *writer;
-    uint32_t n_shards;          /* shards in which items were seen, or that the base has */
-    uint64_t position, n_items; /* in the last of these shards, past the last item seen */
-    int fd;                     /* the last of these shards, or -1 */
+    uint32_t n_shards;          /* number of shards with items so far, or those of the base */
+    uint64_t position, n_items; /* in the last of these shards: end and number of items so far */
+    int fd;                     /* descriptor of the last of these shards, or -1 */
     char path[PATH_MAX];
     uint64_t start; /* `window` has the file's bytes [start, start + n) */
     size_t n;
@@ -55,7 +56,7 @@ static enum pst_status open_shard(struct check *check, struct pst_error *err)
                : psti_fail_os(err, errno, "writer", check->path, -1, "cannot open a shard");
 }
 
-/* The last shard that was seen must hold as much as the last commit says. */
+/* Checks that the shard that was read last holds as much as the last commit says. */
 static enum pst_status check_totals(const struct check *check, struct pst_error *err)
 {
     if (check->n_shards == 0)
@@ -81,7 +82,7 @@ static enum pst_status next_shard(struct check *check, struct pst_error *err)
     return open_shard(check, err);
 }
 
-/* Reads the record header at check->position. Bytes beyond the shard's end are zero. */
+/* Reads the record header at check->position. Bytes beyond the shard's end count as zero. */
 static enum pst_status read_record(struct check *check, uint64_t n_left, struct psti_record *record,
                                    struct pst_error *err)
 {
@@ -124,13 +125,13 @@ static enum pst_status check_item(struct check *check, uint64_t sample, uint32_t
         return contradict(check, "the item has another length, form or checksum", err);
     if (item->offset != check->position + record.data_offset)
         return contradict(check, "the item begins elsewhere", err);
-    /* The record fits, so its end rounded up to 8 cannot overflow. */
+    /* The record lies within the shard, so rounding its end up to 8 cannot overflow. */
     check->position = (item->offset + item->nbytes + 7) & ~(uint64_t)7;
     check->n_items++;
     return PST_OK;
 }
 
-/* Checks the items of one field. *i_shard is the sample's shard, PST_FILE_NONE before its first
+/* Checks the items of one field. *i_shard is the sample's shard, or PST_FILE_NONE before its first
  * item. */
 static enum pst_status check_field(struct check *check, uint64_t sample, uint32_t i_field,
                                    const uint8_t *row, uint32_t *i_shard, struct pst_error *err)
@@ -182,7 +183,8 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
     return status;
 }
 
-/* The commits must agree with the base about the base's shards. Only the last of these may grow. */
+/* Checks that the commits agree with the base about the base's shards. Only the last of them may
+ * have grown. */
 static enum pst_status begin_at_base(struct check *check, struct pst_error *err)
 {
     const pst_dataset *base = check->writer->rewrites ? NULL : check->writer->base;

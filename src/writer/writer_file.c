@@ -1,9 +1,9 @@
-/* writer_file.c - the writer's directory: opening, renaming and removing its files, durability, the
- * lock.
+/* writer_file.c - the directory of a writer: opening, renaming and removing its files, making them
+ * durable, and the lock.
  *
- * One thread. All names are relative to the open directory of the data set, and no link in it is
- * followed. Every call that changes the disk asks psti_fault first. After a failure the writer
- * gives up, and the last commit counts. */
+ * One thread. All names are relative to the open directory of the data set, and links in it are
+ * never followed. Every call that changes the disk first asks psti_fault, which injects failures in
+ * tests. After a failure the writer gives up, and the last commit counts. */
 #include "writer/writer_file.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { RENAME_REPLACES_NOTHING = 1 }; /* RENAME_NOREPLACE, which older headers lack */
+enum { RENAME_REPLACES_NOTHING = 1 }; /* the flag RENAME_NOREPLACE, which older headers lack */
 
 enum pst_status psti_writer_check_path(const char *path, size_t room, size_t *nbytes,
                                        struct pst_error *err)
@@ -43,11 +43,11 @@ enum pst_status psti_writer_check_path(const char *path, size_t room, size_t *nb
 
 void psti_writer_dir_path(const struct psti_writer_dir *dir, const char *name, char out[PATH_MAX])
 {
-    /* Open refused paths that are too long for this. */
+    /* The path fits, because opening refuses longer paths. */
     snprintf(out, PATH_MAX, "%s/%s", dir->path, name);
 }
 
-/* Reports a failed system call on one file of the directory. */
+/* Reports a failed system call on a file of the directory. */
 static enum pst_status fail_at(struct pst_error *err, int os_error,
                                const struct psti_writer_dir *dir, const char *name, int64_t offset,
                                const char *what)
@@ -58,7 +58,7 @@ static enum pst_status fail_at(struct pst_error *err, int os_error,
                         os_error == ELOOP ? ": it is a symbolic link, and none is followed" : "");
 }
 
-/* Opens an existing file for writing. *failed is errno, or 0 if `err` is complete. */
+/* Opens an existing file for writing. *failed receives errno, or 0 if `err` is already complete. */
 static int open_existing(const struct psti_writer_dir *dir, const char *name, int *failed,
                          struct pst_error *err)
 {
@@ -81,8 +81,8 @@ static int open_existing(const struct psti_writer_dir *dir, const char *name, in
     return -1;
 }
 
-/* Removes whatever has the name first, so that neither a link nor another owner's file is
- * written to. */
+/* Creates the file, after removing whatever has its name, so that it never writes to a link or to
+ * another owner's file. */
 static int open_anew(const struct psti_writer_dir *dir, const char *name)
 {
     if (unlinkat(dir->fd, name, 0) != 0 && errno != ENOENT)
@@ -125,7 +125,8 @@ enum pst_status psti_writer_sync_directory(const struct psti_writer_dir *dir, st
 enum pst_status psti_writer_sync_parent(const struct psti_writer_dir *dir, struct pst_error *err)
 {
     int failed = psti_sync_directory(dir->fd, "..");
-    /* A process that may not list (EACCES) or write the directory cannot sync it. */
+    /* A process without permission to list or write the directory (EACCES, EROFS) cannot sync it,
+     * which is no failure. */
     return failed == 0 || failed == EACCES || failed == EROFS
                ? PST_OK
                : psti_fail_os(err, failed, "writer", dir->path, -1,
@@ -157,8 +158,8 @@ enum pst_status psti_writer_unlink(const struct psti_writer_dir *dir, const char
     return PST_OK;
 }
 
-/* Renames the file unless there is a file `to`. If the file system has no such rename, one that may
- * replace that file is done. */
+/* Renames the file unless `to` exists. If the file system cannot do that, an ordinary rename is
+ * used, which may replace `to`. */
 static enum pst_status rename_new(const struct psti_writer_dir *dir, const char *from,
                                   const char *to, bool *taken, struct pst_error *err)
 {
@@ -200,7 +201,7 @@ enum pst_status psti_writer_make_folder(const struct psti_writer_dir *dir, const
     return PST_OK;
 }
 
-/* Removes all that is in a folder. `depth`: how many levels of folders may be in it. */
+/* Removes everything in a folder. `depth`: levels of folders that may be in it. */
 static enum pst_status remove_entries(const struct psti_writer_dir *dir, int depth,
                                       struct pst_error *err);
 
@@ -257,7 +258,7 @@ enum pst_status psti_writer_truncate(const struct psti_writer_dir *dir, const ch
     if (fd >= 0 &&
         (psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : ftruncate(fd, (off_t)nbytes)) != 0)
         failed = errno;
-    /* Without the sync, old bytes might reappear after those written next. */
+    /* Without this sync, the bytes cut off might reappear behind bytes that are written later. */
     if (fd >= 0 && failed == 0 &&
         (psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : fsync(fd)) != 0)
         failed = errno;
@@ -281,7 +282,7 @@ int psti_writer_open_read(const struct psti_writer_dir *dir, const char *name, s
     return -1;
 }
 
-/* Names that grow: used of capacity bytes. */
+/* A growing list of names: `used` of `capacity` bytes are filled. */
 struct growing_names {
     char *bytes;
     size_t used, capacity;
@@ -365,7 +366,8 @@ enum pst_status psti_writer_lock(const struct psti_writer_dir *dir, const char *
             return psti_fail_at(err, PST_ERROR_BUSY, "writer", path, -1,
                                 "another writer is at work on this data set");
         }
-        /* The previous holder may have removed the file between this open and this lock. */
+        /* The previous holder of the lock may have removed the file between this open and this
+         * lock. */
         bool same = fstat(*fd, &ours) == 0 &&
                     fstatat(dir->fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
                     ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;

@@ -1,9 +1,9 @@
 /* writer_geometry.c - checks that a sample's masks, boxes and keypoints fit its image.
  *
- * In: a sample whose values were checked one by one, so that writer->items has sizes and
- * orientations. Out: PST_OK, or the field at fault and the reason. One thread. A mask has the
- * size of an image of its sample. Boxes lie on the sample's image: the field `image`, else the
- * first one. */
+ * In: a sample whose values were checked separately, so writer->items has sizes and orientations.
+ * Out: PST_OK, or the wrong field and the reason. One thread. A mask must have the size of an image
+ * of its sample. Boxes must lie on the sample's image: the field `image`, else the first image
+ * field. */
 #include "writer/writer_int.h"
 
 #include "base/fail.h"
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns the first variant that is present; NULL if none is. */
+/* Returns the first variant that the sample has; NULL if it has none. */
 static const struct pst_item *present(const pst_writer *writer, uint32_t i_field)
 {
     for (uint32_t v = 0; v < writer->fields[i_field].n_variants; v++)
@@ -27,7 +27,8 @@ static struct psti_picture_size size_of(const struct pst_item *item)
         .height = item->height, .width = item->width, .orientation = item->orientation};
 }
 
-/* Returns the field of the image that gives the sample's geometry; -1 if there is none. */
+/* Returns the field of the sample's leading image, which defines its geometry; -1 if there is none.
+ */
 static int find_image(const pst_writer *writer)
 {
     int first = -1;
@@ -78,7 +79,7 @@ static enum pst_status check_mask(const pst_writer *writer, uint32_t i_mask, uin
                      mask->height, writer->fields[i_image].name, image->width, image->height);
 }
 
-/* Rows are read in place: f32, perhaps not aligned. */
+/* Checks boxes or keypoints in the caller's memory: f32, perhaps unaligned. */
 static enum pst_status check_points(const pst_writer *writer, uint32_t i_field, int i_image,
                                     const struct pst_value *value, struct pst_error *err)
 {

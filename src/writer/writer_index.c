@@ -1,9 +1,9 @@
 /* writer_index.c - writes the index from the base index and the journal, column by column.
  *
- * One thread, at finish. The journal is on the disk and read once for each column, so that
- * memory does not grow with the number of samples. The payload is written in blocks that are
- * hashed on the way. The header, which makes the file valid, is written last. After the fsync, a
- * rename makes the file the data set's index. */
+ * One thread, when the writer finishes. The journal on disk is read once for each column, so memory
+ * does not grow with the number of samples. The payload is written in blocks that are hashed on the
+ * way. The header, which makes the file valid, is written last. After an fsync, a rename makes the
+ * file the data set's index. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -18,13 +18,13 @@ enum { INDEX_BUFFER_NBYTES = 1 << 20 };
 
 /* Columns ------------------------------------------------------------------- */
 
-/* The lengths of the files that the samples were made from, as long as all are known. */
+/* Hash of the lengths of the original files of the samples, as long as all lengths are known. */
 struct files {
     struct psti_hash_pair hash;
     bool known;
 };
 
-/* Takes a sample's row of items. */
+/* Adds the length of a sample's original file, from the items in `row`. */
 static void add_file(struct files *files, const struct pst_field *field, const uint8_t *row)
 {
     struct pst_item item;
@@ -42,14 +42,14 @@ static void add_file(struct files *files, const struct pst_field *field, const u
     files->known = false;
 }
 
-/* The part of each sample that one pass over base and journal writes. */
+/* The kinds of passes over base and journal. Each writes one part of every sample. */
 enum pass_kind { PASS_FIELD, PASS_NAME_OFFSETS, PASS_NAMES };
 struct pass {
     enum pass_kind kind;
-    struct files *files;   /* PASS_FIELD of the field whose files count; NULL: another one */
+    struct files *files;   /* PASS_FIELD: set if this field's files are hashed; else NULL */
     uint32_t i_field;      /* PASS_FIELD */
-    size_t row_offset;     /* PASS_FIELD: of its bytes among the sample's in the journal */
-    uint64_t names_nbytes; /* PASS_NAME_OFFSETS: bytes of names so far */
+    size_t row_offset;     /* PASS_FIELD: offset of the field in a sample's journal record */
+    uint64_t names_nbytes; /* PASS_NAME_OFFSETS: bytes of the names so far */
 };
 
 static enum pst_status put_name(struct psti_block_output *sink, struct pass *pass, const char *name,
@@ -177,7 +177,8 @@ static enum pst_status put_shards(const pst_writer *writer, struct psti_block_ou
     return status;
 }
 
-/* Writes a column. The identity of the samples gets the values of int and float fields. */
+/* Writes the column of a field. Values of int and float fields also go into the identity of the
+ * samples. */
 static enum pst_status put_column(const pst_writer *writer, struct psti_block_output *sink,
                                   struct pass *pass, struct psti_hash_pair *samples,
                                   struct psti_writer_journal_reader *reader, struct pst_error *err)
@@ -216,7 +217,8 @@ static enum pst_status put_names(const pst_writer *writer, const struct psti_ind
     return status;
 }
 
-/* Number of the first image, or else of the first sound; n_fields: there is none. */
+/* Returns the index of the first image field, or else of the first audio field; n_fields if there
+ * is none. */
 static uint32_t files_field(const pst_writer *writer)
 {
     static const enum pst_field_type types[] = {PST_FIELD_IMAGE, PST_FIELD_AUDIO};
@@ -227,7 +229,7 @@ static uint32_t files_field(const pst_writer *writer)
     return writer->n_fields;
 }
 
-/* Writes all but header and block table, and sets the identities in the header. */
+/* Writes everything except header and block table, and sets the identities in the header. */
 static enum pst_status put_payload(const pst_writer *writer, struct psti_index_header *header,
                                    const struct psti_index_field *fields,
                                    struct psti_block_output *sink,
@@ -282,7 +284,8 @@ static enum pst_status plan_index(const pst_writer *writer, struct psti_index_he
                                          .names_nbytes = writer->names_nbytes};
     memcpy(header->id, writer->id, 16);
     header->mark = writer->mark;
-    /* Software before version 1.2 would not know the marks, nor the names of rewritten shards. */
+    /* Software older than format version 1.2 knows neither marks nor the names of rewritten shards,
+     * so such an index needs that version. */
     header->minor = psti_format_fields_minor(writer->fields, writer->n_fields);
     if (writer->mark != 0 && header->minor < PSTI_DATASET_MINOR_REPACK)
         header->minor = PSTI_DATASET_MINOR_REPACK;

@@ -1,9 +1,9 @@
 /* writer_journal.c - the journal, from which an unfinished data set is resumed.
  *
  * One thread at a time uses a journal. Records are written through the file's buffer. The reader
- * ignores all records after the last commit record. The writer makes the shards durable, writes a
- * commit record, and makes that durable. A crash may cut a record off, so the reader stops at the
- * first one that is not valid (magic, length, checksum). */
+ * ignores all records after the last commit record. To commit, the writer makes the shards durable,
+ * writes a commit record, and makes it durable. A crash may cut off a record, so the reader stops
+ * at the first invalid record (magic, length, checksum). */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -129,7 +129,7 @@ void psti_writer_journal_reader_close(struct psti_writer_journal_reader *reader)
     reader->fd = -1;
 }
 
-/* Fills the buffer from `offset` on. */
+/* Reads the journal's bytes from `offset` on into the reader's buffer. */
 static enum pst_status reader_fill(struct psti_writer_journal_reader *reader, uint64_t offset,
                                    struct pst_error *err)
 {

@@ -1,9 +1,10 @@
-/* writer_leftovers.c - removes what no index names: what interrupted changes in place have left,
- * and old indexes and shards once nobody reads them.
+/* writer_leftovers.c - removes files that no index names: those of interrupted changes in place,
+ * and old indexes and shards that nobody reads any more.
  *
- * One thread, with the lock. Every reader holds a shared lock on the index that it has open. The
- * old index keeps a second name until nobody holds it, and so long its shards stay. Appends give it
- * one, too: the shards that their readers have open are removed by the next change in place. */
+ * One thread, which holds the lock. Every reader holds a shared lock on the index that it has open.
+ * The old index keeps a second name until nobody holds it, and its shards stay as long. Appends
+ * give the old index a second name, too, because the next change in place removes shards that their
+ * readers may have open. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -19,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Parses the name of a rewritten shard. */
+/* Parses the file name of a shard that a change in place wrote. */
 static bool is_rewritten(const char *name, uint32_t *number, uint32_t *generation)
 {
     char again[PSTI_SHARD_NAME_CAP];
@@ -38,14 +39,14 @@ static bool is_plain(const char *name, uint32_t *number)
     return strcmp(again, name) == 0;
 }
 
-/* True if the old index under this name is still read, or if that cannot be told. */
+/* True if a reader still has the old index with this name open, or if that is unknown. */
 static bool is_read(const struct psti_writer_dir *dir, const char *name)
 {
     struct stat ours, st;
     int fd = psti_writer_open_read(dir, name, &st);
     if (fd < 0)
         return errno != ENOENT;
-    /* A crash before the rename leaves a second name of the index that is in force. */
+    /* A crash before the rename leaves a second name of the current index. */
     bool in_force = fstatat(dir->fd, PSTI_INDEX_NAME, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
                     ours.st_ino == st.st_ino && ours.st_dev == st.st_dev;
     bool read = !in_force && flock(fd, LOCK_EX | LOCK_NB) != 0;
@@ -53,7 +54,7 @@ static bool is_read(const struct psti_writer_dir *dir, const char *name)
     return read;
 }
 
-/* Removes the names of old indexes that nobody reads. *waits: some are read. */
+/* Removes the names of old indexes that nobody reads. *waits: some are still read. */
 static enum pst_status drop_indexes(const struct psti_writer_dir *dir, bool *waits,
                                     struct pst_error *err)
 {
@@ -73,8 +74,8 @@ static enum pst_status drop_indexes(const struct psti_writer_dir *dir, bool *wai
     return status;
 }
 
-/* Removes shards that the index in force, that of `base`, does not name. Those of a change that
- * goes on, which are of generation `kept`, stay up to its shard number n_kept - 1. */
+/* Removes shards that the current index (of `base`) does not name. Shards of an unfinished change
+ * that the writer continues are kept: those of generation `kept` with numbers below n_kept. */
 static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_dataset *base,
                                    uint32_t kept, uint32_t n_kept, struct pst_error *err)
 {
@@ -89,7 +90,7 @@ static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_
             continue;
         if (rewritten && generation == kept && number < n_kept)
             continue;
-        /* Shards behind the last one are those of an append. */
+        /* Shards with numbers after the last one belong to an append. */
         if (!rewritten && number >= pst_dataset_n_files(base))
             continue;
         if (number < pst_dataset_n_files(base)) {
@@ -104,8 +105,8 @@ static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_
     return status;
 }
 
-/* True if the index at the path that `base` was opened by is the one in the writer's directory. The
- * path of a data set may lead elsewhere by now, and shards are removed by what its index says. */
+/* True if the index that `base` was opened from lies in the writer's directory. The path of a data
+ * set may lead elsewhere by now, and shards are removed according to its index. */
 static bool lies_here(const pst_writer *writer, const pst_dataset *base)
 {
     char path[PATH_MAX];
@@ -135,8 +136,8 @@ static enum pst_status read_header(const pst_writer *writer, struct psti_journal
     return psti_writer_read_journal_header(&writer->dir, PSTI_REPACK_NAME, header, fields, err);
 }
 
-/* True if the journal is of a change to the state that is in force, so that it can go on. Else it
- * is merged, or older software has appended since, and nobody needs it. */
+/* True if the journal belongs to a change of the current state, so the change can continue.
+ * Otherwise it is merged, or older software has appended since, and the journal is not needed. */
 static bool is_unfinished(const pst_writer *writer, const struct psti_journal_header *header)
 {
     return memcmp(header->id, writer->id, sizeof header->id) == 0 &&
@@ -161,7 +162,7 @@ enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err)
         if (status != PST_OK)
             return status;
     }
-    /* A failure to remove what is not needed is no reason to refuse. */
+    /* Ignores failures, because unneeded files that cannot be removed are no reason to refuse. */
     (void)!psti_writer_tidy(writer, writer->base, 0, 0, NULL);
     return PST_OK;
 }
@@ -169,7 +170,7 @@ enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err)
 void psti_writer_drop_old(pst_writer *writer)
 {
     pst_dataset *now = NULL;
-    pst_dataset_close(&writer->base); /* its lock would keep the old shards */
+    pst_dataset_close(&writer->base); /* the lock of `base` would keep the old shards in use */
     if (pst_dataset_open(writer->path, NULL, &now, NULL) == PST_OK)
         (void)!psti_writer_tidy(writer, now, 0, 0, NULL);
     pst_dataset_close(&now);
@@ -180,13 +181,13 @@ void psti_writer_abandon(pst_writer *writer)
     pst_dataset *now = NULL;
     psti_output_close(&writer->shard);
     psti_output_close(&writer->journal);
-    /* If the new index is in force, but perhaps not durable yet, the next writer settles it. */
+    /* The new index may be in place but not durable. Then the next writer completes the change. */
     if (pst_dataset_open(writer->path, NULL, &now, NULL) != PST_OK ||
         psti_dataset_generation(now) != writer->base_generation) {
         pst_dataset_close(&now);
         return;
     }
-    /* The journal goes first: without it, the shards are leftovers to any writer. */
+    /* The journal is removed first: without it, any writer treats the shards as leftovers. */
     (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, NULL);
     (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_TMP_NAME, NULL);
     (void)!psti_writer_unlink(&writer->dir, PSTI_INDEX_TMP_NAME, NULL);
@@ -201,7 +202,8 @@ enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error 
     enum pst_status status = psti_writer_unlink(&writer->dir, name, err);
     if (status != PST_OK)
         return status;
-    /* A file system without hard links does not show who reads the old index. */
+    /* A file system without hard links (EPERM, EOPNOTSUPP) cannot show who reads the old index,
+     * which is accepted. */
     if (linkat(writer->dir.fd, PSTI_INDEX_NAME, writer->dir.fd, name, 0) == 0 || errno == EPERM ||
         errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK)
         return PST_OK;

@@ -1,14 +1,14 @@
-/* writer_merge.c - makes one data set of the planned shards that were packed one by one.
+/* writer_merge.c - makes one data set of the planned shards that were packed separately.
  *
- * One thread, with the lock of the data set, so far as its file system has locks. Each planned
- * shard is a small data set (writer_parts.c). Its files get second names in the directory of the
- * data set, and its samples are added to a journal. Only numbers differ from a pack by one process:
- * the number of a file in its header; and the numbers of samples in the records of files, if
- * samples before them were left out as bad ones. These numbers are set first, by writes that may be
- * repeated. Then the journal is compared with all records, and the index is written. A second name
- * for the index, which fails if there is one, commits all; then plan and folder are removed.
- * Journal and unfinished index lie in the folder, which a merge that comes too late no longer
- * finds. */
+ * One thread, which holds the lock of the data set if its file system has locks. Each planned shard
+ * is a small data set (writer_parts.c). Its files get second names in the directory of the data
+ * set, and its samples are added to a journal. Only numbers differ from a pack by one process: the
+ * number of a file in its header, and the sample numbers in the records of files, if earlier
+ * samples were left out as bad. These numbers are written first, by writes that can be repeated.
+ * Then the journal is compared with all records, and the index is written. A second name for the
+ * index, which fails if there is an index, commits everything; then plan and folder are removed.
+ * Journal and unfinished index lie in that folder, so a merge that runs too late no longer finds
+ * them. */
 #include "writer/writer_int.h"
 #include "writer/writer_parts_int.h"
 
@@ -35,7 +35,7 @@ struct merge {
     char journal[2 * PSTI_PARTS_NAME_CAP], journal_tmp[2 * PSTI_PARTS_NAME_CAP];
     char index_tmp[2 * PSTI_PARTS_NAME_CAP];
     struct psti_writer_adopted adopted;
-    /* The planned shard at hand. */
+    /* The planned shard that is being merged. */
     pst_dataset *shard;
     uint32_t i_shard;
     struct psti_writer_dir dir;
@@ -67,22 +67,22 @@ static void close_shard(struct merge *merge)
     merge->dir.fd = -1;
 }
 
-/* Numbers in files ---------------------------------------------------------- */
+/* Writing final numbers into files ------------------------------------------ */
 
 static enum pst_status write_at(const struct merge *merge, const char *name, int fd,
                                 const void *bytes, size_t nbytes, uint64_t at,
                                 struct pst_error *err)
 {
     char path[PATH_MAX];
-    errno = ENOSPC; /* the error to report for a write that is cut short */
+    errno = ENOSPC; /* error to report if a write is cut short */
     if (!psti_fault(PSTI_FAULT_WRITE) && pwrite(fd, bytes, nbytes, (off_t)at) == (ssize_t)nbytes)
         return PST_OK;
     psti_writer_dir_path(&merge->dir, name, path);
     return psti_fail_os(err, errno, "writer", path, (int64_t)at, "cannot number a shard");
 }
 
-/* The bytes of a header or a record in a file: as the planned shard has them, and as the data set
- * wants them. */
+/* The bytes of a header or record in a file: with the numbers of the planned shard, and with those
+ * wanted in the data set. */
 struct renumbered {
     const char *name;
     int fd;
@@ -91,14 +91,14 @@ struct renumbered {
     const uint8_t *planned, *wanted;
 };
 
-/* Writes the wanted bytes over the planned ones. An earlier merge may have been killed within that
- * write, so each byte may be the planned or the wanted one. Any other byte is damage. The earlier
- * merge may also have been killed before the write was durable. So *changed is set wherever the two
- * differ. */
+/* Replaces the planned bytes by the wanted bytes. An earlier merge may have been killed during this
+ * write, so each byte may be the planned or the wanted one; any other byte is damage. It may also
+ * have been killed before the write was durable, so *changed is set whenever planned and wanted
+ * bytes differ. */
 static enum pst_status renumber(const struct merge *merge, const struct renumbered *place,
                                 bool *changed, struct pst_error *err)
 {
-    uint8_t is[PSTI_SHARD_HEADER_NBYTES]; /* a record is shorter */
+    uint8_t is[PSTI_SHARD_HEADER_NBYTES]; /* large enough for a record, which is shorter */
     char path[PATH_MAX];
     psti_writer_dir_path(&merge->dir, place->name, path);
     ssize_t n = psti_read_at(place->fd, is, place->nbytes, place->at);
@@ -119,7 +119,7 @@ static enum pst_status renumber(const struct merge *merge, const struct renumber
                         "a planned shard was altered: remove its folder, and pack it again");
 }
 
-/* Writes the file's number among all files into its header. */
+/* Writes the file's number within the data set into its header. */
 static enum pst_status number_file(const struct merge *merge, const char *name, int fd,
                                    uint32_t i_file, uint32_t number, bool *changed,
                                    struct pst_error *err)
@@ -135,16 +135,16 @@ static enum pst_status number_file(const struct merge *merge, const char *name, 
     return renumber(merge, &place, changed, err);
 }
 
-/* A walk over the records of one file, in the order of its items. */
+/* Position in the records of one file, which are read in the order of its items. */
 struct records {
     const char *name;
     int fd;
     uint32_t i_file;
-    uint64_t position, planned; /* `planned`: number that they give to the first sample */
+    uint64_t position, planned; /* `planned`: first sample number in the planned shard's records */
     bool changed;
 };
 
-/* Writes the number of the item's sample into the next record, which is that of the item. */
+/* Writes the sample's number into the next record, which must be that of `item`. */
 static enum pst_status number_record(const struct merge *merge, struct records *records,
                                      const struct pst_item *item, uint32_t i_field,
                                      uint32_t variant, uint64_t sample, struct pst_error *err)
@@ -170,7 +170,7 @@ static enum pst_status number_record(const struct merge *merge, struct records *
     return renumber(merge, &place, &records->changed, err);
 }
 
-/* Numbers the records of one file. */
+/* Writes the sample numbers into the records of one file. */
 static enum pst_status number_records(const struct merge *merge, struct records *records,
                                       struct pst_error *err)
 {
@@ -190,8 +190,8 @@ static enum pst_status number_records(const struct merge *merge, struct records 
     return status;
 }
 
-/* Sets the numbers in a file of the planned shard. `number` is its number among all files. *gone:
- * an earlier merge has renamed the file. */
+/* Writes the file number and the sample numbers into a file of the planned shard. `number`: its
+ * number within the data set. *gone: an earlier merge has renamed the file. */
 static enum pst_status number_all(const struct merge *merge, const struct psti_index_shard *file,
                                   uint32_t i_file, uint32_t number, bool *gone,
                                   struct pst_error *err)
@@ -231,7 +231,7 @@ static enum pst_status number_all(const struct merge *merge, const struct psti_i
 
 /* Shards -------------------------------------------------------------------- */
 
-/* True if there is a plain file of that length. */
+/* True if there is a regular file of this length. */
 static bool has_length(const struct psti_writer_dir *dir, const char *name, uint64_t nbytes)
 {
     struct stat st;
@@ -239,7 +239,7 @@ static bool has_length(const struct psti_writer_dir *dir, const char *name, uint
            (uint64_t)st.st_size == nbytes;
 }
 
-/* Takes a file of the planned shard as the next one of the data set. */
+/* Adds a file of the planned shard to the data set, as its next shard. */
 static enum pst_status take_file(struct merge *merge, uint32_t i_file, struct pst_error *err)
 {
     pst_writer *writer = merge->writer;
@@ -260,9 +260,9 @@ static enum pst_status take_file(struct merge *merge, uint32_t i_file, struct ps
     if (gone && psti_writer_exists(&writer->dir, to))
         return PST_OK; /* checked below, too */
     status = psti_writer_link(&writer->dir, from, to, &taken, err);
-    /* If the name is taken, an earlier merge may have given it; if the directory was copied since
-     * then, it is another file. So only its length is compared here, and its header and records are
-     * checked with all others. */
+    /* If the name is taken, an earlier merge may have given it to this file. If the directory was
+     * copied since then, it is another file with the same content. So only the length is compared
+     * here; header and records are checked later with all others. */
     if (status == PST_OK && taken && !has_length(&writer->dir, to, file.nbytes)) {
         char path[PATH_MAX];
         psti_writer_dir_path(&writer->dir, to, path);
@@ -272,7 +272,7 @@ static enum pst_status take_file(struct merge *merge, uint32_t i_file, struct ps
     return status;
 }
 
-/* Takes the schema of the first planned shard, and begins the journal. */
+/* Takes the schema from the first planned shard, and starts the journal. */
 static enum pst_status take_schema(struct merge *merge, struct pst_error *err)
 {
     pst_writer *writer = merge->writer;
@@ -283,7 +283,7 @@ static enum pst_status take_schema(struct merge *merge, struct pst_error *err)
     writer->rows_nbytes = psti_format_rows_nbytes(writer->fields, writer->n_fields);
     memcpy(writer->id, pst_dataset_id(merge->shard), sizeof writer->id);
     writer->mark = psti_dataset_mark(merge->shard);
-    writer->base = merge->shard; /* for the two calls below, which load from `base` */
+    writer->base = merge->shard; /* the two calls below read from `base` */
     for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++)
         status = psti_writer_load_base_classes(writer, i, err);
     for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++)
@@ -292,7 +292,8 @@ static enum pst_status take_schema(struct merge *merge, struct pst_error *err)
     return status == PST_OK ? psti_writer_journal_create(writer, err) : status;
 }
 
-/* Checks that a planned shard belongs to the others. */
+/* Checks that a planned shard belongs to the plan: it has the id, mark and schema of the first one,
+ * and no more samples than planned. */
 static enum pst_status check_shard(const struct merge *merge, struct pst_error *err)
 {
     const pst_writer *writer = merge->writer;
@@ -330,7 +331,7 @@ static enum pst_status take_shard(struct merge *merge, struct pst_error *err)
     return status;
 }
 
-/* Fails if planned shards are not packed. The text says how many, and names the first. */
+/* Fails if planned shards are not packed yet. The text gives their number and names the first. */
 static enum pst_status check_all_there(const struct merge *merge, struct pst_error *err)
 {
     const struct psti_writer_parts *parts = merge->parts;
@@ -354,7 +355,7 @@ static enum pst_status check_all_there(const struct merge *merge, struct pst_err
 
 /* Whole --------------------------------------------------------------------- */
 
-/* Removes what packing in parts has left beside a whole data set. The plan goes last. */
+/* Removes what packing in parts has left beside a finished data set. The plan is removed last. */
 static enum pst_status clean(const struct psti_writer_dir *dir, struct pst_error *err)
 {
     char *names = NULL;
@@ -374,7 +375,7 @@ static enum pst_status clean(const struct psti_writer_dir *dir, struct pst_error
     return status == PST_OK ? psti_writer_sync_directory(dir, err) : status;
 }
 
-/* Opens plan and folder, and gives the writer the names of its journal and index in that folder. */
+/* Opens plan and folder, and lets the writer's journal and index have names in that folder. */
 static enum pst_status open_parts(struct merge *merge, struct pst_error *err)
 {
     pst_writer *writer = merge->writer;
@@ -438,7 +439,7 @@ static enum pst_status merge_all(struct merge *merge, pst_progress_fn progress, 
     return status == PST_OK ? pst_writer_finish(writer, err) : status;
 }
 
-/* Merges; if that was done before, only cleans up. */
+/* Merges the planned shards. If that was done before, only removes leftovers. */
 static enum pst_status merge_or_clean(struct merge *merge, pst_progress_fn progress, void *ctx,
                                       struct pst_error *err)
 {

@@ -1,8 +1,8 @@
-/* writer_names.c - the set of names that a writer has seen, to refuse duplicates.
+/* writer_names.c - the set of sample names that a writer has seen, for refusing duplicates.
  *
- * Two XXH3 of a name (the second one is of the first hash and the name) make 128 bits. Among ten
- * million names the probability of a collision is below 1e-24, so the names themselves need not
- * be kept. */
+ * Two XXH3 hashes of a name (the second of the first hash and the name) make 128 bits. Among ten
+ * million names the probability of a collision is below 1e-24, so the names themselves are not
+ * kept. */
 #include "writer/writer_names.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,9 @@
-/* writer_open.c - opens a writer in one of three modes: examines the disk, takes the lock, and
- * makes the state that the mode needs.
+/* writer_open.c - opens a writer in one of three modes: looks at the disk, takes the lock, and
+ * brings the writer into the state that the mode requires.
  *
- * One thread. Only the lock is changed before the given schema and the one on the disk agree. An
- * open that fails leaves the disk as it found it, except that uncommitted bytes may be gone. */
+ * One thread. Nothing on disk except the lock changes before the given schema was compared with the
+ * one on disk. A failed open leaves the disk as it was, except that uncommitted bytes may be gone.
+ */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -19,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* True for a name that a pack in parts may leave behind if it is killed before its plan is in
+/* True for names of files that packing in parts may leave if it is killed before its plan is in
  * place. */
 static bool is_of_parts(const char *name)
 {
@@ -68,7 +69,7 @@ static enum pst_status check_fields(const struct pst_field *fields, uint32_t n_f
     return PST_OK;
 }
 
-/* Takes `fields` as the schema. If there are `given` fields, they must be the same. */
+/* Copies `fields` as the schema. If `given` has fields, they must be equal to them. */
 static enum pst_status take_fields(pst_writer *writer, const struct pst_field *fields,
                                    uint32_t n_fields, const struct pst_field *given,
                                    uint32_t n_given, struct pst_error *err)
@@ -121,9 +122,9 @@ enum pst_status psti_writer_open_base(pst_writer *writer, struct pst_error *err)
     return PST_OK;
 }
 
-/* Reads the journal's header. If the journal is merged into the index already, does the last
- * steps of the interrupted finish and sets *has to false. The index must have its name durably
- * before the journal is removed. */
+/* Reads the journal's header. If the index already contains the journal's samples, completes the
+ * interrupted finish and sets *has to false. The index's name must be durable before the journal is
+ * removed. */
 enum pst_status psti_writer_open_journal(pst_writer *writer,
                                          struct pst_field fields[PST_MAX_FIELDS],
                                          uint32_t *n_fields, bool *has, struct pst_error *err)
@@ -157,9 +158,8 @@ enum pst_status psti_writer_open_journal(pst_writer *writer,
     return PST_OK;
 }
 
-/* Makes the id from the schema, because the same samples must give the same bytes again. The id
- * only shows that files belong together; what tells data sets apart is made of all their checksums.
- */
+/* Derives the id from the schema, so that the same samples give the same bytes. The id only shows
+ * that files belong together; identities, which tell data sets apart, are made of all checksums. */
 static void make_id(pst_writer *writer)
 {
     struct psti_hash_pair hash;
@@ -172,7 +172,7 @@ static void make_id(pst_writer *writer)
     psti_hash_pair_end(&hash, writer->id);
 }
 
-/* Checks that the mode permits the state of the disk. */
+/* Checks that the mode fits what is on the disk. */
 static enum pst_status check_mode(const pst_writer *writer, enum pst_writer_mode mode,
                                   bool has_journal, uint32_t n_given, struct pst_error *err)
 {
@@ -243,7 +243,7 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
         status = psti_writer_check_records(writer, err);
     if (status == PST_OK)
         status = psti_writer_trim_shards(writer, first_grown, err);
-    /* An earlier writer may have ended between a rename or mkdir and the sync after it. */
+    /* An earlier writer may have been killed between a rename or mkdir and the following sync. */
     if (status == PST_OK && writer->base == NULL)
         status = psti_writer_sync_parent(&writer->dir, err);
     if (status == PST_OK && has_journal)
@@ -254,12 +254,12 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
     return status;
 }
 
-/* Makes the directory if the mode permits that, then takes the lock. */
+/* Creates the directory if the mode permits it, and takes the lock. */
 enum pst_status psti_writer_enter(pst_writer *writer, enum pst_writer_mode mode,
                                   struct pst_error *err)
 {
     struct stat st;
-    int no_link = 0; /* the caller may name a link to a directory; a new directory is no link */
+    int no_link = 0; /* the caller may pass a link to an existing directory */
     if (stat(writer->path, &st) != 0) {
         if (errno != ENOENT || mode == PST_WRITER_APPEND)
             return psti_fail_os(err, errno, "writer", writer->path, -1, "cannot open the data set");

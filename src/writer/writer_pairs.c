@@ -1,8 +1,8 @@
-/* writer_pairs.c - the pairs of left and right points of a field of keypoints.
+/* writer_pairs.c - the pairs of left and right points of a keypoint field.
  *
  * In: pairs from the caller, from the data set that is appended to, or from the journal. Out: an
- * array that the writer keeps until the index is written, and checks of samples against it. One
- * thread. The schema says how many pairs there are, so an index without them is impossible. */
+ * array that the writer keeps until it writes the index, and checks of samples against it. One
+ * thread. The schema states the number of pairs, so an index without them is invalid. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"

@@ -1,11 +1,12 @@
-/* writer_parts.c - the plan of shards, and planned shards packed one by one (writer.h).
+/* writer_parts.c - the plan of shards, and packing planned shards separately (writer.h).
  *
- * No lock is held, because file systems of several machines may have none. Names keep processes
- * apart. A plan is written whole under another name, and gets its own as a second name, which fails
- * if there is a plan already. All that is packed by a plan lies in a folder named after its token.
- * A shard is written under a random name there, and a rename puts it in place, which fails if a
- * shard is there already. A process that wakes up after the merge, or after the data set was
- * removed and begun anew, finds no folder of its token, and fails. */
+ * No lock is held, because a file system that several machines share may have none. Unique names
+ * keep processes apart. A plan is written completely under a temporary name, and then gets its own
+ * name by a hard link, which fails if there is a plan already. All shards of a plan lie in a folder
+ * named after its token. A shard is written there under a random name, and a rename puts it in
+ * place, which fails if the shard is there already. A process that continues after the merge, or
+ * after the data set was removed and begun again, does not find the folder of its token, and fails.
+ */
 #include "writer/writer_int.h"
 #include "writer/writer_parts_int.h"
 
@@ -27,8 +28,8 @@
 
 enum { PLAN_BUFFER_NBYTES = 1 << 16 };
 
-/* Returns a number that no other call returns, here or on another machine. It occurs in names of
- * files that a merge removes, and in no finished data set. */
+/* Returns a number that no other call returns, on this or another machine. It is part of the names
+ * of files that a merge removes, and appears in no finished data set. */
 static uint64_t make_token(void)
 {
     uint64_t parts[8] = {(uint64_t)getpid(), (uint64_t)psti_clock_ns(), (uintptr_t)parts};
@@ -63,8 +64,8 @@ static enum pst_status write_plan(const struct psti_writer_dir *dir, const char 
     return status;
 }
 
-/* Makes the folder of the shards, then the plan that names it. If several processes do so, only one
- * puts its plan in place. */
+/* Creates the folder for the shards, then the plan that names it. If several processes do so at
+ * once, only one plan gets into place. */
 static enum pst_status make_plan(const struct psti_writer_dir *dir, const struct psti_parts *wanted,
                                  const uint64_t *first, struct pst_error *err)
 {
@@ -89,7 +90,7 @@ static enum pst_status make_plan(const struct psti_writer_dir *dir, const struct
     return status == PST_OK ? psti_writer_sync_parent(dir, err) : status;
 }
 
-/* Reads the plan's bytes. */
+/* Reads the bytes of the plan of shards into memory. */
 static enum pst_status read_plan(struct psti_writer_parts *parts, struct pst_error *err)
 {
     struct stat st;
@@ -136,7 +137,7 @@ enum pst_status psti_writer_parts_load(struct psti_writer_parts *parts, struct p
                               "the folder was removed");
 }
 
-/* Checks that the plan on the disk is the one that the caller would make. */
+/* Checks that the plan on disk equals the one that the caller would make. */
 static enum pst_status compare(const struct psti_writer_parts *parts,
                                const struct psti_parts *wanted, const uint64_t *first,
                                struct pst_error *err)
@@ -159,7 +160,7 @@ static enum pst_status compare(const struct psti_writer_parts *parts,
                                     what);
 }
 
-/* Makes the directory if need be, and opens it. */
+/* Creates the directory if it does not exist, and opens it. */
 static enum pst_status enter(struct psti_writer_parts *parts, bool *made, struct pst_error *err)
 {
     struct stat st;
@@ -236,7 +237,7 @@ enum pst_status psti_writer_parts_open(const char *path, const struct psti_parts
     }
     psti_error_set_dataset(err, path);
     if (made)
-        rmdir(path); /* only if it is empty */
+        rmdir(path); /* fails unless it is empty */
     psti_writer_parts_close(&parts);
     return status;
 }

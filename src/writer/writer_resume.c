@@ -1,10 +1,10 @@
-/* writer_resume.c - rebuilds a writer's state from the disk: from a finished index, a journal, or
+/* writer_resume.c - restores a writer's state from the disk: from a finished index, a journal, or
  * both.
  *
- * One thread, before anything is added. The journal is read twice: once to find its last commit,
- * once to apply everything up to it. All committed bytes must be there: a shorter shard is an
- * error, never a silent loss. If all agree, journal and shards are cut to that commit, so that
- * the uncommitted bytes of a crash are gone before new bytes follow. */
+ * One thread, before anything is added. The journal is read twice: to find its last commit, and to
+ * apply everything before it. All committed bytes must exist: a shard that is too short is an
+ * error, so nothing is lost silently. If everything agrees, journal and shards are truncated to
+ * that commit, which removes the uncommitted bytes of a crash before new bytes are added. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -174,9 +174,9 @@ static enum pst_status apply_commit(pst_writer *writer, const uint8_t *body, uin
     return PST_OK;
 }
 
-/* Reads the body of PSTI_JOURNAL_CLASSES: u32 field, u32 zero, then the field's class names with
- * their NULs. Where an index is added to they may be more than it has; then they begin with those.
- */
+/* Reads a journal record of type PSTI_JOURNAL_CLASSES: u32 field, u32 zero, then the field's class
+ * names with their NULs. In an append there may be more names than the index has; then the first
+ * names must be those of the index. */
 static enum pst_status apply_classes(pst_writer *writer, const uint8_t *body, uint64_t nbytes,
                                      struct pst_error *err)
 {
@@ -216,7 +216,8 @@ static enum pst_status apply_pairs(pst_writer *writer, const uint8_t *body, uint
     return problem == NULL ? PST_OK : corrupt(problem, err);
 }
 
-/* Finds the position after the last commit record, or of the first record if there is none. */
+/* Finds the offset after the last commit record, or that of the first record if there is no commit.
+ */
 static enum pst_status find_last_commit(struct psti_writer_journal_reader *reader, uint64_t *end,
                                         struct pst_error *err)
 {
@@ -315,7 +316,8 @@ enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_v
     return status;
 }
 
-/* Reads, checks and notes the header of shard `number`. *st is the result of fstat. */
+/* Reads and checks the header of shard `number`, and keeps its checksum. *st receives the result of
+ * fstat. */
 static enum pst_status look_at_shard(pst_writer *writer, uint32_t number, const char *name,
                                      struct stat *st, struct pst_error *err)
 {
@@ -370,8 +372,8 @@ enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, str
     return PST_OK;
 }
 
-/* Removes shards that were never committed. A loss of power may have left only some of them,
- * with gaps in their numbers. */
+/* Removes shards that were never committed. After a power loss only some of them may exist, with
+ * gaps in their numbers. */
 static enum pst_status remove_strays(const pst_writer *writer, struct pst_error *err)
 {
     char *names = NULL;
@@ -398,8 +400,8 @@ enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, stru
         struct stat st;
         const char *name = writer->shards[i].name;
         enum pst_status status = PST_OK;
-        /* A shard with a second name is not written to, and uncommitted bytes at its end do no
-         * harm. */
+        /* A shard with a second hard link is not truncated; uncommitted bytes at its end are
+         * harmless. */
         if (fstatat(writer->dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 1 &&
             (uint64_t)st.st_size > writer->shards[i].nbytes)
             status = psti_writer_truncate(&writer->dir, name, writer->shards[i].nbytes, err);

@@ -1,9 +1,10 @@
 /* writer_rewrite.c - changes a finished data set in place (writer.h).
  *
- * One thread. The new state is written like a new data set, with a journal named repack.pst, and
- * into shards whose names bear the new generation. Nothing of the old state is touched before the
- * new index is in force. Crashes leave the old state and a journal, or the new state and files that
- * no index names. The next writer finishes or removes either (writer_leftovers.c). */
+ * One thread. The new state is written like a new data set, with a journal named repack.pst, into
+ * shards whose names contain the new generation. Nothing of the old state is changed before the new
+ * index is in place. A crash leaves either the old state with a journal, or the new state with
+ * files that no index names. The next writer completes the former or removes the latter
+ * (writer_leftovers.c). */
 #include "writer/writer_int.h"
 
 #include "base/fail.h"
@@ -15,7 +16,7 @@
 
 /* Open ---------------------------------------------------------------------- */
 
-/* Checks that the new schema differs from the old one in n_variants alone, and takes it. */
+/* Checks that the new schema differs from the old one in n_variants only, and uses it. */
 static enum pst_status take_schema(pst_writer *writer, const struct pst_field *fields,
                                    uint32_t n_fields, struct pst_error *err)
 {
@@ -42,7 +43,7 @@ static enum pst_status take_schema(pst_writer *writer, const struct pst_field *f
     return status;
 }
 
-/* True if the journal is of this change and of this state of the data set. */
+/* True if the journal belongs to this change and to this state of the data set. */
 static bool goes_on(const pst_writer *writer, const struct psti_journal_header *header,
                     const struct pst_field fields[PST_MAX_FIELDS])
 {
@@ -58,7 +59,7 @@ static bool goes_on(const pst_writer *writer, const struct psti_journal_header *
     return same;
 }
 
-/* Lets each committed shard have the file that it was written to. */
+/* Sets the names of the committed shards to those of the files that they were written to. */
 static enum pst_status name_shards(pst_writer *writer, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -72,7 +73,7 @@ static enum pst_status name_shards(pst_writer *writer, struct pst_error *err)
     return status;
 }
 
-/* Takes the state that the journal's last commit left. */
+/* Restores the state of the journal's last commit. */
 static enum pst_status go_on(pst_writer *writer, struct pst_error *err)
 {
     enum pst_status status = psti_writer_load_journal(writer, err);
@@ -92,20 +93,20 @@ static enum pst_status go_on(pst_writer *writer, struct pst_error *err)
             (uint64_t)st.st_size > shard->nbytes)
             status = psti_writer_truncate(&writer->dir, shard->name, shard->nbytes, err);
     }
-    writer->differs = true; /* what the samples before were is not known any more */
+    writer->differs = true; /* whether earlier samples differ is not known any more */
     if (status == PST_OK)
         status = psti_writer_sync_directory(&writer->dir, err);
     return status == PST_OK ? psti_writer_reopen_journal(writer, err) : status;
 }
 
-/* Begins, or goes on. *again: the journal was found to be of no use and removed, so that the next
- * try begins anew. */
+/* Starts a change or continues an unfinished one. *again: the journal was unusable and removed, so
+ * the caller must call this again. */
 static enum pst_status begin(pst_writer *writer, bool *again, struct pst_error *err)
 {
     struct pst_field fields[PST_MAX_FIELDS];
     struct psti_journal_header header = {0};
     bool has = psti_writer_exists(&writer->dir, PSTI_REPACK_NAME);
-    /* A header that cannot be read is that of a file which nobody needs. */
+    /* A journal whose header cannot be read is not needed. */
     has = has && psti_writer_read_journal_header(&writer->dir, PSTI_REPACK_NAME, &header, fields,
                                                  NULL) == PST_OK;
     has = has && goes_on(writer, &header, fields);
@@ -171,7 +172,7 @@ static enum pst_status try_open(const char *path, const struct pst_field *fields
     if (status == PST_OK) {
         writer->rewrites = true;
         writer->mark = mark;
-        writer->shard_nbytes = INT64_MAX / 2; /* shards keep their samples */
+        writer->shard_nbytes = INT64_MAX / 2; /* no shard ends by its size */
         writer->journal_name = PSTI_REPACK_NAME;
         writer->journal_tmp_name = PSTI_REPACK_TMP_NAME;
         status = psti_writer_enter(writer, PST_WRITER_APPEND, err);
@@ -220,12 +221,12 @@ bool psti_writer_rewrite_is_adopting(const pst_writer *writer)
 enum pst_status psti_writer_begin_shard(pst_writer *writer, struct pst_error *err)
 {
     enum pst_status status = psti_writer_leave_shard(writer, err);
-    writer->last_is_linked = true; /* the next item begins a new shard */
+    writer->last_is_linked = true; /* makes the next item begin a new shard */
     writer->differs = false;
     return status == PST_OK ? PST_OK : psti_writer_give_up(writer, status, err);
 }
 
-/* True if the sample's items have other bytes, or lie elsewhere, than in the base. */
+/* True if the sample's items differ from those of the base in their bytes or places. */
 static bool sample_differs(const pst_writer *writer, uint64_t sample)
 {
     for (uint32_t i = 0; i < writer->n_fields; i++) {
@@ -279,7 +280,7 @@ enum pst_status psti_writer_rewrite_end(pst_writer *writer, struct pst_error *er
     return status == PST_OK ? PST_OK : psti_writer_give_up(writer, status, err);
 }
 
-/* Fills writer->items from the sample of `from`, and numbers, which is [n_fields]. */
+/* Fills writer->items, and numbers [n_fields], from the sample of `from`. */
 static enum pst_status load_sample(pst_writer *writer, const pst_dataset *from, uint64_t sample,
                                    uint32_t first_shard, uint64_t *numbers, struct pst_error *err)
 {
@@ -354,8 +355,8 @@ enum pst_status psti_writer_rewrite_adopt(pst_writer *writer, uint64_t n, struct
         status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for the list of shards");
     if (status == PST_OK && !rest &&
         psti_writer_exists(&writer->dir, writer->shards[number].name)) {
-        /* It may be left of a run that was killed. Its name would say that the shard is not
-         * adopted. */
+        /* A killed run may have left a file with the name of a rewritten shard, which would
+         * contradict that the shard is adopted. */
         status = psti_writer_unlink(&writer->dir, writer->shards[number].name, err);
         writer->directory_changed = true;
     }

@@ -1,8 +1,8 @@
-/* writer_state.c - the state of a writer, below all that fills it: the list of its shards, and the
- * ends of a writer.
+/* writer_state.c - basic state of a writer, which the other files of src/writer build on: the list
+ * of its shards, and how a writer ends.
  *
- * One thread. Shards get the names here that they have on the disk, in a change in place those of
- * the new generation. */
+ * One thread. Shards get their file names here; in a change in place the names have the new
+ * generation. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -47,7 +47,8 @@ uint32_t psti_writer_rewrite_n_adopted(const pst_writer *writer)
     return n;
 }
 
-/* Ends all writing. The bytes on the disk since the last commit can no longer be trusted. */
+/* Ends all writing, because bytes written to disk since the last commit cannot be trusted any more.
+ */
 enum pst_status psti_writer_give_up(pst_writer *writer, enum pst_status status,
                                     struct pst_error *err)
 {
@@ -56,7 +57,7 @@ enum pst_status psti_writer_give_up(pst_writer *writer, enum pst_status status,
     return status;
 }
 
-/* Only with the lock: without it the directory may be another writer's by now. */
+/* Does nothing without the lock, because the directory may then belong to another writer. */
 void psti_writer_undo_directory(pst_writer *writer)
 {
     if (!writer->made_directory || writer->lock_fd < 0 ||

@@ -1,5 +1,5 @@
-/* augment_golden.h - the results of torch and Pillow for pictures that a linear congruential
- * generator draws. */
+/* augment_golden.h - stored results of torch and Pillow for pictures that a linear congruential
+ * generator makes. */
 #ifndef PST_TEST_AUGMENT_GOLDEN_H
 #define PST_TEST_AUGMENT_GOLDEN_H
 

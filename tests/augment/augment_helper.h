@@ -1,4 +1,4 @@
-/* augment_helper.h - functions that the tests of this room share: they make pictures and run
+/* augment_helper.h - shared by the tests of src/augment: functions that make pictures and run
  * chains. */
 #ifndef PST_TEST_AUGMENT_HELPER_H
 #define PST_TEST_AUGMENT_HELPER_H
@@ -39,9 +39,9 @@ struct how {
     /* if not NULL: used instead of the kernels for `features` */
     const struct psti_augment_ops *kernels;
     bool unfused;
-    uint32_t band;   /* rows per call; 0: all */
+    uint32_t band;   /* rows per call of the chain; 0: all rows at once */
     size_t row_gap;  /* bytes between the target's rows */
-    size_t misalign; /* bytes in front of the target */
+    size_t misalign; /* bytes in front of the target, which misalign it */
 };
 
 /* The pixels that a chain made, in packed rows. */
@@ -71,7 +71,7 @@ static inline void feed(struct psti_run *run, const struct test_image *image,
     }
 }
 
-/* Runs `ops` over `image` into a slot with gaps and guard pages. Checks that nothing was written
+/* Runs `ops` over `image` into memory with gaps and guard pages. Checks that nothing was written
  * outside of the output. */
 static inline struct output run_chain(const struct pst_op *ops, size_t n_ops,
                                       const struct psti_chain_output *format,

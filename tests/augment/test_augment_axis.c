@@ -1,10 +1,10 @@
-/* Hazard: the short way to a triangle's weights gives other weights than the rule, for some pair of
- * sizes. The rule is written out here, with one division for each weight. */
+/* Guards against a hazard: for some pair of sizes, the fast computation of a triangle filter's
+ * weights differs from the rule. The rule is implemented here with one division for each weight. */
 #include "augment_helper.h"
 
 #include "base/bits.h"
 
-/* One output's window by the rule: |(2 k + 1) n_to - (2 i + 1) n_from| < reach. */
+/* The window of one output by the rule: |(2 k + 1) n_to - (2 i + 1) n_from| < reach. */
 struct window {
     int64_t begin, end;
     double sum, most;
@@ -101,7 +101,7 @@ static void small_sizes_follow_the_rule(void **state)
     }
 }
 
-/* The sizes of crops, and multiples, whose weights lie at halves. */
+/* Tries usual crop sizes, and multiples, whose weights lie exactly between two integers. */
 static void usual_sizes_follow_the_rule(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Hazard: operations of recipes for detection give another result fused than one by one, on another
- * CPU level, or by other rules than they say. */
+/* Guards against a hazard: operations for detection give other results fused than one by one,
+ * differ between CPU levels, or break their documented rules. */
 #include "augment_helper.h"
 
 #include <math.h>
@@ -94,7 +94,8 @@ static void a_crop_needs_boxes(void **state)
     psti_augment_chain_free(&chain);
 }
 
-/* The centre of a kept box is in the crop, and one of these overlaps with the crop as it must. */
+/* The crop contains the centre of each kept box, and at least one box overlaps the crop as much as
+ * required. */
 static void crops_hold_what_they_say(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Hazard: random parameters leave their ranges, depend on something that they must not depend on,
- * or differ between machines. Wrong parameters are accepted. A failed allocation or a scratch limit
- * leaves something after. */
+/* Guards against hazards: random parameters leave their ranges, depend on something that they must
+ * not depend on, or differ between machines; wrong parameters are accepted; a failed allocation or
+ * a scratch limit leaves something behind. */
 #include "augment_helper.h"
 
 #include "base/fault.h"
@@ -58,14 +58,14 @@ static void resized_crop_distribution(void **state)
     }
     assert_true(fabs(ratio) < 0.01);
     assert_true(fabs(centre - 0.5) < 0.01);
-    /* A simulation of torchvision's get_params gives 0.4782 and 0.5825: large areas often do not
-     * fit. */
+    /* A simulation of torchvision's get_params gives 0.4782 and 0.5825, because large areas often
+     * do not fit. */
     assert_true(fabs(area - 0.4782) < 0.008);
     assert_true(fabs((double)low_areas / n - 0.5825) < 0.015);
     psti_augment_chain_free(&chain);
 }
 
-/* No ratio fits an image as narrow as a needle, so the crop is the centred one. */
+/* No ratio fits a very narrow image, so the crop is the centred one. */
 static void resized_crop_fallback(void **state)
 {
     (void)state;
@@ -155,8 +155,8 @@ static void jitter_is_drawn_evenly(void **state)
     psti_augment_chain_free(&chain);
 }
 
-/* Compares draws with numbers of another implementation of the rule in augment_draw.c. These
- * numbers may never change as long as PSTI_AUGMENT_VERSION stays the same. */
+/* Compares draws with those of another implementation of the rule in augment_draw.c. These numbers
+ * must not change as long as PSTI_AUGMENT_VERSION stays the same. */
 static void draws_are_pinned(void **state)
 {
     (void)state;
@@ -417,7 +417,7 @@ static void unsuitable_images_are_refused(void **state)
     psti_augment_chain_free(NULL);
 }
 
-/* Makes a chain that uses every buffer: two resizes, padding and colour. */
+/* Makes a chain that uses every buffer: two resizes, padding and colour operations. */
 static size_t everything(struct pst_op ops[6])
 {
     ops[0] = make_op(PST_OP_RANDOM_RESIZED_CROP, 40, 40);

@@ -1,6 +1,6 @@
-/* Hazard: resized pixels drift away from the pixels that models were trained on. The tests compare
- * with stored results of torch (equal to the bit) and of Pillow (within 1 level, as torch and
- * Pillow differ by as much). */
+/* Guards against a hazard: resized pixels drift away from those that models were trained on. The
+ * tests compare with stored results of torch (bit-identical) and of Pillow (within 1 level, because
+ * torch and Pillow differ by as much). */
 #include "augment_golden.h"
 #include "augment_helper.h"
 

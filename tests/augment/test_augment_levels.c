@@ -1,6 +1,6 @@
-/* Hazard: CPU levels, fusing, band sizes, strides or alignment change the pixels, or something is
- * read or written out of bounds. Random chains run over random pictures. The unfused chain in plain
- * C is the reference implementation. AVX-512 and NEON run by SIMDe. */
+/* Guards against hazards: CPU levels, fusing, band sizes, strides or alignment change the pixels,
+ * or memory outside of the buffers is accessed. Random chains run over random pictures. The unfused
+ * chain in plain C is the reference implementation. AVX-512 and NEON are emulated by SIMDe. */
 #include "augment_helper.h"
 
 #if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
@@ -193,8 +193,8 @@ static void extreme_ratios_agree(void **state)
     }
 }
 
-/* Tries resizes that shrink, which use sweeps, with a window of the result, a flip before or after,
- * and any number of rows at a time. */
+/* Tries resizes that shrink, which use sweeps (precomputed orders of weights), with a window of the
+ * result, a flip before or after, and any number of rows at a time. */
 static void shrinking_agrees(void **state)
 {
     (void)state;
@@ -216,8 +216,8 @@ static void shrinking_agrees(void **state)
     }
 }
 
-/* Tries samples of floats so large that kernels may store them past the caches, and rows of slots
- * that begin at multiples of a cache line, and others. */
+/* Tries float samples so large that kernels may store them bypassing the caches, in rows that begin
+ * at multiples of a cache line and in others. */
 static void large_samples_agree(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void large_samples_agree(void **state)
 /* Colours
  * ------------------------------------------------------------------------------------------- */
 
-/* Does a ColorJitter on packed samples, in place. */
+/* Applies ColorJitter to packed samples in place. */
 static void jitter(const struct psti_augment_ops *kernels, const struct test_image *image,
                    const float factors[4], uint32_t order)
 {
@@ -266,7 +266,7 @@ static struct test_image image_copy(const struct test_image *from)
     return image;
 }
 
-/* Does the four operations one by one in plain C. */
+/* Applies the four operations one by one in plain C. */
 static void jitter_apart(const struct test_image *image, const float factors[4], uint32_t order)
 {
     uint32_t turns[4];
@@ -362,7 +362,7 @@ static struct test_image colors_of_words(struct test_random *r)
     return image;
 }
 
-/* Every number that a hue divides by the largest is among these colours. */
+/* These colours include every number that the hue computation divides by the largest channel. */
 static void all_colors_agree(void **state)
 {
     (void)state;
@@ -379,7 +379,7 @@ static void all_colors_agree(void **state)
     image_free(&words);
 }
 
-/* The region holds the pixels that are needed and no more. Resize(64) + CenterCrop(16) of 256 x 256
+/* The region contains only the pixels that are needed. Resize(64) + CenterCrop(16) of 256 x 256
  * pixels needs about a quarter of each side. */
 static void region_is_narrow(void **state)
 {

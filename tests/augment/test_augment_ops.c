@@ -1,5 +1,6 @@
-/* Hazard: an operation computes something else than it says. Each is compared with a plain
- * reference in double or a formula written out here, not with parts of the library. */
+/* Guards against a hazard: an operation computes something else than documented. Each is compared
+ * with a simple reference in double precision or with a formula written here, not with parts of the
+ * library. */
 #include "augment_helper.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@ static double pixel_of(const struct test_image *image, int64_t y, int64_t x, uin
     return image->memory.data[2 * i] + 256.0 * image->memory.data[2 * i + 1];
 }
 
-/* The weight at distance x. `a` is Keys' parameter of the cubic, or 0 for the triangle. */
+/* Returns the filter's weight at distance x. `a` is Keys' parameter of the cubic, or 0 for the
+ * triangle. */
 static double kernel(double x, double a)
 {
     x = fabs(x);
@@ -135,8 +137,8 @@ static void nearest_exact_takes_the_centre(void **state)
     }
 }
 
-/* Nearest takes the pixel in which an output begins. This holds also if the picture was mirrored
- * before: outputs of the mirrored picture begin at its left. */
+/* Nearest takes the pixel in which an output begins. This also holds for a mirrored picture: its
+ * outputs begin at its own left edge. */
 static void nearest_takes_where_the_output_begins(void **state)
 {
     (void)state;
@@ -170,8 +172,8 @@ static void nearest_takes_where_the_output_begins(void **state)
     }
 }
 
-/* Returns the index that a padded side shows at i, by its definition: walks there step by step and
- * turns round at the ends. */
+/* Returns the index that a padded side shows at i, by definition: goes to i step by step and turns
+ * round at the ends. */
 static int64_t walk_index(int64_t i, int64_t n, enum pst_pad_mode mode)
 {
     if (i >= 0 && i < n)
@@ -312,8 +314,8 @@ static void jitter_follows_formulas(void **state)
     }
 }
 
-/* A hue of a third of a turn permutes the channels. A hue of 0 changes nothing. Half a turn mirrors
- * colours within their range. */
+/* Tries hue rotations: a third of a turn permutes the channels, 0 changes nothing, and half a turn
+ * mirrors colours within their range. */
 static void hue_turns(void **state)
 {
     (void)state;
@@ -418,7 +420,7 @@ static void normalize_and_layout(void **state)
     }
 }
 
-/* Masks keep their numbers, whatever the dtype. */
+/* Masks keep their label numbers, whatever the dtype. */
 static void masks_become_integers(void **state)
 {
     static const enum pst_dtype dtypes[] = {PST_DTYPE_U8, PST_DTYPE_U16, PST_DTYPE_I32,
@@ -493,8 +495,8 @@ static void halves_round_to_even(void **state)
     assert_int_equal(psti_augment_f16_from_f32(-INFINITY), 0xfc00);
     assert_true((psti_augment_f16_from_f32(NAN) & 0x7fff) > 0x7c00);
     assert_int_equal(psti_augment_bf16_from_f32(1.0f), 0x3f80);
-    assert_int_equal(psti_augment_bf16_from_f32(1.00390625f), 0x3f80); /* halfway, even below */
-    assert_int_equal(psti_augment_bf16_from_f32(1.01171875f), 0x3f82); /* halfway, even above */
+    assert_int_equal(psti_augment_bf16_from_f32(1.00390625f), 0x3f80); /* rounds down to even */
+    assert_int_equal(psti_augment_bf16_from_f32(1.01171875f), 0x3f82); /* rounds up to even */
     assert_int_equal(psti_augment_bf16_from_f32(nextafterf(-1.00390625f, -2)), 0xbf80 + 1);
     assert_true((psti_augment_bf16_from_f32(NAN) & 0x7fff) > 0x7f80);
 }
@@ -569,7 +571,7 @@ static void boxes_follow_pixels(void **state)
         assert_true(box[1] >= 0 && box[1] <= box[3] && box[3] <= 160);
         if (high_x < 0) {
             assert_true((box[2] - box[0]) * (box[3] - box[1]) <=
-                        20); /* the box is off by less than a pixel in each direction */
+                        20); /* the box may be off by less than a pixel in each direction */
         } else {
             assert_true(fabs(box[0] - low_x) <= 4 && fabs(box[2] - high_x) <= 4);
             assert_true(fabs(box[1] - low_y) <= 4 && fabs(box[3] - high_y) <= 4);

@@ -1,15 +1,15 @@
-/* Hazard: if a source comes at a half, a quarter or an eighth of its size, the picture moves, is
- * too bright at a crop's edges, or differs between CPU levels. The source is a ramp in each
- * direction, so that a sample's level tells its place. Sizes, crops and grids do not fit together.
- */
+/* Guards against hazards: if the decoder delivers a source at a half, a quarter or an eighth of its
+ * size, the picture moves, is too bright at a crop's edges, or differs between CPU levels. The
+ * source is a ramp in each direction, so the level of a sample tells its position. Sizes, crops and
+ * pixel grids are no multiples of each other. */
 #include "augment_helper.h"
 
 enum {
-    SLOPE = 64, /* levels of 65536 from pixel to pixel */
+    SLOPE = 64, /* difference of two neighbouring pixels, in levels of 65536 */
     MOST_SIDE = 900
 };
 
-/* One case: the operations, the source's size, and the sides where its grid begins before the
+/* One case: the operations, the source's size, and on which sides its pixel grid begins before the
  * source. */
 struct scaled_case {
     const struct pst_op *ops;
@@ -18,8 +18,8 @@ struct scaled_case {
     bool at_top, at_left;
 };
 
-/* Stores the levels of the ramps at half pixel (y2, x2), counted from the source's corner. The
- * channels are the ramp of x, the ramp of y, and one without a ramp. */
+/* Stores the values of the three channels at one point: a ramp along x, a ramp along y, and a
+ * constant. y2, x2: the point's distance from the source's corner, in half pixels. */
 static void put_levels(uint16_t *to, int64_t y2, int64_t x2)
 {
     to[0] = (uint16_t)(3000 + x2 * SLOPE / 2);
@@ -45,7 +45,7 @@ static struct test_image ramp_make(const struct scaled_case *c, uint32_t scale_l
     return image;
 }
 
-/* Does what run_chain does, with the source at the draw's scale. */
+/* Does what run_chain does, with the source at the scale of the draw. */
 static struct output run_scaled(const struct scaled_case *c, const struct psti_chain_output *format,
                                 const struct psti_draw *draw, const struct test_image *image,
                                 uint32_t features)
@@ -88,7 +88,7 @@ static struct psti_draw draw_scaled(const struct scaled_case *c,
     return draw;
 }
 
-/* Returns the largest distance of a sample from its exact place, in source pixels. */
+/* Returns the largest displacement of a sample from its exact position, in source pixels. */
 static double most_moved(const struct output *exact, const struct output *got, double *level_error)
 {
     const uint16_t *a = (const uint16_t *)(const void *)exact->data;
@@ -114,8 +114,8 @@ static void check_case(const struct scaled_case *c, uint64_t seed, uint32_t coun
     struct output got = run_scaled(c, &format, &draw, &small, 0);
     double level_error = 0, moved = most_moved(&exact, &got, &level_error);
     counts[draw.scale_log2]++;
-    /* A scaled source samples the filters at fewer places. This may move pixels by 0.12, about an
-     * eighth, of a pixel of the small source. */
+    /* A scaled source samples the filters at fewer points. This may move pixels by about an eighth
+     * (0.12) of a pixel of the small source. */
     double allowed = draw.scale_log2 == 0 ? 0 : 0.12 * (1 << draw.scale_log2);
     if (moved > allowed || level_error > 1)
         print_error("%u x %u at 2^-%u, top %d left %d: moved by %.2f pixels, %.0f levels off\n",
@@ -129,7 +129,7 @@ static void check_case(const struct scaled_case *c, uint64_t seed, uint32_t coun
     image_free(&small);
 }
 
-/* Makes chain number `kind` of those that make a smaller picture. */
+/* Makes chain number `kind` of those that make pictures smaller. */
 static size_t make_chain(uint32_t kind, enum pst_interpolation interpolation, uint32_t side,
                          struct pst_op ops[4])
 {
@@ -173,7 +173,7 @@ static void the_picture_does_not_move(void **state)
         assert_true(counts[i] >= 10);
 }
 
-/* CPU levels agree on tails and padding of small pictures too. */
+/* CPU levels also agree on vector tails and on the padding of small pictures. */
 static void levels_agree(void **state)
 {
     struct test_random r = {.seed = 22};
@@ -207,8 +207,8 @@ static void levels_agree(void **state)
     assert_true(n_scaled > 80);
 }
 
-/* The scale is the smallest one from which both sides still shrink. There is none for chains that
- * do not smooth. */
+/* The chosen scale is the smallest at which both sides still have to shrink. Chains that do not
+ * smooth use none. */
 static void scales_are_chosen(void **state)
 {
     static const struct {

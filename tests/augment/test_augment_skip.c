@@ -1,6 +1,7 @@
-/* Hazard: going on from a kept picture gives other pixels, boxes or keypoints than the whole chain
- * gives of the whole image: other random numbers, another region, another rounding. Random chains
- * with a beginning that is the same for every sample, cut at every place of it. */
+/* Guards against a hazard: continuing a chain from a cached picture gives other pixels, boxes or
+ * keypoints than the whole chain on the whole image, because of other random numbers, another
+ * region or another rounding. Random chains begin with operations that are the same for every
+ * sample, and are cut after any of these. */
 #include "augment_helper.h"
 
 static void random_fixed(struct test_random *r, struct pst_op *op)
@@ -31,7 +32,7 @@ static void random_rest(struct test_random *r, struct pst_op *op)
     op->brightness[1] = op->contrast[1] = op->saturation[1] = 1.5F;
 }
 
-/* Runs the chain on a picture to which its first n operations were applied. */
+/* Runs the rest of the chain on a picture to which its first n operations were applied. */
 static struct output run_skipped(const struct pst_op *ops, size_t n_ops, size_t n,
                                  const struct psti_chain_output *format, const struct output *whole,
                                  const struct test_image *picture)

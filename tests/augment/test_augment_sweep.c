@@ -1,6 +1,6 @@
-/* Hazard: a sweep leaves out, doubles or misplaces a weight, is silently never made, or reads
- * beyond a row. The tests walk through sweeps and compare them with the axis that they were made
- * from. Kernels run over rows between pages that may not be touched. */
+/* Guards against hazards: a sweep (a precomputed order of weights) lacks, doubles or misplaces a
+ * weight, is silently never made, or reads beyond a row. The tests go through sweeps and compare
+ * them with the axis that they were made from. Kernels run over rows between inaccessible pages. */
 #include "augment_helper.h"
 
 #include "base/bits.h"
@@ -23,7 +23,7 @@ static struct psti_axis_spec random_spec(struct test_random *r, uint32_t channel
     return spec;
 }
 
-/* One axis with its sweep, in memory that has exactly the sizes that the functions ask for. */
+/* An axis with its sweep, in memory of exactly the sizes that the functions ask for. */
 struct made {
     struct guarded axis_memory, sweep_memory;
     struct psti_axis axis;
@@ -46,7 +46,7 @@ static void unmake(struct made *m)
     guarded_free(&m->sweep_memory);
 }
 
-/* Adds the two weights of a word to those found for output `i`. */
+/* Adds the two weights of a word to those collected for output `i`. */
 static void found(int32_t *weights, const struct psti_axis_spec *spec, const struct made *m,
                   uint32_t i, uint32_t pixel, uint32_t word)
 {
@@ -88,8 +88,8 @@ static void every_weight_is_there_once(void **state)
         size_t row = spec.n_source + 1;
         int32_t *weights = calloc(spec.n * row, sizeof *weights);
         assert_true(m.sweep.end >= axis->safe_begin && m.sweep.end <= axis->safe_end);
-        /* If the axis shrinks by 2 or more, every output has a pair of its own, except perhaps the
-         * last output. */
+        /* If the axis shrinks by 2 or more, every output except perhaps the last has a pair of its
+         * own. */
         if (spec.side.n_from >= 2 * spec.side.n_to)
             assert_true(m.sweep.end + 1 >= axis->safe_end);
         walk(&spec, &m, weights);
@@ -108,8 +108,8 @@ static void every_weight_is_there_once(void **state)
     assert_true(n_swept > 30000);
 }
 
-/* A row between two pages that may not be touched. It begins at the end of one or ends at the
- * beginning of the other. */
+/* A row between two inaccessible pages. It begins at the end of one or ends at the beginning of the
+ * other. */
 struct fenced {
     unsigned char *map, *data;
     size_t map_nbytes;
@@ -181,8 +181,8 @@ static void kernels_stay_within_rows(void **state)
     }
 }
 
-/* Makes all outputs of the axis by picks or quads, whichever `ops` have. Returns false if the axis
- * suits neither. */
+/* Computes all outputs of the axis by picks or quads, whichever `ops` have. Returns false if the
+ * axis suits neither. */
 static bool run_order(const struct psti_augment_ops *ops, const struct psti_axis_spec *spec,
                       const struct psti_axis *axis, uint8_t *const *to, const uint8_t *const *from)
 {
@@ -238,7 +238,7 @@ static bool check_order(struct test_random *r, const struct psti_augment_ops *op
     return made;
 }
 
-/* All outputs of axes of 1..4 channels, which grow or shrink. */
+/* Tries axes of 1..4 channels that grow or shrink, with all their outputs. */
 static void orders_stay_within_rows(void **state)
 {
     (void)state;

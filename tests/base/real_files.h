@@ -1,5 +1,5 @@
-/* real_files.h - images of real data sets, for tests: the files of a group in the folder that
- * PST_SHARED_DATA names. Without that folder such tests are skipped. */
+/* real_files.h - real images for tests: the files of a group in the folder that PST_SHARED_DATA
+ * names. Without that folder such tests are skipped. */
 #ifndef PST_TEST_REAL_FILES_H
 #define PST_TEST_REAL_FILES_H
 
@@ -12,14 +12,15 @@
 
 struct real_file {
     const char *path;
-    uint8_t *data; /* of exactly its length, to detect over-reads; the callback frees it */
+    /* memory of exactly the file's length, to detect over-reads; the callback frees it */
+    uint8_t *data;
     size_t nbytes;
 };
 
-/* Returns true if the file counts. */
+/* Callback for a file. Returns true if the file counts. */
 typedef bool real_file_fn(struct real_file *file, void *context);
 
-/* Returns the folder of groups; NULL if there is none. */
+/* Returns the folder of the groups, or NULL if there is none. */
 static inline const char *real_files_root(void)
 {
     const char *root = getenv("PST_SHARED_DATA");
@@ -68,8 +69,8 @@ static inline void real_files_below(const char *folder, uint32_t most, uint32_t 
         closedir(dir);
 }
 
-/* Calls `one` for files of a group, and of the folders in it, until `most` count. Returns how
- * many counted. */
+/* Calls `one` for files of a group and its subfolders, until `most` of them count. Returns how many
+ * counted. */
 static inline uint32_t real_files(const char *group, uint32_t most, real_file_fn *one,
                                   void *context)
 {

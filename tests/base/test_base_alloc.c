@@ -1,4 +1,4 @@
-/* Memory: hooks, counts, alignment, overflow, and injected faults. */
+/* Tests memory functions: hooks, counts, alignment, overflow, and injected faults. */
 #include "test.h"
 
 #include "base/alloc.h"
@@ -82,7 +82,7 @@ static void sizes_that_overflow(void **state)
     assert_int_equal(stats().live_nbytes, before.live_nbytes);
 }
 
-/* Hooks that count allocations, and check that free gets the size of malloc. */
+/* Allocator hooks that count allocations and check that free gets the size passed to malloc. */
 struct ledger {
     size_t n_live, nbytes_live, n_calls;
     bool empty; /* simulates a system without memory */
@@ -159,7 +159,8 @@ static void hooks(void **state)
     psti_free(memory);
 }
 
-/* To go on would corrupt the heap of the program that uses the library. */
+/* Freeing foreign memory ends the program, because going on would corrupt the heap of the program
+ * that uses the library. */
 static void freeing_what_is_not_ours_stops(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_base_bits.c - loads and stores at any address are little-endian, bits are those of all
- * places, and the division of 128 bits gives what the compiler's own gives. */
+/* test_base_bits.c - loads and stores at any address are little-endian, bit fields are found at all
+ * offsets, and division of 128 bits gives the same as the compiler's own. */
 #include "base/bits.h"
 #include "base/codings/varint.h"
 #include "base/philox.h"
@@ -52,7 +52,8 @@ static void divides(void **state)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint32_t r[4];
         psti_random4(1, 0, 0, i, 0, 0, r);
-        /* Widths of all kinds; every other divisor stays, for quotients that are close. */
+        /* Numbers of all widths. Every other time the divisor stays the same, which gives
+         * neighbouring quotients. */
         if (i % 2 == 0)
             divisor = (((uint64_t)r[1] << 32 | r[0]) >> (r[3] % 64)) | 1;
         uint64_t quotient = ((uint64_t)r[2] << 32 | r[1]) >> (r[3] >> 8) % 64;
@@ -91,14 +92,14 @@ static void varints_are_read_and_refused(void **state)
             assert_true(value == 0);
         }
     }
-    memset(bytes, 0xFF, sizeof bytes); /* without an end */
+    memset(bytes, 0xFF, sizeof bytes); /* a varint without an end */
     assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 0);
     bytes[9] = 2; /* bit 64 */
     assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 0);
     bytes[9] = 1;
     assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 10);
     assert_true(value == UINT64_MAX);
-    memset(bytes, 0x80, 9); /* a 0 in more bytes than it needs */
+    memset(bytes, 0x80, 9); /* a 0 in more bytes than necessary */
     bytes[9] = 0;
     assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 10);
     assert_true(value == 0);

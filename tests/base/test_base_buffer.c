@@ -1,5 +1,6 @@
-/* test_base_buffer.c - a growing buffer: memory that is large enough is used again, other memory
- * is freed first, and a failure leaves an empty buffer and an error with room and purpose. */
+/* test_base_buffer.c - tests a growing buffer: memory that is large enough is reused, smaller
+ * memory is freed first, and a failure leaves an empty buffer and an error with room and
+ * purpose. */
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/fault.h"
@@ -33,7 +34,7 @@ static void test_grows_and_keeps(void **state)
     assert_ok(psti_buffer_reserve(&buffer, 1000, "base", "of a test", &err));
     memset(buffer.bytes, 2, 1000);
     assert_int_equal(buffer.capacity, 1000);
-    assert_int_equal(live_nbytes(), 1000); /* the 100 bytes were freed */
+    assert_int_equal(live_nbytes(), 1000); /* the first 100 bytes were freed */
     psti_buffer_free(&buffer);
     assert_null(buffer.bytes);
     assert_int_equal(live_nbytes(), 0);

@@ -1,5 +1,5 @@
-/* test_base_codings.c - is every coding decoded to exactly what it holds, as other software made
- * it, and all else refused without a byte written behind the output? */
+/* test_base_codings.c - is data of every coding, made by other software, decoded exactly, and is
+ * invalid data refused without a byte written behind the output? */
 #include "test.h"
 
 #include "base/bits.h"
@@ -28,11 +28,12 @@ static int close_codings(void **state)
 {
     (void)state;
     psti_codings_close(&codings);
-    psti_codings_close(&codings); /* NULL is fine */
+    psti_codings_close(&codings); /* NULL is allowed */
     return codings != NULL;
 }
 
-/* Decodes to memory of exactly n_out bytes, so that a sanitizer sees one more; a guard without. */
+/* Decodes to memory of exactly n_out bytes, so that a sanitizer detects an extra byte; without a
+ * sanitizer guard bytes do. */
 static enum pst_status decode(enum pst_coding coding, const void *in, size_t n_in, size_t n_out,
                               uint8_t **out)
 {
@@ -78,10 +79,10 @@ static void snappy_elements(void **state)
            "abc");
     SNAPPY("\x03\xf0\x02"
            "abc",
-           "abc"); /* a length of 1 byte */
+           "abc"); /* a literal with a length of 1 byte */
     SNAPPY("\x03\xf4\x02\x00"
            "abc",
-           "abc"); /* of 2, 3 and 4 */
+           "abc"); /* lengths of 2, 3 and 4 bytes */
     SNAPPY("\x03\xf8\x02\x00\x00"
            "abc",
            "abc");
@@ -90,16 +91,16 @@ static void snappy_elements(void **state)
            "abc");
     SNAPPY("\x83\x00\x08"
            "abc",
-           "abc"); /* a longer way to say 3 */
+           "abc"); /* a longer encoding of the length 3 */
     SNAPPY("\x08\x0c"
            "abcd\x01\x04",
-           "abcdabcd"); /* 4 bytes, 4 back */
+           "abcdabcd"); /* copy 4 bytes from 4 back */
     SNAPPY("\x09\x00"
            "a\x11\x01",
-           "aaaaaaaaa"); /* 8 bytes, 1 back: they overlap */
+           "aaaaaaaaa"); /* copy 8 bytes from 1 back: they overlap */
     SNAPPY("\x07\x0c"
            "abcd\x0a\x03\x00",
-           "abcdbcd"); /* 3 bytes, 3 back, by 2 bytes */
+           "abcdbcd"); /* copy 3 bytes from 3 back, with a 2-byte offset */
     SNAPPY("\x07\x0c"
            "abcd\x0b\x03\x00\x00\x00",
            "abcdbcd"); /* by 4 */
@@ -126,7 +127,8 @@ static void snappy_damage(void **state)
               2, "more than is stated");
     NO_SNAPPY("\x03\xf0", 3, "end early");
     NO_SNAPPY("\x03\xfc\xff\xff\xff\xff", 3, "more than is stated");
-    NO_SNAPPY("\x04\x01\x00", 4, "before their beginning"); /* nothing is there */
+    /* a copy, although nothing was written before it */
+    NO_SNAPPY("\x04\x01\x00", 4, "before their beginning");
     NO_SNAPPY("\x05\x00"
               "a\x01\x00",
               5, "before their beginning"); /* 0 back */
@@ -150,7 +152,7 @@ static void snappy_damage(void **state)
               5, "before their beginning");
 }
 
-/* All lengths and ways back up to some, against bytes that are copied one by one. */
+/* Copies of all lengths and distances up to a limit, compared with bytes copied one by one. */
 static void snappy_copies_of_all_lengths(void **state)
 {
     (void)state;
@@ -258,11 +260,11 @@ static void pieces_that_are_wrong(void **state)
     NOT_JOINED(M "\x00\x00\x00\x20" M "\x00\x00\x00\x60", 5, "less than is stated");
 }
 
-/* LZ4, with blocks that a function of ours decodes --------------------------------- */
+/* Tests of LZ4, with blocks that a fake function decodes ---------------------------- */
 
 static int n_before_seen;
 
-/* Gives as many "b" as the first byte says. */
+/* Decodes to as many "b" as the first byte says. */
 static int fake_block(const char *in, char *out, int n_in, int n_room, const char *before,
                       int n_before)
 {
@@ -280,7 +282,7 @@ static size_t put_u32(uint8_t *at, uint32_t value)
     return 4;
 }
 
-/* A frame with a stored block "abc", and one that gives two "b". Returns its length. */
+/* Makes a frame with a stored block "abc" and a block that gives "bb". Returns its length. */
 static size_t make_frame(uint8_t *frame, uint8_t flags)
 {
     size_t n = put_u32(frame, 0x184D2204), head = n;
@@ -326,7 +328,7 @@ static void lz4_frames(void **state)
 {
     (void)state;
     uint8_t frame[256];
-    /* All flags: independent blocks, sums of blocks, size, sum. */
+    /* All combinations of flags: independent blocks, block checksums, size, content checksum. */
     for (int bits = 0; bits < 16; bits++) {
         uint8_t flags = (uint8_t)(0x40 | bits << 2);
         size_t n = make_frame(frame, flags);
@@ -337,14 +339,14 @@ static void lz4_frames(void **state)
         assert_string_equal(lz4(frame, n, 6, NULL), "the LZ4 frames hold less than is stated");
         for (size_t cut = 1; cut < n; cut++)
             assert_non_null(lz4(frame, cut, 5, NULL));
-        if (bits == 15) /* where all have sums, no byte can change */
+        if (bits == 15) /* if all blocks have checksums, any changed byte is detected */
             for (size_t at = 0; at < n; at++) {
                 frame[at] ^= 0x10;
                 assert_non_null(lz4(frame, n, 5, NULL));
                 frame[at] ^= 0x10;
             }
     }
-    /* Two frames, one to be skipped between them and at both ends. */
+    /* Two frames, with a skippable frame between them and at both ends. */
     uint8_t several[600];
     size_t n = 0;
     for (int i = 0; i < 2; i++) {
@@ -383,13 +385,13 @@ static void lz4_headers_that_are_refused(void **state)
         assert_non_null(strstr(problem, bad[i].text));
     }
     size_t n = make_frame(frame, 0x60);
-    psti_store_u32(frame + 7, (1 << 16) + 1); /* a block longer than blocks may be */
+    psti_store_u32(frame + 7, (1 << 16) + 1); /* a block longer than the frame allows */
     assert_non_null(lz4(frame, n, 5, NULL));
     assert_string_equal(lz4((const uint8_t *)"12345678", 8, 5, NULL),
                         "the LZ4 bytes begin with no frame");
 }
 
-/* What other software made -------------------------------------------------------- */
+/* Files that other software made -------------------------------------------------- */
 
 static uint8_t *read_golden(const char *name, size_t *n)
 {
@@ -473,7 +475,7 @@ static void a_missing_library_is_named(void **state)
         assert_string_equal(err.room, libraries[i].library);
         assert_non_null(strstr(err.text, libraries[i].package));
         assert_non_null(strstr(err.text, "/nowhere/lib.so"));
-        /* A library that is another one. */
+        /* The environment variable names another library. */
         setenv(libraries[i].variable, "libm.so.6", 1);
         assert_int_equal(
             psti_codings_open(&own, psti_codings_of(libraries[i].coding), "test", &err),

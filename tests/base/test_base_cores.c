@@ -1,4 +1,5 @@
-/* Cores and memory: limits of control groups in generated trees, and the share of a rank. */
+/* Cores and memory: limits of control groups in generated directory trees, and a rank's share of
+ * them. */
 #include "base/tree_fixture.h"
 
 #include "base/machine/cores.h"
@@ -13,12 +14,12 @@
 static void quotas_of_version_2(void **state)
 {
     (void)state;
-    assert_int_equal(psti_cores_quota(root), 0); /* no files at all */
+    assert_int_equal(psti_cores_quota(root), 0); /* there are no files of control groups */
     put("/proc/self/cgroup", "0::/kube/pod/one\n");
     assert_int_equal(psti_cores_quota(root), 0);
     put("/sys/fs/cgroup/kube/pod/one/cpu.max", "max 100000\n");
     assert_int_equal(psti_cores_quota(root), 0);
-    put("/sys/fs/cgroup/kube/cpu.max", "600000 100000\n"); /* quota of a parent */
+    put("/sys/fs/cgroup/kube/cpu.max", "600000 100000\n"); /* quota of a parent group */
     assert_int_equal(psti_cores_quota(root), 6);
     put("/sys/fs/cgroup/kube/pod/cpu.max", "250000 100000\n"); /* 2.5 */
     assert_int_equal(psti_cores_quota(root), 3);
@@ -51,7 +52,8 @@ static void quotas_of_version_1(void **state)
     put("/sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_quota_us", "450000\n");
     put("/sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_period_us", "100000\n");
     assert_int_equal(psti_cores_quota(root), 5);
-    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "20000\n"); /* another mount, a container's top */
+    /* another mount, the top of a container */
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "20000\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "10000\n");
     assert_int_equal(psti_cores_quota(root), 2);
     put("/proc/self/cgroup", "4:cpuset,cpuacct:/slurm/job/step\n");
@@ -62,16 +64,17 @@ static void memory_of_version_2(void **state)
 {
     (void)state;
     put("/proc/self/cgroup", "0::/kube/pod\n");
-    assert_true(psti_memory_limit_below(root) == UINT64_MAX); /* nothing is known */
+    assert_true(psti_memory_limit_below(root) == UINT64_MAX); /* no limit is known */
     put("/proc/meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\n");
     assert_true(psti_memory_limit_below(root) == 16384 * 1024);
     put("/sys/fs/cgroup/kube/pod/memory.max", "max\n");
     assert_true(psti_memory_limit_below(root) == 16384 * 1024);
-    put("/sys/fs/cgroup/kube/memory.max", "8388608\n"); /* of a parent */
+    put("/sys/fs/cgroup/kube/memory.max", "8388608\n"); /* limit of a parent group */
     assert_true(psti_memory_limit_below(root) == 8388608);
     put("/sys/fs/cgroup/kube/pod/memory.max", "4194304\n");
     assert_true(psti_memory_limit_below(root) == 4194304);
-    put("/sys/fs/cgroup/kube/pod/memory.max", "99999999999999\n"); /* more than there is */
+    /* a limit above the machine's memory */
+    put("/sys/fs/cgroup/kube/pod/memory.max", "99999999999999\n");
     assert_true(psti_memory_limit_below(root) == 8388608);
     static const char *const senseless[] = {"", "\n", "much\n", "-5\n"};
     put("/sys/fs/cgroup/kube/memory.max", "max\n");
@@ -93,7 +96,7 @@ static void memory_of_version_1(void **state)
     put("/sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "2097152\n");
     assert_true(psti_memory_limit_below(root) == 2097152);
     put("/sys/fs/cgroup/cpu,cpuacct/slurm/job/memory.limit_in_bytes",
-        "1\n"); /* not its controller */
+        "1\n"); /* another controller's file */
     assert_true(psti_memory_limit_below(root) == 2097152);
 }
 
@@ -109,13 +112,14 @@ static void available_memory_of_version_2(void **state)
     assert_true(psti_memory_available_below(root) == 8192 * 1024);
     put("/sys/fs/cgroup/kube/pod/memory.max", "6000000\n");
     assert_true(psti_memory_available_below(root) == 1000000);
-    /* The kernel can drop pages of files, but not those of tmpfs, which "file" counts, too. */
+    /* The kernel can drop pages of files, but not pages of tmpfs, which the count "file"
+     * includes. */
     put("/sys/fs/cgroup/kube/pod/memory.stat",
         "anon 1000000\nfile 4000000\ninactive_anon 7\ninactive_file 1500000\nactive_file 500000\n");
     assert_true(psti_memory_available_below(root) == 3000000);
-    put("/sys/fs/cgroup/kube/memory.max", "2500000\n"); /* of a parent */
+    put("/sys/fs/cgroup/kube/memory.max", "2500000\n"); /* limit of a parent group */
     assert_true(psti_memory_available_below(root) == 2500000);
-    put("/sys/fs/cgroup/kube/memory.current", "2600000\n"); /* over its limit already */
+    put("/sys/fs/cgroup/kube/memory.current", "2600000\n"); /* more memory in use than the limit */
     assert_true(psti_memory_available_below(root) == 0);
     assert_true(psti_memory_available() > 0);
     assert_true(psti_memory_available() <= psti_memory_limit());

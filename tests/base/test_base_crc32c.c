@@ -1,4 +1,5 @@
-/* CRC-32C against the vectors of RFC 3720, in pieces, and at each level against plain C. */
+/* Compares CRC-32C with the vectors of RFC 3720, computed in pieces, and each CPU level with plain
+ * C. */
 #include "test.h"
 
 #include "base/crc32c.h"
@@ -10,7 +11,7 @@ static void published_vectors(void **state)
 {
     (void)state;
     unsigned char bytes[32];
-    /* RFC 3720, B.4; the last one is the check value of the catalogues of CRCs. */
+    /* RFC 3720, B.4; the last one is the check value in catalogues of CRCs. */
     memset(bytes, 0, sizeof bytes);
     assert_int_equal(psti_crc32c(0, bytes, sizeof bytes), 0x8A9136AA);
     memset(bytes, 0xFF, sizeof bytes);

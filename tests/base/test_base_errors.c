@@ -1,4 +1,4 @@
-/* Statuses and errors: pinned numbers, the text of a line, texts that are too long. */
+/* Statuses and errors: fixed numbers, the text of an error line, and texts that are too long. */
 #include "test.h"
 
 #include "base/fail.h"
@@ -93,7 +93,7 @@ static void a_line_says_all_that_is_known(void **state)
     assert_string_equal(line, "success");
 }
 
-/* As snprintf: returns the whole length, prints as much as fits, always terminates. */
+/* Behaves like snprintf: returns the whole length, prints as much as fits, always terminates. */
 static void a_line_that_does_not_fit(void **state)
 {
     (void)state;
@@ -105,12 +105,12 @@ static void a_line_that_does_not_fit(void **state)
     size_t length = pst_error_format(&err, whole, sizeof whole);
     assert_int_equal(pst_error_format(&err, NULL, 0), length);
     for (size_t capacity = 1; capacity <= length + 2; capacity++) {
-        char *part = malloc(capacity); /* allocated exactly, so that a byte too many is detected */
+        char *part = malloc(capacity); /* exact size, so that an extra byte is detected */
         memset(part, 'x', capacity);
         assert_int_equal(pst_error_format(&err, part, capacity), length);
         size_t expected = length < capacity ? length : capacity - 1;
         assert_int_equal(strlen(part), expected);
-        /* The cut may fall into the place where ", " becomes ": ". */
+        /* The text may be cut where ", " becomes ": ". */
         assert_memory_equal(part, whole, expected > 2 ? expected - 2 : 0);
         free(part);
     }
@@ -140,7 +140,8 @@ static void a_long_path_keeps_its_end(void **state)
         assert_int_equal(strncmp(err.file, "...", 3) == 0, !whole);
         assert_int_equal(strlen(err.file), whole ? length : PST_ERROR_PATH_CAP - 1);
     }
-    psti_fail(&err, PST_ERROR_IO, "storage", "%s", path); /* the cause keeps its beginning */
+    /* the error's cause keeps its beginning */
+    psti_fail(&err, PST_ERROR_IO, "storage", "%s", path);
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
@@ -209,7 +210,7 @@ static void messages(void **state)
     assert_int_equal(heard.level, PST_LOG_WARNING);
     assert_string_equal(heard.room, "base");
     assert_string_equal(heard.text, "number 5");
-    psti_log(PST_LOG_ERROR, "base", "%01500d", 7); /* cut, not overrun */
+    psti_log(PST_LOG_ERROR, "base", "%01500d", 7); /* the message is cut without an overrun */
     assert_int_equal(heard.n, 2);
     assert_in_range(strlen(heard.text), 500, 1500);
     setenv("PENSTOCK_LOG_LEVEL", "debug", 1);

@@ -1,5 +1,5 @@
-/* test_base_gate.c - never more threads inside than the limit, and as many as it, also when it
- * changes. */
+/* test_base_gate.c - a gate never lets in more threads than its limit, and lets in as many as the
+ * limit, even if it changes. */
 #include "test.h"
 
 #include "base/gate.h"
@@ -54,7 +54,7 @@ static void *enter_once(void *arg)
     return NULL;
 }
 
-/* Whoever waits comes in when the limit is raised; nobody leaves here. */
+/* Waiting threads come in when the limit is raised; no thread leaves in this test. */
 static void a_higher_limit_lets_more_in(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* XXH3-64 against the vectors of xxHash, and in pieces. */
+/* Compares XXH3-64 with the vectors of xxHash, and hashes data in pieces. */
 #include "test.h"
 
 #include "base/machine/cpu.h"
@@ -44,7 +44,7 @@ static void pieces_give_the_same(void **state)
     static const size_t steps[] = {1, 3, 63, 64, 65, 255, 256, 257, 1024, 4999, 5000};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct psti_hash_state hash;
-        memset(&hash, 0xEE, sizeof hash); /* psti_hash_begin must not rely on zeros */
+        memset(&hash, 0xEE, sizeof hash); /* psti_hash_begin must not rely on zeroed memory */
         psti_hash_begin(&hash);
         psti_hash_update(&hash, NULL, 0);
         for (size_t at = 0; at < NBYTES; at += steps[i]) {
@@ -70,8 +70,8 @@ static void any_alignment(void **state)
 }
 
 #if defined(__x86_64__)
-/* Every length at which one of xxHash's loops begins or ends; states that change between the two
- * functions. */
+/* Tries every length at which one of xxHash's loops begins or ends, and states that alternate
+ * between the AVX2 and the plain function. */
 static void avx2_gives_the_same(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void avx2_gives_the_same(void **state)
         psti_hash_begin(&wide);
         for (size_t at = 0; at < n; at += STEP) {
             size_t some = n - at < STEP ? n - at : STEP, few = some < 100 ? some : 100;
-            for (size_t k = 0; k < some; k += few) /* pieces too short for AVX2 */
+            for (size_t k = 0; k < some; k += few) /* hashes pieces that are too short for AVX2 */
                 psti_hash_update(&hash, bytes + at + k, some - k < few ? some - k : few);
             if (at / STEP % 3 == 2)
                 psti_hash_update(&wide, bytes + at, some);

@@ -1,5 +1,4 @@
-/* test_base_inflate.c - are deflated bytes inflated to exactly what they hold, and all else
- * refused? */
+/* test_base_inflate.c - are deflated bytes inflated exactly, and is all else refused? */
 #include "test.h"
 
 #include "base/inflate.h"
@@ -26,7 +25,7 @@ static uint8_t *deflated(const void *bytes, size_t nbytes, int level, int strate
     return out;
 }
 
-/* Bytes of which some can be shortened. */
+/* Makes bytes of which a part can be compressed. */
 static uint8_t *made(size_t nbytes)
 {
     uint8_t *bytes = malloc(nbytes + 1);
@@ -51,7 +50,7 @@ static int close_inflater(void **state)
 {
     (void)state;
     psti_inflate_close(&inflater);
-    psti_inflate_close(&inflater); /* NULL is fine */
+    psti_inflate_close(&inflater); /* NULL is allowed */
     return inflater != NULL;
 }
 
@@ -128,7 +127,7 @@ static void data_cut_anywhere_are_refused(void **state)
         free(in);
     }
     assert_int_equal(psti_inflate_head(inflater, "\x07", 1, out, NBYTES, &n_head, &err),
-                     PST_ERROR_CORRUPT); /* there is no such kind of block */
+                     PST_ERROR_CORRUPT); /* there is no such block type */
     free(bytes);
 }
 

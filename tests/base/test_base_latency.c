@@ -11,8 +11,8 @@ static struct psti_latency_figures read_of(struct psti_latency *latency)
     return figures;
 }
 
-/* The 99th percentile is not below the true one, and at most a quarter above, for any size of
- * times. */
+/* The 99th percentile is at least the true one and at most a quarter above it, for times of any
+ * magnitude. */
 static void test_quantile(void **state)
 {
     (void)state;
@@ -21,7 +21,7 @@ static void test_quantile(void **state)
         psti_latency_open(&latency);
         int64_t sum = 0;
         for (int64_t i = 1; i <= 1000; i++) {
-            int64_t ns = unit * (i % 1000 + 1); /* 1 to 1,000 units, in some order */
+            int64_t ns = unit * (i % 1000 + 1); /* 1 to 1,000 units, in mixed order */
             psti_latency_note(&latency, 10, ns);
             sum += ns;
         }
@@ -31,7 +31,8 @@ static void test_quantile(void **state)
         assert_int_equal(figures.mean_ns, sum / 1000);
         assert_true(figures.p99_ns >= (uint64_t)unit * 990);
         assert_true(figures.p99_ns < (uint64_t)unit * 990 * 1.25);
-        assert_true(figures.bytes_per_second == 0); /* nothing was under way */
+        /* no request was under way, so there is no rate */
+        assert_true(figures.bytes_per_second == 0);
         psti_latency_close(&latency);
     }
 }
@@ -49,7 +50,7 @@ static void test_ends(void **state)
     psti_latency_close(&latency);
 }
 
-/* The rate counts the time with requests under way once, however many there are. */
+/* The rate counts time once, however many requests are under way in it. */
 static void test_rate(void **state)
 {
     (void)state;
@@ -59,11 +60,11 @@ static void test_rate(void **state)
     psti_latency_begin(&latency, 3);
     psti_clock_sleep_until(start + 20000000);
     psti_latency_end(&latency, 1, 1000, 7);
-    psti_latency_end(&latency, 0, 5000, 7); /* it gave nothing */
+    psti_latency_end(&latency, 0, 5000, 7); /* the request returned no bytes */
     assert_true(read_of(&latency).bytes_per_second > 0);
     psti_latency_end(&latency, 1, 1000, 7);
     int64_t end = psti_clock_ns();
-    psti_clock_sleep_until(end + 20000000); /* nothing is under way */
+    psti_clock_sleep_until(end + 20000000); /* idle time, in which no request is under way */
     struct psti_latency_figures figures = read_of(&latency);
     assert_int_equal(figures.n, 2);
     assert_int_equal(figures.nbytes, 2000);

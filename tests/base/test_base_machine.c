@@ -1,4 +1,4 @@
-/* Overflow detection, CPU mask, cores, clock, threads. */
+/* Tests overflow detection, CPU mask, cores, clock and threads. */
 #include "test.h"
 
 #include "base/checked.h"
@@ -39,13 +39,13 @@ static void ranges(void **state)
     assert_true(psti_range_fits(9, 1, 10));
     assert_false(psti_range_fits(9, 2, 10));
     assert_false(psti_range_fits(11, 0, 10));
-    assert_false(psti_range_fits(UINT64_MAX, 2, 10)); /* the sum is 1 */
+    assert_false(psti_range_fits(UINT64_MAX, 2, 10)); /* the end of the range overflows to 1 */
     assert_false(psti_range_fits(2, UINT64_MAX, 10));
     assert_true(psti_range_fits(UINT64_MAX, 0, UINT64_MAX));
 }
 
-/* Returns the features with this PENSTOCK_CPU_MASK. It uses a child process, because features
- * are found once per process. */
+/* Returns the CPU features found with this PENSTOCK_CPU_MASK. It uses a child process, because
+ * features are found only once per process. */
 static uint32_t features_with(const char *mask)
 {
     int ends[2];
@@ -57,7 +57,7 @@ static uint32_t features_with(const char *mask)
         else
             unsetenv("PENSTOCK_CPU_MASK");
         uint32_t first = psti_cpu_features();
-        setenv("PENSTOCK_CPU_MASK", "c", 1); /* too late to have an effect */
+        setenv("PENSTOCK_CPU_MASK", "c", 1); /* features are found already, so this has no effect */
         uint32_t second = psti_cpu_features();
         uint32_t answer = first == second ? first : UINT32_MAX;
         ssize_t n = write(ends[1], &answer, sizeof answer);
@@ -120,7 +120,7 @@ static void time_goes_forward(void **state)
         assert_true(now >= last);
         last = now;
     }
-    psti_clock_sleep_until(last - 1000000000); /* in the past: returns at once */
+    psti_clock_sleep_until(last - 1000000000); /* a time in the past: returns at once */
     psti_clock_sleep_until(0);
     psti_clock_sleep_until(last + 10000000);
     assert_true(psti_clock_ns() >= last + 10000000);
@@ -184,7 +184,7 @@ static void threads(void **state)
 }
 
 #if defined(__x86_64__)
-/* As the compiler's own runtime finds them, which gcc's and clang's do. */
+/* The features equal those that the runtime of gcc or clang finds. */
 static void cpu_features(void **state)
 {
     (void)state;

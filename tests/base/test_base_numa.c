@@ -1,5 +1,5 @@
-/* NUMA nodes: what is chosen in generated trees, and that a thread and those it starts are moved
- * and come back. */
+/* NUMA nodes: which node is chosen in generated directory trees, and that a thread and the threads
+ * it starts are moved and moved back. */
 #include "base/tree_fixture.h"
 
 #include "base/machine/numa.h"
@@ -14,7 +14,7 @@
 #define NODE(n) "/sys/devices/system/node/node" #n "/cpulist"
 #define DEVICE(address) "/sys/bus/pci/drivers/nvidia/" address "/numa_node"
 
-/* Two nodes: the first core that this process may use, and all others. */
+/* Makes two nodes: one with the first core that this process may use, one with all others. */
 static int put_two_nodes(void)
 {
     cpu_set_t allowed;
@@ -45,10 +45,10 @@ static void a_node_is_chosen_by_its_number(void **state)
 {
     struct psti_numa_place place;
     (void)state;
-    assert_int_equal(choose("0", &place), -1); /* a machine that tells nothing */
+    assert_int_equal(choose("0", &place), -1); /* a machine without information on nodes */
     assert_int_equal(choose("1", &place), -2);
     put(NODE(0), "0-1023\n");
-    assert_int_equal(choose("0", &place), -1); /* one node: nothing is to be done */
+    assert_int_equal(choose("0", &place), -1); /* a single node: nothing has to be done */
     assert_int_equal(choose("1", &place), -2);
     int core = put_two_nodes();
     assert_int_equal(choose("0", &place), 0);
@@ -60,7 +60,7 @@ static void a_node_is_chosen_by_its_number(void **state)
     static const char *const senseless[] = {"", "-1", "node0", "0x", "2", "99999999999999999999"};
     for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++)
         assert_int_equal(choose(senseless[i], &place), -2);
-    put(NODE(1), "\n"); /* memory without cores */
+    put(NODE(1), "\n"); /* a node with memory but without cores */
     assert_int_equal(choose("1", &place), -2);
     put(NODE(1), "0-\xff\n");
     assert_int_equal(choose("1", &place), -2);
@@ -84,7 +84,7 @@ static void auto_is_the_node_of_the_devices(void **state)
     put(DEVICE("0000:3b:00.0"), "1\n");
     put(DEVICE("0000:5e:00.0"), "1\n");
     assert_int_equal(choose("auto", &place), 1);
-    put(DEVICE("0000:5e:00.0"), "-1\n"); /* the firmware does not tell */
+    put(DEVICE("0000:5e:00.0"), "-1\n"); /* the firmware does not state a node */
     assert_int_equal(choose("auto", &place), -1);
     put(DEVICE("0000:3b:00.0"), "7\n");
     put(DEVICE("0000:5e:00.0"), "7\n");

@@ -1,5 +1,5 @@
-/* Structs of any size across the border: shorter ones are filled with zeros, longer ones must be
- * zero after the members that the library knows. */
+/* Structs that callers pass may have any size: missing members of shorter ones count as zeros, and
+ * longer ones must be zero after the members that the library knows. */
 #include "test.h"
 
 #include "base/options.h"

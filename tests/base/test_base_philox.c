@@ -1,10 +1,10 @@
-/* Philox-4x32-10 against the vectors that Random123 publishes, and the streams of random numbers
- * of orders and augmentations: their values are a contract. */
+/* Compares Philox-4x32-10 with the vectors that Random123 publishes, and pins the random numbers of
+ * orders and augmentations: their values must never change. */
 #include "test.h"
 
 #include "base/philox.h"
 
-/* Random123, tests/kat_vectors, lines "philox4x32 10". */
+/* From Random123, tests/kat_vectors, lines "philox4x32 10". */
 static void published_vectors(void **state)
 {
     (void)state;
@@ -88,7 +88,8 @@ static void ranges(void **state)
     assert_int_equal(psti_uniform_below(UINT32_MAX, UINT32_MAX), UINT32_MAX - 1);
 }
 
-/* 16 cells of 4096 draws each. Chi-squared with 15 degrees of freedom exceeds 50 once in 80,000. */
+/* Counts 4096 draws for each of 16 cells. Chi-squared with 15 degrees of freedom exceeds 50 once in
+ * 80,000. */
 static void draws_are_spread_evenly(void **state)
 {
     (void)state;

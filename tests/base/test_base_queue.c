@@ -1,4 +1,4 @@
-/* The bounded queue: order, bounds, closing, and many producers and consumers at once. */
+/* Tests the bounded queue: order, bounds, closing, and many producers and consumers at once. */
 #include "test.h"
 
 #include "base/clock.h"
@@ -22,7 +22,8 @@ static void first_in_first_out(void **state)
     (void)state;
     make(3);
     assert_null(psti_queue_try_pop(&queue));
-    for (size_t round = 0; round < 5; round++) { /* wraps around at every place */
+    /* fills and empties the queue so that it wraps at every index */
+    for (size_t round = 0; round < 5; round++) {
         assert_true(psti_queue_push(&queue, item(0)));
         assert_true(psti_queue_push(&queue, item(1)));
         assert_true(psti_queue_push(&queue, item(2)));
@@ -34,7 +35,7 @@ static void first_in_first_out(void **state)
         assert_null(psti_queue_try_pop(&queue));
     }
     psti_queue_destroy(&queue);
-    psti_queue_destroy(&queue); /* allowed, because the queue is empty */
+    psti_queue_destroy(&queue); /* destroying an empty queue again is allowed */
 }
 
 static void closing_drains(void **state)
@@ -82,7 +83,7 @@ static void closing_wakes_everybody(void **state)
         for (int i = 0; i < 4; i++)
             assert_ok(psti_thread_start(
                 &threads[i], "wait", pushing ? push_until_closed : pop_until_closed, NULL, &err));
-        psti_clock_sleep_until(psti_clock_ns() + 5000000); /* most threads wait by now */
+        psti_clock_sleep_until(psti_clock_ns() + 5000000); /* most threads are waiting by now */
         assert_int_equal(atomic_load(&n_returned), 0);
         psti_queue_close(&queue);
         for (int i = 0; i < 4; i++)

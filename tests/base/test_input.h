@@ -1,4 +1,4 @@
-/* test_input.h - input for tests: random numbers, memory that ends at a guard page. */
+/* test_input.h - input for tests: random numbers, and memory that ends at a guard page. */
 #ifndef PST_TEST_INPUT_H
 #define PST_TEST_INPUT_H
 
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A stream of random numbers for a test: the same in every run. */
+/* A stream of random numbers for a test, the same in every run. */
 struct test_random {
     uint64_t seed, n;
 };
@@ -23,8 +23,7 @@ static inline uint32_t test_below(struct test_random *random, uint32_t n)
     return psti_uniform_below(out[0], n);
 }
 
-/* Memory that ends at a page without access rights; `before` bytes of 0xa5 are in front of it.
- */
+/* Memory that ends where an inaccessible page begins. `before` bytes of 0xa5 lie in front of it. */
 struct guarded {
     unsigned char *map, *data;
     size_t map_nbytes, before;

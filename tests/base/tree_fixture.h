@@ -1,5 +1,5 @@
-/* tree_fixture.h - a folder that stands for the root of a machine's files (/proc, /sys). A failure
- * here fails the test. */
+/* tree_fixture.h - a folder that replaces the root of a machine's files (/proc, /sys). A failure in
+ * a helper fails the test. */
 #ifndef PST_TESTS_TREE_FIXTURE_H
 #define PST_TESTS_TREE_FIXTURE_H
 
@@ -13,7 +13,7 @@
 
 static char root[64];
 
-/* Makes the folder, and removes it: for cmocka. */
+/* Set-up and tear-down for cmocka: the first makes the folder, the second removes it. */
 static inline int tree_set_up(void **state)
 {
     (void)state;
@@ -38,7 +38,7 @@ static inline int tree_tear_down(void **state)
 
 #define TREE_TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tree_tear_down)
 
-/* Writes root/path, and makes its folders. */
+/* Writes the file root/path, and makes its folders. */
 static inline void put(const char *path, const char *text)
 {
     char full[512];

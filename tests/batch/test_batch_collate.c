@@ -1,4 +1,5 @@
-/* test_batch_collate.c - are rows of different shapes put together right, within the budget? */
+/* test_batch_collate.c - are rows of different shapes joined correctly, within the memory
+ * budget? */
 #include "test.h"
 
 #include "batch/batch.h"
@@ -132,7 +133,8 @@ static void test_offsets(void **state)
     psti_batch_pool_close(&pool);
 }
 
-/* A slot's arrays are gone when it is claimed again; without boxes they keep their axes. */
+/* A slot's joined arrays are dropped when it is claimed again. Rows without boxes keep the other
+ * axes. */
 static void test_empty_rows(void **state)
 {
     (void)state;
@@ -159,7 +161,7 @@ static void test_budget(void **state)
     struct pst_error err;
     struct psti_pool *pool = open_pool(PST_RAGGED_PADDED, 64 << 10);
     pst_batch *batch = claim(pool);
-    fill(batch, (const int64_t[]){1500, 1, 1}); /* 24,000 bytes, padded 72,000 */
+    fill(batch, (const int64_t[]){1500, 1, 1}); /* 24,000 bytes, or 72,000 with padding */
     assert_int_equal(psti_batch_collate(batch, &err), PST_ERROR_LIMIT);
     give_back(pool, batch);
     batch = claim(pool);

@@ -1,5 +1,6 @@
-/* test_batch_gpu.c - slots whose arrays lie on a GPU: who makes, awaits and unmakes their memory,
- * and what tensors say; and the same of host memory. The GPU is this process's memory. */
+/* test_batch_gpu.c - tests slots whose arrays are on a GPU: who allocates their memory, waits for
+ * it and frees it, and what the tensors say; and the same for slots in host memory of another
+ * owner. The GPU's memory is memory of this process. */
 #include "test.h"
 
 #include "batch/batch_int.h"
@@ -101,7 +102,7 @@ static pst_batch *claim(struct psti_pool *pool, enum pst_status expected)
     return batch;
 }
 
-/* As the loader does: numbers in the host, all of it on the GPU. */
+/* Fills a batch as the loader does: numbers in host memory, and all fields on the GPU. */
 static void fill(pst_batch *batch)
 {
     struct psti_slot_part *part = psti_batch_part(batch);
@@ -165,7 +166,8 @@ static void test_tensors_say_where_they_lie(void **state)
     assert_int_equal(gpu.n_closed, 1);
 }
 
-/* What make says comes out of claim, and nothing stays charged; the GPU outlives the loader. */
+/* A failure to allocate GPU memory is returned by claim, and no memory stays counted. The GPU's
+ * memory may outlive the loader. */
 static void test_life(void **state)
 {
     struct gpu gpu;
@@ -176,19 +178,20 @@ static void test_life(void **state)
     assert_true(psti_batch_pool_slot_nbytes(pool, 6, &nbytes));
     size_t records = pool->n_fields * sizeof(struct psti_collated);
     assert_true(nbytes > 1006 + records);
-    assert_true(nbytes < 1006 + records + 3 * 5 * 7 * 4 * 6); /* no pixels in the host */
+    /* host memory of the slot, without pixels */
+    assert_true(nbytes < 1006 + records + 3 * 5 * 7 * 4 * 6);
     pst_batch *a = claim(pool, PST_OK), *b = claim(pool, PST_OK);
     claim(pool, PST_ERROR_LIMIT);
     psti_batch_pool_stats(pool, &stats);
     assert_int_equal(stats.used, 2 * nbytes);
-    gpu.usable = false; /* the stream that read it cannot be waited for */
+    gpu.usable = false; /* the slot cannot be waited for, as if a stream still read it */
     pst_batch_release(a);
     assert_int_equal(gpu.n_unmade, 1);
     gpu.usable = true;
     a = claim(pool, PST_OK);
     assert_int_equal(gpu.n_made, 3);
     pst_batch_release(a);
-    a = claim(pool, PST_OK); /* the same slot */
+    a = claim(pool, PST_OK); /* claims the same slot again */
     assert_int_equal(gpu.n_made, 3);
     psti_batch_pool_close(&pool);
     assert_int_equal(gpu.n_closed, 0);
@@ -199,7 +202,7 @@ static void test_life(void **state)
     assert_int_equal(gpu.n_left, 4);
 }
 
-/* The maker of slots in host memory. */
+/* Allocates slots in host memory, in place of the loader's allocator. */
 struct host {
     int n_made, n_unmade, n_left, n_closed, n_plain, n_waits;
     bool usable, busy;
@@ -268,14 +271,14 @@ static void test_memory_of_somebody_else(void **state)
     assert_int_equal(tensor.device, -1);
     assert_int_equal(pst_batch_host_tensor(a, 0, &tensor, sizeof tensor, NULL), PST_OK);
     pst_batch_release(a);
-    host.busy = true; /* then a slot is made instead, until there is no memory for it */
+    host.busy = true; /* while it is busy another slot is made, until memory runs out */
     pst_batch *b = claim(pool, PST_OK);
     assert_ptr_not_equal(a, b);
     assert_int_equal(host.n_waits, 0);
     assert_ptr_equal(claim(pool, PST_OK), a);
     assert_int_equal(host.n_waits, 1);
     pst_batch_release(plain);
-    assert_int_equal(host.n_left, 1); /* plain memory is nobody else's */
+    assert_int_equal(host.n_left, 1); /* plain memory belongs to nobody else */
     assert_ptr_equal(claim(pool, PST_OK), plain);
     host.usable = false;
     pst_batch_release(a);
@@ -288,8 +291,8 @@ static void test_memory_of_somebody_else(void **state)
     assert_int_equal(host.n_closed, 1);
 }
 
-/* The maker of slots that orders them by the number of their place in `host.places`; the one after
- * the last comes first. */
+/* Allocates slots and orders them by their position in `host.places`; the slot after the last one
+ * used comes first. */
 struct ordered {
     struct host host;
     void *places[4];
@@ -338,7 +341,7 @@ static void taken(void *ctx, const struct psti_slot_part *part)
 
 static void shut_ordered(void *ctx) { shut_host(&((struct ordered *)ctx)->host); }
 
-/* The maker says which free slot is taken, or that a new one is to be. */
+/* The allocator decides which free slot is claimed, or that a new one is made. */
 static void test_slots_in_an_order(void **state)
 {
     struct ordered ordered = {.host.usable = true};
@@ -365,9 +368,10 @@ static void test_slots_in_an_order(void **state)
     pst_batch_release(batches[2]);
     pst_batch_release(batches[1]);
     ordered.few = 4;
-    batches[3] = claim(pool, PST_OK); /* there are three, and memory for one more */
+    batches[3] = claim(pool, PST_OK); /* three slots exist, and there is memory for one more */
     assert_int_equal(ordered.n_places, 4);
-    assert_ptr_equal(claim(pool, PST_OK), batches[0]); /* there is no more */
+    /* there is no memory for a further slot */
+    assert_ptr_equal(claim(pool, PST_OK), batches[0]);
     ordered.few = 0;
     pst_batch_release(batches[0]);
     ordered.next = 2;

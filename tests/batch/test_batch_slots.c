@@ -1,4 +1,4 @@
-/* test_batch_slots.c - does a slot have one owner at a time, and does the budget hold? */
+/* test_batch_slots.c - does a slot have one owner at a time, and is the memory budget kept? */
 #include "test.h"
 
 #include "batch/batch.h"
@@ -64,7 +64,8 @@ static void hand_out(struct psti_pool *pool, pst_batch *batch)
     pthread_mutex_unlock(psti_batch_pool_lock(pool));
 }
 
-/* Fills row `row` with values that tell it apart; rows of `guess` differ in shape where odd. */
+/* Fills row `row` with values that identify it. With `odd` the rows of the field `guess` differ in
+ * shape. */
 static void fill_row(pst_batch *batch, uint32_t row, bool odd)
 {
     enum pst_status status;
@@ -116,7 +117,7 @@ static void test_fill_and_read(void **state)
     assert_null(pst_batch_field_name(batch, 4));
     assert_false(pst_batch_is_ragged(batch, 0));
     assert_true(pst_batch_is_ragged(batch, 2));
-    assert_false(pst_batch_is_ragged(batch, 3)); /* all rows happened to fit the array */
+    assert_false(pst_batch_is_ragged(batch, 3)); /* all rows had the same shape by chance */
     for (uint32_t row = 0; row < 6; row++)
         check_row(batch, row, row, false);
     assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
@@ -197,8 +198,8 @@ static void test_budget(void **state)
     psti_batch_pool_close(&pool);
 }
 
-/* Rows with memory of their own count towards the budget, too. A row for which there is no room is
- * refused, and the others stay. */
+/* Rows with memory of their own count towards the budget, too. A row that does not fit is refused,
+ * and the others stay. */
 static void test_rows_count(void **state)
 {
     (void)state;
@@ -220,7 +221,7 @@ static void test_rows_count(void **state)
     psti_batch_pool_close(&pool);
 }
 
-/* The chunks of a slot settle: no allocation once the largest batch was seen. */
+/* The memory of a slot settles: once the largest batch was seen, nothing is allocated. */
 static void test_rows_settle(void **state)
 {
     (void)state;
@@ -259,7 +260,7 @@ static void test_outlives_the_loader(void **state)
     hand_out(pool, kept);
     hand_out(pool, other);
     hand_out(pool, large);
-    pst_batch_release(large); /* not of the pool's size: freed */
+    pst_batch_release(large); /* the slot is larger than the pool's slots, so it is freed */
     psti_batch_pool_close(&pool);
     assert_null(pool);
     pst_batch_retain(kept);
@@ -307,7 +308,8 @@ static void test_forked_child(void **state)
     fill_row(batch, 0, false);
     psti_batch_finish(batch, 1, NULL);
     hand_out(pool, batch);
-    pthread_mutex_lock(psti_batch_pool_lock(pool)); /* as if another thread held it */
+    /* as if another thread held it during the fork */
+    pthread_mutex_lock(psti_batch_pool_lock(pool));
     pid_t child = fork();
     if (child == 0) {
         bool right = psti_batch_pool_is_forked(pool) && pst_batch_index(batch)[0] == 100;

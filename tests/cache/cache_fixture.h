@@ -1,5 +1,5 @@
-/* cache_fixture.h - what tests of the cache and of loaders with one share. A failure here fails the
- * test. */
+/* cache_fixture.h - shared by the tests of the cache and of loaders with a cache. A failure in a
+ * helper fails the test. */
 #ifndef PST_TESTS_CACHE_FIXTURE_H
 #define PST_TESTS_CACHE_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* test_cache.c - tests which items a cache keeps and refuses, which set it frees, and that it
+/* test_cache.c - tests which items a cache admits and refuses, which set it evicts, and that it
  * counts every byte. */
 #include "cache/cache_fixture.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define ITEM_HEAD 16 /* bytes of the header before each item's bytes */
+#define ITEM_HEAD 16 /* bytes of the header before each item */
 
 static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples)
 {
@@ -22,7 +22,7 @@ static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint6
     return set;
 }
 
-/* Fills in the bytes of an item, which differ from sample to sample and from place to place. */
+/* Fills in the bytes of an item. They differ between samples and between offsets. */
 static void fill(unsigned char *bytes, uint64_t nbytes, uint64_t sample)
 {
     for (uint64_t i = 0; i < nbytes; i++)
@@ -36,7 +36,8 @@ static bool keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, c
     return psti_cache_keep(set, sample, i_item, nbytes, &item);
 }
 
-/* Asks for an item. Keeps it if the cache admits it. Checks its bytes if the cache has it. */
+/* Looks up an item. Stores it if the cache admits it, and compares its bytes if the cache has
+ * it. */
 static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample, uint64_t nbytes)
 {
     struct psti_cache_span span;
@@ -77,7 +78,7 @@ static void test_hits_are_what_was_kept(void **state)
         assert_int_equal(n[PSTI_CACHE_HIT], N_FIT);
         assert_int_equal(n[PSTI_CACHE_ADMIT], 0);
     }
-    /* An item that is as small as the space left is still admitted. */
+    /* An item that exactly fits the remaining space is admitted. */
     assert_int_equal(visit(set, N - 1, 4095 - ITEM_HEAD - 15), PSTI_CACHE_ADMIT);
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
@@ -106,8 +107,8 @@ static void test_sizes(void **state)
     pst_cache_close(&cache);
 }
 
-/* An item that became shorter after its space was reserved takes only its own length, and comes
- * back with its form. A caller with other forms has a set of its own. */
+/* An item that became shorter after its space was reserved takes only its own length, and is
+ * returned with its form. A caller with other forms has a set of its own. */
 static void test_shorter_items_and_forms(void **state)
 {
     (void)state;
@@ -187,9 +188,8 @@ static void test_variants_are_items_of_their_own(void **state)
     pst_cache_close(&cache);
 }
 
-/* Two loaders of one data set share a set. Another version of the data set has a set of its own. A
- * closed set is freed as a whole, the one that has been closed for the longest time first. An open
- * set is never freed. */
+/* Two loaders of one data set share a set. Another version of the data set has its own set. Sets
+ * are evicted as a whole: the one closed for the longest time first, and never an open one. */
 static void test_sets(void **state)
 {
     (void)state;
@@ -208,16 +208,17 @@ static void test_sets(void **state)
     psti_cache_set_close(&a);
     assert_int_equal(use_of(cache).n_datasets, 3);
     b = open_set(cache, 2, 4);
-    assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);   /* b is still there */
-    assert_int_equal(visit(c, 1, MIB), PSTI_CACHE_ADMIT); /* a is gone */
-    assert_int_equal(visit(c, 2, MIB), PSTI_CACHE_PASS);  /* b is in use */
+    assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);   /* set b is still cached */
+    assert_int_equal(visit(c, 1, MIB), PSTI_CACHE_ADMIT); /* set a was evicted */
+    assert_int_equal(visit(c, 2, MIB), PSTI_CACHE_PASS);  /* set b is in use */
     assert_int_equal(use_of(cache).n_datasets, 2);
     assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);
     psti_cache_set_close(&b);
     a = open_set(cache, 1, 4);
-    assert_int_equal(visit(a, 0, MIB), PSTI_CACHE_ADMIT); /* b is gone, and a is empty */
+    /* set b was evicted, and set a is empty */
+    assert_int_equal(visit(a, 0, MIB), PSTI_CACHE_ADMIT);
     psti_cache_set_close(&a);
-    pst_cache_close(&cache); /* set c still holds the cache */
+    pst_cache_close(&cache); /* set c still refers to the cache */
     assert_null(cache);
     assert_int_equal(visit(c, 0, MIB), PSTI_CACHE_HIT);
     psti_cache_set_close(&c);
@@ -254,7 +255,7 @@ static void test_what_cannot_be(void **state)
     pst_cache_close(&cache);
 }
 
-/* If the system gives no memory, nothing is lost and nothing stays reserved. */
+/* If the system gives no memory, no item is lost and nothing stays reserved. */
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -292,8 +293,8 @@ static void test_no_memory(void **state)
     }
 }
 
-/* Items are refused memory for a while. The budget is whole again afterwards, and so is the range
- * of addresses: as many items fit as if nothing had happened. */
+/* For a while items get no memory. Afterwards the whole budget and the whole address range can be
+ * used again: as many items fit as before. */
 static void test_memory_that_comes_later(void **state)
 {
     (void)state;
@@ -342,17 +343,20 @@ static void test_advice(void **state)
         assert_true(advice.nbytes == cases[i].want);
         assert_true(advice.available_nbytes == cases[i].available_nbytes);
         assert_non_null(strstr(advice.reason, cases[i].reason));
-        assert_true(strlen(advice.reason) < sizeof advice.reason - 1); /* none is cut off */
+        /* no reason text was cut off */
+        assert_true(strlen(advice.reason) < sizeof advice.reason - 1);
     }
     struct pst_cache_advice advice;
-    pst_cache_advise(1, &advice, sizeof advice); /* this machine has a byte to spare */
+    pst_cache_advise(1, &advice, sizeof advice); /* this machine has at least a byte to spare */
     assert_true(advice.nbytes == 0 && advice.available_nbytes > MIB);
     pst_cache_advise(UINT64_MAX, &advice, sizeof advice);
     assert_true(advice.nbytes == advice.available_nbytes / 2);
-    struct pst_cache *cache = open_cache(advice.nbytes); /* what is advised can be opened */
+    /* a cache of the advised size can be opened */
+    struct pst_cache *cache = open_cache(advice.nbytes);
     pst_cache_close(&cache);
     memset(&advice, 0x5a, sizeof advice);
-    pst_cache_advise(1, &advice, sizeof advice.nbytes); /* an older caller's struct */
+    /* the struct of an older caller is shorter */
+    pst_cache_advise(1, &advice, sizeof advice.nbytes);
     assert_true(advice.nbytes == 0 && advice.reason[0] == 0x5a);
 }
 

@@ -1,5 +1,5 @@
-/* test_cache_file.c - a cache saved to a file and loaded from it: what comes back, what is refused,
- * and that nothing is lost or left by a call that fails. */
+/* test_cache_file.c - tests saving a cache to a file and loading it: which items come back, what is
+ * refused, and that a failed call loses nothing and leaves no file. */
 #include "cache/cache_fixture.h"
 
 #include "base/fault.h"
@@ -20,7 +20,7 @@
 #define MIB ((uint64_t)1 << 20)
 
 static char directory[] = "/tmp/pst-cache-XXXXXX";
-static char path[64], other_path[64]; /* of files in `directory` */
+static char path[64], other_path[64]; /* paths of files in `directory` */
 
 static int set_up(void **state)
 {
@@ -46,11 +46,11 @@ static int tear_down(void **state)
     return rmdir(directory);
 }
 
-/* The number of files in the directory: a temporary file that is left would count. */
+/* Counts the files in the directory, so that a temporary file left behind is detected. */
 static int n_files(void)
 {
     DIR *dir = opendir(directory);
-    int n = -2; /* "." and ".." */
+    int n = -2; /* not counting "." and ".." */
     assert_non_null(dir);
     while (readdir(dir))
         n++;
@@ -104,7 +104,7 @@ static struct pst_cache_file_report load(pst_cache *cache)
     return report;
 }
 
-/* Asks for an item of nbytes equal bytes: keeps it if it is admitted, checks it if it is a hit. */
+/* Looks up an item of nbytes equal bytes: stores it if it is admitted, checks it if it is a hit. */
 static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                     uint64_t nbytes, unsigned char byte)
 {
@@ -126,7 +126,8 @@ static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample,
     return answer;
 }
 
-/* A small cache of two data sets: items of samples 0 to 2 of the first, 1 and 3 of the second. */
+/* Makes a small cache of two data sets: items of samples 0 to 2 of the first, 1 and 3 of the
+ * second. */
 static pst_cache *small_cache(void)
 {
     pst_cache *cache = open_cache(MIB);
@@ -149,7 +150,8 @@ static unsigned char *small_file(size_t *nbytes)
     return read_file(path, nbytes);
 }
 
-/* More items than a block has, one longer than the buffer, one without bytes, two variants. */
+/* Saves and loads more items than fit in a block, one longer than the buffer, one without bytes,
+ * and two variants. */
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -189,7 +191,7 @@ static void test_round_trip(void **state)
     assert_int_equal(visit(two, 2, 1, LARGE, 9), PSTI_CACHE_HIT);
     assert_int_equal(visit(two, 0, 0, 1, 8), PSTI_CACHE_HIT);
     assert_int_equal(visit(two, 0, 1, 1, 8), PSTI_CACHE_ADMIT);
-    /* Another version, and another number of samples, are other data sets. */
+    /* Another version or number of samples makes it another data set, without items. */
     struct psti_cache_set *changed = open_set(cache, 3, 3, 2), *longer = open_set(cache, 2, 4, 2);
     assert_int_equal(visit(changed, 2, 1, LARGE, 1), PSTI_CACHE_ADMIT);
     assert_int_equal(visit(longer, 0, 0, 1, 1), PSTI_CACHE_ADMIT);
@@ -197,7 +199,7 @@ static void test_round_trip(void **state)
     psti_cache_set_close(&changed);
     psti_cache_set_close(&two);
     psti_cache_set_close(&many);
-    save(cache); /* loaded items are saved again */
+    save(cache); /* saves the loaded items again */
     assert_int_equal(n_files(), 1);
     pst_cache_close(&cache);
     cache = open_cache(64 * MIB);
@@ -216,7 +218,7 @@ static void test_empty(void **state)
     assert_int_equal(save(cache).n_datasets, 0);
     assert_int_equal(load(cache).n_items, 0);
     psti_cache_set_close(&set);
-    assert_int_equal(use_of(cache).nbytes_used, 0); /* a closed set without items is freed */
+    assert_int_equal(use_of(cache).nbytes_used, 0); /* a closed set without items was freed */
     assert_int_equal(use_of(cache).n_datasets, 0);
     struct pst_error err;
     assert_ok(pst_cache_save(cache, path, NULL, 0, &err));
@@ -224,7 +226,7 @@ static void test_empty(void **state)
     pst_cache_close(&cache);
 }
 
-/* A set that is open keeps its items and takes the others. A second load takes nothing. */
+/* An open set keeps its items and takes the others from the file. A second load adds nothing. */
 static void test_items_that_are_there(void **state)
 {
     (void)state;
@@ -232,7 +234,8 @@ static void test_items_that_are_there(void **state)
     free(small_file(&nbytes));
     pst_cache *cache = open_cache(MIB);
     struct psti_cache_set *a = open_set(cache, 1, 4, 2);
-    assert_int_equal(visit(a, 1, 1, 11, 77), PSTI_CACHE_ADMIT); /* other bytes than in the file */
+    /* the cached item differs from the file's */
+    assert_int_equal(visit(a, 1, 1, 11, 77), PSTI_CACHE_ADMIT);
     struct psti_cache_span span;
     assert_int_equal(psti_cache_ask(a, 2, 1, 12, &span), PSTI_CACHE_ADMIT);
     struct pst_cache_file_report report = load(cache);
@@ -260,7 +263,8 @@ static void test_items_that_are_there(void **state)
     pst_cache_close(&cache);
 }
 
-/* Items are taken in the order of the file while there is room. Nothing gives way to them. */
+/* Items are loaded in the order of the file until the cache is full. Nothing is evicted for
+ * them. */
 static void test_budget(void **state)
 {
     (void)state;
@@ -290,18 +294,18 @@ static void test_budget(void **state)
         assert_int_equal(visit(set, i, 0, NBYTES, (unsigned char)i),
                          i < n_fit ? PSTI_CACHE_HIT : PSTI_CACHE_PASS);
     psti_cache_set_close(&set);
-    /* What was loaded gives way to an open data set, as any closed one. */
+    /* Loaded sets are evicted for an open data set, like any closed set. */
     assert_int_equal(visit(open_set(cache, 9, 1, 1), 0, 0, 500000, 5), PSTI_CACHE_HIT);
     set = open_set(cache, 10, 1, 1);
     assert_int_equal(visit(set, 0, 0, 900000, 1), PSTI_CACHE_ADMIT);
     psti_cache_set_close(&set);
     set = closed;
     psti_cache_set_close(&closed);
-    psti_cache_set_close(&set); /* the second opening */
+    psti_cache_set_close(&set); /* the second time that it was opened */
     pst_cache_close(&cache);
 }
 
-/* A data set whose table alone finds no room. */
+/* A data set whose table alone does not fit into the cache is not loaded. */
 static void test_table_without_room(void **state)
 {
     (void)state;
@@ -319,7 +323,7 @@ static void test_table_without_room(void **state)
     pst_cache_close(&cache);
 }
 
-/* Loads bytes that are no good file into a cache with items, which must not change. */
+/* Loads an invalid file into a cache with items, which must not change. */
 static enum pst_status load_bad(const unsigned char *bytes, size_t nbytes, struct pst_error *err)
 {
     write_file(other_path, bytes, nbytes);
@@ -334,7 +338,8 @@ static enum pst_status load_bad(const unsigned char *bytes, size_t nbytes, struc
         assert_string_equal(err->file, other_path);
         assert_true(err->offset >= 0 && (uint64_t)err->offset <= nbytes && err->text[0]);
         assert_int_equal(visit(a, 3, 0, 10, 50), PSTI_CACHE_HIT);
-        assert_int_equal(visit(a, 1, 1, 11, 50), PSTI_CACHE_ADMIT); /* usable, and no old item */
+        /* the cache works, and has none of its old items */
+        assert_int_equal(visit(a, 1, 1, 11, 50), PSTI_CACHE_ADMIT);
     }
     psti_cache_set_close(&a);
     pst_cache_close(&cache);
@@ -355,7 +360,7 @@ static void test_truncated(void **state)
     free(bytes);
 }
 
-/* One bit of each byte is another: each is found, also those that are zero. */
+/* One bit of each byte is flipped in turn: every flip is detected, also in bytes that are zero. */
 static void test_flipped(void **state)
 {
     (void)state;
@@ -377,7 +382,7 @@ static void test_flipped(void **state)
     free(bytes);
 }
 
-/* A file that is made piece by piece, with good checksums. */
+/* A file that the test makes piece by piece, with correct checksums. */
 struct forged {
     unsigned char bytes[1 << 12];
     size_t n;
@@ -404,8 +409,8 @@ static void forge_set(struct forged *forged, uint64_t n_samples, uint32_t n_item
     forged->n_sets++;
 }
 
-/* A block of items of 3 bytes. `table_nbytes` and `head_number` are what the table and the items'
- * headers state; `more` is added to the block's length. */
+/* Appends a block of items of 3 bytes. `table_nbytes` and `head_number` are what the table and the
+ * items' headers state; `more` is added to the block's length. */
 static void forge_block(struct forged *forged, const uint64_t *numbers, uint64_t n,
                         uint64_t table_nbytes, uint64_t head_number, uint64_t more)
 {
@@ -439,7 +444,7 @@ static enum pst_status forge_end(struct forged *forged, uint64_t more_sets, uint
     return load_bad(forged->bytes, forged->n, &err);
 }
 
-/* Numbers that contradict each other, under good checksums. */
+/* Files with correct checksums whose numbers contradict each other. */
 static void test_forged(void **state)
 {
     (void)state;
@@ -448,19 +453,19 @@ static void test_forged(void **state)
         enum pst_status status;
     } blocks[] = {
         {{0, 7}, 3, 0, 0, PST_OK},
-        {{0, 8}, 3, 0, 0, PST_ERROR_CORRUPT}, /* beyond the data set */
+        {{0, 8}, 3, 0, 0, PST_ERROR_CORRUPT}, /* number of an item beyond the data set */
         {{3, 3}, 3, 0, 0, PST_ERROR_CORRUPT}, /* twice */
-        {{4, 3}, 3, 0, 0, PST_ERROR_CORRUPT}, /* out of order */
+        {{4, 3}, 3, 0, 0, PST_ERROR_CORRUPT}, /* items whose numbers are out of order */
         {{0, UINT64_MAX}, 3, 0, 0, PST_ERROR_CORRUPT},
         {{2, 7}, 4, 0, 0, PST_ERROR_CORRUPT},  /* the item's header says 3 bytes */
         {{2, 7}, 3, 1, 0, PST_ERROR_CORRUPT},  /* the item's header has another number */
-        {{2, 7}, 16, 0, 0, PST_ERROR_CORRUPT}, /* as long, but the header says 3 bytes */
-        {{2, 7}, 17, 0, 0, PST_ERROR_CORRUPT}, /* reaches beyond the block */
+        {{2, 7}, 16, 0, 0, PST_ERROR_CORRUPT}, /* takes as much space, but the header says 3 */
+        {{2, 7}, 17, 0, 0, PST_ERROR_CORRUPT}, /* an item that reaches beyond the block */
         {{2, 7}, UINT64_MAX, 0, 0, PST_ERROR_CORRUPT},
         {{2, 7}, SIZE_MAX / 2, 0, 0, PST_ERROR_CORRUPT},
-        {{2, 7}, 3, 0, 8, PST_ERROR_CORRUPT},                 /* bytes of no item */
+        {{2, 7}, 3, 0, 8, PST_ERROR_CORRUPT},                 /* bytes that belong to no item */
         {{2, 7}, 3, 0, 4096, PST_ERROR_TRUNCATED},            /* more than the file has */
-        {{2, 7}, 3, 0, UINT64_MAX - 64, PST_ERROR_TRUNCATED}, /* a sum that overflows */
+        {{2, 7}, 3, 0, UINT64_MAX - 64, PST_ERROR_TRUNCATED}, /* a length whose sum overflows */
     };
     struct forged forged;
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
@@ -476,15 +481,15 @@ static void test_forged(void **state)
     forge_block(&forged, one, 1, 3, 0, 0);
     forge_block(&forged, zero, 1, 3, 0, 0);
     assert_int_equal(forge_end(&forged, 0, 0, 0), PST_ERROR_CORRUPT);
-    forge_begin(&forged); /* a block of no data set */
+    forge_begin(&forged); /* a block that belongs to no data set */
     forge_block(&forged, zero, 1, 3, 0, 0);
     assert_int_equal(forge_end(&forged, 0, 0, 0), PST_ERROR_CORRUPT);
-    forge_begin(&forged); /* a data set twice */
+    forge_begin(&forged); /* the same data set twice */
     forge_set(&forged, 4, 2);
     forge_block(&forged, zero, 1, 3, 0, 0);
     forge_set(&forged, 4, 2);
     assert_int_equal(forge_end(&forged, 0, 0, 0), PST_ERROR_CORRUPT);
-    for (unsigned i = 0; i < 3; i++) { /* an end that lies */
+    for (unsigned i = 0; i < 3; i++) { /* an end record with false numbers */
         forge_begin(&forged);
         forge_set(&forged, 4, 2);
         assert_int_equal(forge_end(&forged, i == 0, i == 1, i == 2), PST_ERROR_CORRUPT);
@@ -506,7 +511,7 @@ static void test_forged(void **state)
     assert_int_equal(forge_end(&forged, 0, 0, 0), PST_ERROR_CORRUPT);
 }
 
-/* An item of another length than the data set states is never served. */
+/* An item whose length differs from the data set's is never returned. */
 static void test_item_of_another_length(void **state)
 {
     (void)state;
@@ -523,8 +528,8 @@ static void test_item_of_another_length(void **state)
     pst_cache_close(&cache);
 }
 
-/* Each call that changes the disk fails once. The old file is there, and nothing beside it. Where
- * only the directory's sync failed, the new file is there. */
+/* Each call that changes the disk fails once. The old file stays, without any other file. Only if
+ * the final sync of the directory failed, the new file is there. */
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -549,7 +554,7 @@ static void test_full_disk(void **state)
         }
         assert_int_equal(status, PST_ERROR_NO_SPACE);
         assert_string_equal(err.file, path);
-        assert_false(replaced); /* the directory's sync is the last call */
+        assert_false(replaced); /* syncing the directory is the last call */
         replaced = strstr(err.text, "directory") != NULL;
         if (!replaced) {
             assert_int_equal(nbytes, old_nbytes);
@@ -566,7 +571,7 @@ static void test_full_disk(void **state)
     free(old);
 }
 
-/* Memory or reads fail at each place in turn. */
+/* Allocations or reads fail at each place in turn. */
 static void test_faults(void **state)
 {
     (void)state;
@@ -607,8 +612,8 @@ static void test_faults(void **state)
     assert_int_equal(memory.live_nbytes, 0);
 }
 
-/* The page cache is told to drop what was written and read. If it does not take the advice, all
- * goes on. */
+/* The kernel is advised to drop what was written and read from the page cache. If that advice
+ * fails, saving and loading still work. */
 static void test_advice(void **state)
 {
     (void)state;
@@ -640,7 +645,7 @@ static void test_targets(void **state)
     assert_non_null(strstr(err.text, "no plain file"));
     assert_int_equal(pst_cache_load(cache, directory, NULL, 0, &err), PST_ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "the saved cache is a folder, not a regular file"));
-    /* a link: neither it nor what it points to changes */
+    /* neither a link nor its target is changed */
     write_file(other_path, "old", 3);
     assert_int_equal(symlink(other_path, path), 0);
     assert_int_equal(pst_cache_save(cache, path, NULL, 0, &err), PST_ERROR_IO);
@@ -654,7 +659,7 @@ static void test_targets(void **state)
     assert_int_equal(pst_cache_save(cache, path, NULL, 0, &err), PST_ERROR_IO);
     assert_int_equal(pst_cache_load(cache, path, NULL, 0, &err), PST_ERROR_UNSUPPORTED);
     unlink(path);
-    /* a directory that this user may not write */
+    /* a directory that this user may not write to */
     bool root = geteuid() == 0;
     assert_int_equal(chmod(directory, 0555), 0);
     if (root)
@@ -675,7 +680,7 @@ static void test_targets(void **state)
     pst_cache_close(&cache);
 }
 
-/* Names of temporary files that are taken are left alone. */
+/* If a temporary name is taken, the file of that name is left alone. */
 static void test_temporary_name_taken(void **state)
 {
     (void)state;
@@ -692,7 +697,7 @@ static void test_temporary_name_taken(void **state)
     pst_cache_close(&cache);
 }
 
-/* A save changes nothing about which closed set gives way first. */
+/* Saving does not count as a use: the order in which closed sets are evicted stays the same. */
 static void test_save_is_no_use(void **state)
 {
     (void)state;
@@ -702,7 +707,7 @@ static void test_save_is_no_use(void **state)
         sets[i] = open_set(cache, i, 4, 1);
         assert_int_equal(visit(sets[i], 0, 0, MIB, i), PSTI_CACHE_ADMIT);
     }
-    psti_cache_set_close(&sets[1]); /* the first to give way */
+    psti_cache_set_close(&sets[1]); /* this set will be evicted first */
     psti_cache_set_close(&sets[0]);
     psti_cache_set_close(&sets[2]);
     assert_int_equal(save(cache).n_datasets, 3);
@@ -723,7 +728,7 @@ enum { N_SAMPLES = 3000, N_ADDERS = 3 };
 struct adder {
     pst_cache *cache;
     struct psti_cache_set *set;
-    atomic_uint *n_left; /* adders at work */
+    atomic_uint *n_left; /* number of threads that still add items */
     unsigned number;
 };
 
@@ -733,7 +738,7 @@ static void add_items(void *arg)
     for (uint64_t i = 0; i < N_SAMPLES; i++) {
         uint64_t sample = (i * 7 + adder->number * 1000) % N_SAMPLES;
         visit(adder->set, sample, 0, 200 + sample % 100, (unsigned char)sample);
-        if (i % 100 == 0) { /* sets that come, are closed, and give way */
+        if (i % 100 == 0) { /* opens and closes sets that are evicted later */
             struct psti_cache_set *other = open_set(adder->cache, (uint8_t)(i % 7 + 10), 4, 1);
             visit(other, 0, 0, 300000, 5);
             psti_cache_set_close(&other);
@@ -766,7 +771,7 @@ static void run_adders(pst_cache *cache, struct psti_cache_set *set, void (*run)
         psti_thread_join(threads[i]);
 }
 
-/* What is saved while others add is good, and its items are whole. */
+/* Saves while other threads add items. The file must be valid, and its items complete. */
 static void save_and_check(pst_cache *cache)
 {
     struct pst_cache_file_report saved = save(cache);
@@ -790,7 +795,7 @@ static void test_threads(void **state)
     assert_true(save(cache).n_items >= N_SAMPLES);
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
-    /* The same file by several threads at once: each item counts once. */
+    /* Several threads load the same file at once: each item counts once. */
     cache = open_cache(64 * MIB);
     set = open_set(cache, 1, N_SAMPLES, 1);
     run_adders(cache, set, load_items, nothing);
@@ -803,8 +808,9 @@ static void test_threads(void **state)
     pst_cache_close(&cache);
 }
 
-/* An item comes back in the form in which it was kept, to callers that keep the same forms, shorter
- * or longer than the stored bytes. A reservation grows if the cache has room for it. */
+/* An item is returned in the form in which it was stored, whether shorter or longer than the
+ * original bytes, to callers that use the same forms. A reservation can grow if the cache has
+ * space. */
 static void test_forms(void **state)
 {
     (void)state;

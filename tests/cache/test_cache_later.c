@@ -1,6 +1,6 @@
-/* test_cache_later.c - items that another form replaces after they were kept: who has the old bytes
- * keeps them, who asks gets the new ones, the budget holds, and what was saved is free for other
- * items; in a full cache, in one of a loaded file, and with many threads at once. */
+/* test_cache_later.c - tests replacing cached items by another form: a reader keeps the old bytes,
+ * a new lookup gets the new ones, the budget holds, and the memory saved is used for other items;
+ * in a full cache, in one loaded from a file, and with many threads at once. */
 #include "cache/cache_fixture.h"
 
 #include "base/thread.h"
@@ -18,7 +18,7 @@ static uint64_t nbytes_of(uint64_t sample)
 {
     return NBYTES_MAX / 2 + sample * 7919 % (NBYTES_MAX / 2);
 }
-/* The replacing item is a tenth shorter. Every 16th item stays as it is. */
+/* Length of the item that replaces another: a tenth shorter. Every 16th item stays as it is. */
 static uint64_t short_of(uint64_t sample) { return nbytes_of(sample) * 9 / 10; }
 static bool stays(uint64_t sample) { return sample % 16 == 5; }
 
@@ -52,7 +52,7 @@ static struct psti_cache_set *open_set(pst_cache *cache, uint64_t forms)
     return set;
 }
 
-/* Asks for the sample and keeps it if the cache admits it. True: the set has it now. */
+/* Looks up the sample and stores it if the cache admits it. Returns true if the set has it now. */
 static bool visit(struct psti_cache_set *set, uint64_t sample)
 {
     unsigned char bytes[NBYTES_MAX];
@@ -70,7 +70,8 @@ static bool visit(struct psti_cache_set *set, uint64_t sample)
     return psti_cache_keep(set, sample, 0, nbytes_of(sample), &span);
 }
 
-/* Replaces the next item of the queue, or leaves it as it is. False: there is none now. */
+/* Replaces the next item of the queue, or leaves it as it is. Returns false if the queue has none
+ * now. */
 static bool replace_one(struct psti_cache_set *set, uint64_t *n_replaced)
 {
     unsigned char bytes[NBYTES_MAX];
@@ -105,7 +106,7 @@ static void test_replace(void **state)
     struct psti_cache_set *set = open_set(cache, 1);
     struct psti_cache_span old;
     uint64_t n_replaced = 0;
-    assert_true(visit(set, 0)); /* before there is a queue */
+    assert_true(visit(set, 0)); /* stores an item before the queue exists */
     assert_int_equal(psti_cache_later_count(set), 0);
     assert_true(psti_cache_later_open(set));
     assert_true(psti_cache_later_open(set));
@@ -118,7 +119,7 @@ static void test_replace(void **state)
     assert_true(replace_one(set, &n_replaced));
     assert_false(replace_one(set, &n_replaced));
     assert_int_equal(n_replaced, 2);
-    /* The reader has the old bytes, which still count; others get the new ones. */
+    /* The reader keeps the old bytes, which still count; others get the new ones. */
     assert_int_equal(use_of(cache).nbytes_used,
                      used + room_of(short_of(0)) + room_of(short_of(1)));
     for (uint64_t i = 2; i < 100; i++)
@@ -137,7 +138,8 @@ static void test_replace(void **state)
     pst_cache_close(&cache);
 }
 
-/* A reader that never leaves: replacing stops before memory does, and goes on after it. */
+/* A reader never leaves: replacing stops before memory runs out, and goes on once the reader has
+ * left. */
 static void test_slow_reader(void **state)
 {
     (void)state;
@@ -164,7 +166,7 @@ static void test_slow_reader(void **state)
     pst_cache_close(&cache);
 }
 
-/* In a full cache each item is replaced, and what that saves holds further items. */
+/* In a full cache every item is replaced, and the memory saved takes further items. */
 static void test_full(void **state)
 {
     (void)state;
@@ -184,7 +186,7 @@ static void test_full(void **state)
     }
     assert_int_equal(psti_cache_later_count(set), 0);
     assert_int_equal(use_of(cache).n_items, n_last);
-    /* A tenth of 15 of 16 items is saved, and items are large beside the cache. */
+    /* 15 of 16 items become a tenth shorter, so at least 8 % more items fit. */
     assert_true(n_last * 100 >= n_first * 108);
     for (uint64_t i = 0; i < N; i++) {
         struct psti_cache_span span;
@@ -195,7 +197,7 @@ static void test_full(void **state)
     pst_cache_close(&cache);
 }
 
-/* Items of a file lie in memory of their own, which is given back as they are replaced. */
+/* Items loaded from a file lie in separate memory, which is freed as they are replaced. */
 static void test_file(void **state)
 {
     (void)state;
@@ -224,7 +226,7 @@ static void test_file(void **state)
     assert_true(use_of(cache).nbytes_used < used);
     for (uint64_t i = 0; i < N; i++)
         assert_int_equal(form_of(set, i), stays(i) ? 0 : FORM);
-    /* What is saved now has the replacing items, and no longer the stored ones. */
+    /* The file saved now has the new items instead of the stored ones. */
     assert_ok(pst_cache_save(cache, path, &report, sizeof report, &err));
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
@@ -238,7 +240,8 @@ static void test_file(void **state)
     unlink(path);
 }
 
-/* An item may become longer if there is room; else it stays, and no byte is lost. */
+/* An item may be replaced by a longer one if there is space. Otherwise it stays, and no byte is
+ * lost. */
 static void test_longer(void **state)
 {
     (void)state;
@@ -268,8 +271,8 @@ static void test_longer(void **state)
     free(bytes);
 }
 
-/* In a full cache, an item that is larger than all room for replacing stays, and those behind it
- * are replaced. */
+/* In a full cache, an item larger than the space for replacing stays, and the items behind it are
+ * replaced. */
 static void test_large(void **state)
 {
     (void)state;
@@ -297,7 +300,7 @@ static void test_large(void **state)
     free(bytes);
 }
 
-/* Sets of stored bytes alone, and caches without room for the queue have none. */
+/* A set that stores original bytes only, or a cache without space for the queue, has no queue. */
 static void test_refused(void **state)
 {
     (void)state;
@@ -324,7 +327,7 @@ struct work {
     atomic_uint *n_replaced;
 };
 
-/* Two threads of three read and admit, the others replace. */
+/* One of three threads looks up and admits items, the other two replace them. */
 static void run(void *arg)
 {
     struct work *work = arg;
@@ -346,7 +349,7 @@ static void test_threads(void **state)
     struct work work[N_THREADS];
     pthread_t threads[N_THREADS];
     struct pst_error err;
-    pst_cache *cache = open_cache(3 * MIB); /* too small for all items */
+    pst_cache *cache = open_cache(3 * MIB); /* a cache that is too small for all items */
     struct psti_cache_set *set = open_set(cache, 1);
     assert_true(psti_cache_later_open(set));
     for (unsigned i = 0; i < N_THREADS; i++) {

@@ -1,5 +1,5 @@
-/* test_cache_plan.c - which samples a plan admits: never more than the budget, within one sample of
- * the bound, and not worse than the best choice by more than that. */
+/* test_cache_plan.c - which samples a plan admits to the cache: never more than the budget holds,
+ * at most one sample less than possible, and hardly worse than the best choice. */
 #include "test.h"
 
 #include "format/format_cache.h"
@@ -80,7 +80,7 @@ static void simple_ones(void **state)
     assert_true(report.seconds == 3);
     assert_ok(
         pst_cache_plan(costs, sizeof *costs, 5, UINT64_MAX, plan, &report, sizeof report, &err));
-    assert_memory_equal(plan, "\1\1\1\0\1", 5); /* what saves nothing is not admitted */
+    assert_memory_equal(plan, "\1\1\1\0\1", 5); /* a sample that saves nothing is not admitted */
     assert_true(report.seconds == 103 && report.seconds_bound == 103);
     assert_ok(pst_cache_plan(NULL, sizeof *costs, 0, 10, NULL, NULL, 0, &err));
     const struct pst_cache_cost bad = {10, -1};

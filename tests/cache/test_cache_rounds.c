@@ -1,6 +1,7 @@
-/* test_cache_rounds.c - items of a shared set that are replaced while other processes read them by
- * views: their bytes stay until each view has answered a round, and are used anew then; nothing is
- * replaced in a frozen set; with many readers, replacers and rounds at once in a full cache. */
+/* test_cache_rounds.c - tests replacing items of a shared set while other processes read them
+ * through views. Old bytes stay until each view has answered a round, and their memory is then
+ * reused. Nothing is replaced in a frozen set. Many readers, replacers and rounds run at once in a
+ * full cache. */
 #include "cache/cache_fixture.h"
 
 #include "base/clock.h"
@@ -54,7 +55,7 @@ static struct psti_cache_view *open_view(struct psti_cache_set *set)
     return view;
 }
 
-/* Keeps items until there is no room. Returns their number. */
+/* Stores items until the cache is full. Returns their number. */
 static uint64_t fill(struct psti_cache_set *set)
 {
     unsigned char bytes[NBYTES];
@@ -102,7 +103,7 @@ static uint8_t look(struct psti_cache_view *view, uint64_t sample)
     return span.form;
 }
 
-/* In a full cache: re-coding comes to an end without a round, and goes on after each. */
+/* In a full cache re-coding stops until a round ends, and goes on after each round. */
 static void rounds_free_what_was_replaced(void **state)
 {
     (void)state;
@@ -122,13 +123,15 @@ static void rounds_free_what_was_replaced(void **state)
     assert_int_equal(psti_cache_view_waiting(view), n - n_done);
     assert_int_equal(look(view, 0), FORM);
     assert_true(psti_cache_later_begin_round(set));
-    assert_false(psti_cache_later_begin_round(set)); /* one at a time */
+    /* a second round cannot begin before the first ends */
+    assert_false(psti_cache_later_begin_round(set));
     psti_cache_view_begin_round(view);
     assert_false(psti_cache_view_go_on(view));
     check(&old, 0);
     assert_int_equal(replace_all(set), 0);
     assert_true(psti_cache_view_leave(view, reader));
-    unsigned later_reader = psti_cache_view_enter(view); /* who comes now does not delay it */
+    /* a reader that begins now does not delay the round */
+    unsigned later_reader = psti_cache_view_enter(view);
     assert_true(psti_cache_view_go_on(view));
     assert_false(psti_cache_view_leave(view, later_reader));
     psti_cache_later_end_round(set);
@@ -146,14 +149,14 @@ static void rounds_free_what_was_replaced(void **state)
     for (uint64_t i = 0; i < n; i++)
         assert_int_equal(look(view, i), FORM);
     psti_cache_set_readmit(set);
-    assert_true(fill(set) > 0); /* what was saved */
+    assert_true(fill(set) > 0); /* items fit into the memory that was saved */
     assert_true(use_of(cache).nbytes_used <= MIB);
     psti_cache_view_close(&view);
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
 }
 
-/* A reader that nobody can ask keeps all that it may see. */
+/* A reader that cannot answer rounds freezes the set, and keeps everything that it may see. */
 static void frozen_sets_stay(void **state)
 {
     (void)state;
@@ -164,7 +167,7 @@ static void frozen_sets_stay(void **state)
         open_set(MIB, &cache, &set);
         uint64_t n = 0;
         if (before)
-            psti_cache_later_freeze(set); /* there is no queue yet */
+            psti_cache_later_freeze(set); /* freezing works before the queue exists, too */
         assert_int_equal(psti_cache_later_open(set), !before);
         n = fill(set);
         struct psti_cache_view *view = open_view(set);
@@ -209,11 +212,11 @@ static void replace_items(void *arg)
 {
     struct race *race = arg;
     while (!atomic_load(&race->over))
-        if (!replace_one(race->set)) /* until a round has ended */
+        if (!replace_one(race->set)) /* nothing can be replaced until a round has ended */
             psti_clock_sleep_until(psti_clock_ns() + 20000);
 }
 
-/* Runs rounds, and lets items in, until all are replaced. */
+/* Runs rounds and admits items, until all are replaced. */
 static void run_rounds(struct race *race)
 {
     int64_t deadline = psti_clock_ns() + MINUTE;

@@ -1,5 +1,6 @@
-/* test_cache_shared.c - a shared cache, and views of its sets: what the owner keeps is what readers
- * see, readers believe no table that lies, and saved caches go into shared ones. */
+/* test_cache_shared.c - tests a shared cache and views of its sets: readers see the items that the
+ * owner stores, readers verify tables with false entries, and saved caches can be loaded into
+ * shared ones. */
 #include "cache/cache_fixture.h"
 
 #include "base/fault.h"
@@ -97,7 +98,7 @@ static void readers_see_what_is_kept(void **state)
     assert_int_equal(psti_cache_view_ask(view, 3, 0, 10, &span), PSTI_CACHE_ADMIT);
     assert_int_equal(psti_cache_view_ask(view, 3, 1, 10, &span),
                      PSTI_CACHE_PASS); /* other length */
-    /* The view outlives the set: a reader never loses what it sees. */
+    /* The view outlives the set: a reader never loses the memory that it sees. */
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
     for (uint64_t i = 0; i < 100; i++)
@@ -117,10 +118,10 @@ static void items_without_room_are_declined(void **state)
     uint64_t n = 0;
     while (keep(set, n, MIB / 20) == PSTI_CACHE_ADMIT)
         n++;
-    assert_int_equal(n, 9); /* with the tables, ten do not fit */
+    assert_int_equal(n, 9); /* with the tables, ten items do not fit */
     assert_int_equal(psti_cache_view_ask(view, n, 1, MIB / 20, &span), PSTI_CACHE_PASS);
     assert_int_equal(psti_cache_view_ask(view, n + 1, 1, MIB / 20, &span), PSTI_CACHE_ADMIT);
-    psti_cache_set_close(&old); /* now it gives way */
+    psti_cache_set_close(&old); /* the old set is closed, so it can be evicted */
     assert_int_equal(psti_cache_view_ask(view, n, 1, MIB / 20, &span), PSTI_CACHE_PASS);
     psti_cache_set_readmit(set);
     assert_int_equal(psti_cache_view_ask(view, n, 1, MIB / 20, &span), PSTI_CACHE_ADMIT);
@@ -132,7 +133,7 @@ static void items_without_room_are_declined(void **state)
     pst_cache_close(&cache);
 }
 
-/* Reads a file's items of nbytes in all, whose loading then fails. */
+/* Imitates loading a file's items of `nbytes` in total, which then fails. */
 static void fail_to_load(struct psti_cache_set *set, size_t nbytes, uint64_t other_sample)
 {
     struct psti_cache_extent *extent;
@@ -143,12 +144,13 @@ static void fail_to_load(struct psti_cache_set *set, size_t nbytes, uint64_t oth
     assert_non_null(bytes);
     memset(bytes, 0xee, nbytes);
     assert_true(psti_cache_extent_add(extent, bytes, nbytes));
-    assert_int_equal(keep(set, other_sample, 1000), PSTI_CACHE_ADMIT); /* lies behind them */
+    /* lies behind the bytes of the failed load */
+    assert_int_equal(keep(set, other_sample, 1000), PSTI_CACHE_ADMIT);
     psti_cache_return(set, nbytes - psti_cache_extent_drop(extent));
 }
 
-/* What a failed loading leaves amid a set's memory is used by later items: as many fit as if it had
- * not been tried, any number of times, but for one where an item does not fit into the rest. */
+/* A failed load leaves a hole within a set's memory, which later items use. However often loads
+ * fail, as many items fit as without them, except one if an item does not fit into the rest. */
 static void failed_loads_cost_no_room(void **state)
 {
     uint64_t n_kept[2], used[2];
@@ -180,8 +182,8 @@ static void failed_loads_cost_no_room(void **state)
     assert_in_range(used[1], used[0] - MIB / 32, 2 * MIB);
 }
 
-/* An item takes the bytes of a hole and is given up: the hole has them again, because its memory is
- * still there. */
+/* An item takes the bytes of a hole and is then given up: the hole gets them back, because its
+ * memory is still allocated. */
 static void holes_stay_in_the_budget(void **state)
 {
     enum { NBYTES = 100000 };
@@ -227,7 +229,8 @@ static void memory_that_runs_out_is_no_fault(void **state)
     pst_cache_close(&cache);
 }
 
-/* Makes two stores as a set has them, with these entries and nothing but zeros in the memory. */
+/* Makes a table and a memory as a set has them. The table has these entries, the memory only
+ * zeros. */
 static struct psti_cache_view *lie(const uint64_t *entries, size_t n, size_t nbytes)
 {
     struct psti_cache_export from = {.table_nbytes = 200 * 8, .capacity = MIB};
@@ -303,7 +306,8 @@ static void saved_caches_go_into_shared_ones(void **state)
     struct psti_cache_view *view = open_view(other);
     for (uint64_t i = 0; i < 100; i++)
         assert_int_equal(keep(set, i, 1000 + 13 * i), PSTI_CACHE_ADMIT);
-    assert_int_equal(keep(other, 40, 1000 + 13 * 40), PSTI_CACHE_ADMIT); /* which it has already */
+    /* the set has this item already */
+    assert_int_equal(keep(other, 40, 1000 + 13 * 40), PSTI_CACHE_ADMIT);
     assert_ok(pst_cache_save(first, path, &report, sizeof report, &err));
     assert_int_equal(report.n_items, 100);
     assert_ok(pst_cache_load(second, path, &report, sizeof report, &err));
@@ -313,7 +317,7 @@ static void saved_caches_go_into_shared_ones(void **state)
         assert_sees(view, i, 1000 + 13 * i);
     assert_int_equal(use_of(second).nbytes_used, use_of(first).nbytes_used);
 
-    /* A damaged file leaves the cache as it was. */
+    /* Loading a damaged file leaves the cache unchanged. */
     struct psti_cache_set *third_set;
     pst_cache *third = open_shared(8 * MIB);
     struct psti_cache_view *third_view;

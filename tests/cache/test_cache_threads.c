@@ -1,5 +1,5 @@
-/* test_cache_threads.c - many threads ask, keep and give up at once. Each item is kept once, every
- * thread sees its right bytes, and the budget is not exceeded. */
+/* test_cache_threads.c - many threads look up, store and give up items at once. Each item is stored
+ * once, every thread sees the right bytes, and the budget is not exceeded. */
 #include "cache/cache_fixture.h"
 
 #include "base/thread.h"
@@ -14,7 +14,7 @@ struct work {
     struct psti_cache_set *set;
     unsigned number;
     atomic_uint *n_kept;  /* [N_SAMPLES] */
-    uint64_t n_hits_last; /* hits in the last epoch */
+    uint64_t n_hits_last; /* number of hits in the last epoch */
 };
 
 static uint64_t nbytes_of(uint64_t sample) { return 1 + sample * 7919 % NBYTES_MAX; }
@@ -38,7 +38,7 @@ static void visit(struct work *work, uint64_t sample, unsigned epoch)
         check(&span, sample);
         work->n_hits_last += epoch == N_EPOCHS - 1;
         break;
-    /* pretends that the item could not be read */
+    /* pretends that reading the item failed */
     case PSTI_CACHE_ADMIT:
         if ((sample + work->number + epoch) % 5 == 0) {
             psti_cache_give_up(work->set, sample, 0, nbytes);

@@ -12,13 +12,13 @@ import zlib
 
 CLI = os.environ["PENSTOCK_CLI"]
 MAKE_IMAGES = os.environ["MAKE_IMAGES"]
-PYTHON_VERBS = ["view", "analyze", "plan", "tune", "whatif"]  # the Python package runs them: python/tests/test_verbs.py
+PYTHON_VERBS = ["view", "analyze", "plan", "tune", "whatif"]  # the Python package runs these verbs: python/tests/test_verbs.py
 VERBS = ["pack", "append", "repack", "merge", "info", "index", "ls", "cat", "unpack", "verify", "serve", "cache", "top", "bench",
          "doctor", "env"]
 
 
 def png(width, height, channels=3, bits=8, seed=0):
-    """Returns the bytes of a PNG whose samples are a pattern, and its pixels as PNM stores them."""
+    """Returns the bytes of a PNG whose samples form a pattern, and its pixels as PNM stores them."""
     color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     rows, pixels = b"", b""
     for y in range(height):
@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
         return self.dir / where
 
     def links(self, where, n_folders):
-        """Makes many samples from few files: each class is a link to the folder "one"."""
+        """Makes a folder of many samples from few files: each class is a link to the folder "one"."""
         (self.dir / where).mkdir()
         for i in range(n_folders):
             os.symlink("../one", self.dir / f"{where}/c{i:02}")
@@ -79,7 +79,7 @@ class Case(unittest.TestCase):
         return json.loads(self.ok(*arguments, "--json"))
 
     def fails(self, status, *arguments, says=()):
-        """Expects the exit status, words on stderr, and JSON on stdout; returns the JSON."""
+        """Expects the exit status, these words on stderr, and JSON on stdout. Returns the JSON."""
         done = self.run_cli("--json", *arguments)
         text = done.stderr.decode()
         self.assertEqual(done.returncode, status, text)

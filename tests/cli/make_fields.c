@@ -1,4 +1,4 @@
-/* make_fields.c - a data set with a field that no label file can hold: make_fields SET. */
+/* make_fields.c - writes a data set with a field that no label file can hold: make_fields SET. */
 #include <penstock/writer.h>
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-"""Bad images, bad label files, altered data sets: errors that name the culprit, exit statuses, policies."""
+"""Bad images, bad label files and altered data sets: errors name the file or sample, exit statuses are right, and on_error
+decides."""
 
 import json
 import os
@@ -20,7 +21,7 @@ class Bad(cli_case.Case):
             self.write(f"f/{name}", content)
         error = self.fails(1, "pack", "f", "a.pst", "--verify-pixels", says="0001.jpg")["error"]
         self.assertTrue(error["file"].endswith("f/0001.jpg") or error["sample"] == 1, error)
-        # A bad image does not spoil the packed ones: the same command goes on.
+        # A bad image does not affect the images packed before: the same command continues.
         done = self.run_cli("pack", "f", "b.pst", "--verify-pixels", "--on-error", "skip", "--json")
         self.assertEqual(done.returncode, 1)
         report = json.loads(done.stdout)
@@ -38,7 +39,7 @@ class Bad(cli_case.Case):
         self.assertEqual([f["error"]["sample"] for f in found["findings"]], [1, 2, 3, 5])
 
     def test_bad_sounds_are_found(self):
-        """verify and pack --verify-samples refuse what a loader refuses, in folders, packed sets and single files."""
+        """verify and pack --verify-samples refuse sounds that a loader refuses, in folders, packed data sets and single files."""
         pcm = b"\1\0" * 400
 
         def wav(kind, bits, data, stated=None, block=None, chunks=True):
@@ -61,7 +62,7 @@ class Bad(cli_case.Case):
         for finding in found["findings"]:
             self.assertTrue(finding["error"]["file"].endswith(finding["name"]), finding)
         self.ok("pack", "f", "all.pst")
-        self.assertTrue(self.ok_json("verify", "all.pst")["ok"])  # their checksums are right
+        self.assertTrue(self.ok_json("verify", "all.pst")["ok"])  # the checksums of the bad sounds are right
         found = self.fails(1, "verify", "all.pst", "--decode")
         self.assertEqual([f["name"] for f in found["findings"]], bad)
         for option in ("--verify-samples", "--verify-pixels"):
@@ -106,7 +107,7 @@ class Bad(cli_case.Case):
         self.jpegs("f", 4)
         good = (self.dir / "f/0000.jpg").read_bytes()
         self.write("f/0000.jpg", b"bad")
-        done = self.run_cli("pack", "f", "a.pst")  # it fails at the first image: nothing is left
+        done = self.run_cli("pack", "f", "a.pst")  # packing fails at the first image and leaves nothing
         self.assertEqual(done.returncode, 1)
         self.assertNotIn(b"--resume", done.stderr)
         self.assertFalse((self.dir / "a.pst").exists())
@@ -118,13 +119,13 @@ class Bad(cli_case.Case):
         error = self.fails(1, "pack", "f", "a.pst", "--resume", says="as raw, pli-jpeg is asked for")["error"]
         self.assertEqual(error["status"], "ARGUMENT")
         self.ok("pack", "f", "a.pst", "--form", "raw", "--resume")
-        done = self.run_cli("append", "a.pst", "f")  # the names exist already
+        done = self.run_cli("append", "a.pst", "f")  # the samples' names exist already
         self.assertEqual(done.returncode, 1)
         self.assertNotIn(b"--resume", done.stderr)
         self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
 
     def test_what_is_offered_can_be_run(self):
-        """Runs the printed command by a shell, for any names, and again if it fails again."""
+        """Runs the command that an error message prints in a shell, for any file names, and once more if it fails again."""
         names = [" it's here", 'a "$HOME" `b`', "c\\n*?[d]", "~", "#e", "f;g&h|i>j", "\u00e4(k)!{l,m}"]
         good = (self.jpegs("one", 2) / "0000.jpg").read_bytes()
         for name in names:
@@ -286,7 +287,7 @@ class Bad(cli_case.Case):
         self.assertEqual((done.returncode, json.loads(done.stdout)["bad"]), (1, 2))
 
     def test_what_is_no_data_set_names_a_page(self):
-        """Every verb that opens a data set says what a tar, an address and the like are, and which page helps."""
+        """Every verb that opens a data set explains that a tar, an address or the like is no data set, and which page helps."""
         self.write("s.tar.gz", b"x")
         self.write("tars/s.tgz", b"x")
         self.write("a.h5", b"\x89HDF\r\n\x1a\n")
@@ -294,7 +295,7 @@ class Bad(cli_case.Case):
                            ("s3://bucket/train", "object-storage.md"), ("hf://datasets/x", "from-huggingface.md")):
             for words in (["info", path], ["ls", path], ["pack", path, "out.pst"], ["cat", path],
                           ["cat", path, "0"], ["unpack", path, "out"], ["bench", path]):
-                if words == ["cat", "tars"]:  # a folder needs a sample
+                if words == ["cat", "tars"]:  # cat on a folder needs a sample
                     continue
                 with self.subTest(words):
                     self.assertEqual(self.fails(1, *words, says=page)["error"]["status"], "UNSUPPORTED")

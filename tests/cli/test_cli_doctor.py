@@ -1,4 +1,4 @@
-"""`penstock doctor`: what it says of machines that lack something, and its exit status."""
+"""`penstock doctor`: its report on machines that lack something, and its exit status."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ PYTHON = {"PENSTOCK_PYTHON": sys.executable}
 
 class Doctor(cli_case.Case):
     def checks(self, status, env=None, program=cli_case.CLI, **options):
-        """The checks by name."""
+        """Returns the checks by name."""
         done = subprocess.run([program, "doctor", "--json"], capture_output=True,
                               env={**os.environ, **PYTHON, **(env or {})}, timeout=120, **options)
         self.assertEqual(done.stderr, b"")
@@ -30,13 +30,13 @@ class Doctor(cli_case.Case):
         return {check["name"]: check for check in report["checks"]}
 
     def python(self, body):
-        """A program in the place of Python."""
+        """Makes a program that replaces Python."""
         path = self.write("python", "#!/bin/sh\n" + body)
         path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
         return {"PENSTOCK_PYTHON": str(path)}
 
     def answers(self, solver=None, **found):
-        """A Python that says these versions. solver: the lines that it runs in the place of HiGHS."""
+        """Makes a Python that reports these versions. solver: shell lines that it runs in place of HiGHS."""
         found = {"python": "3.11.2", "numpy": "2.0", "torch": "2.9", "Pillow": "13.0", "penstock": self.version(), **found}
         solver = solver or """echo '{"found": "highspy 1.16.0"}'"""
         return self.python(f"""case "$*" in
@@ -53,7 +53,7 @@ esac
         with open("/proc/cpuinfo") as file:
             flags = next((line.split() for line in file if line.startswith("flags")), None)
         self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch", "pillow", "highs"} | ({"vectors"} if flags else set()))
-        if flags:  # of an x86
+        if flags:  # flags of an x86 processor
             self.assertEqual("avx2" in checks["vectors"]["text"].split(), "avx2" in flags)
         self.assertIn(self.version(), checks["penstock"]["text"])
         for name in "python", "package", "numpy", "torch", "pillow", "highs":
@@ -88,7 +88,7 @@ esac
         missing = {"penstock": "", "torch": "", "numpy": "", "Pillow": ""}
         checks = self.checks(0, self.answers("exit 1", reason="ModuleNotFoundError: no penstock", **missing))
         self.assertEqual([checks[name]["state"] for name in ("package", "torch", "numpy", "pillow")], ["note"] * 4)
-        self.assertNotIn("highs", checks)  # the package looks for it
+        self.assertNotIn("highs", checks)  # the package itself looks for HiGHS
         self.assertIn("no penstock", checks["package"]["text"])
         self.assertIn("pip install torch", checks["torch"]["advice"])
         self.assertIn("pip install 'penstock[view]'", checks["pillow"]["advice"])
@@ -114,8 +114,8 @@ esac
         self.assertIn("pip install penstock-cuda==" + self.version(), kernels["advice"])
 
     def test_a_wheel_advises_what_its_user_can_do(self):
-        """The program of a wheel advises pip, and apt for libraries that can be added. It names nothing that only a checkout
-        has."""
+        """The program of a wheel advises to use pip, and apt for libraries that can be added. It names nothing that only a
+        source checkout has."""
         wheel = os.environ["PENSTOCK_CLI_OF_WHEEL"]
         missing = {"penstock": "", "torch": "", "numpy": "", "Pillow": ""}
         no_kernels = {"PENSTOCK_CUDA_KERNELS": "/nonexistent", "PENSTOCK_SNDFILE": "/nonexistent"}
@@ -144,7 +144,7 @@ esac
         self.assertIn("did not answer", checks["python"]["text"])
         self.assertLess(time.monotonic() - start, 100)
         child = int((self.dir / "pid").read_text())
-        for _ in range(500):  # its child goes with it
+        for _ in range(500):  # the child of the process ends with it
             try:
                 with open(f"/proc/{child}/stat") as file:
                     gone = file.read().rpartition(")")[2].split()[0] == "Z"

@@ -1,4 +1,4 @@
-"""The command cache fleet: the memcached command that it prints, and runs."""
+"""The command `cache fleet`: the memcached command that it prints, and runs."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ def after(command, option):
 
 
 def classes(command):
-    """The slab classes of a memcached command, in bytes."""
+    """Returns the slab classes of a memcached command, in bytes."""
     text = dict(part.split("=") for part in after(command, "-o").split(",") if "=" in part)["slab_sizes"]
     return [int(size) for size in text.split("-")]
 
@@ -45,7 +45,7 @@ class Fleet(cli_case.Case):
         for name in ("big", "bigger"):
             (self.dir / name).mkdir()
             with open(self.dir / name / "x.png", "wb") as file:
-                file.truncate(100 * MIB)  # nothing reads it
+                file.truncate(100 * MIB)  # the image is never read
         report = self.ok_json("cache", "fleet", "big", "bigger", "--servers", "2")
         self.assertEqual(report["memory"], 105 * MIB)
         command = self.ok_json("cache", "fleet", "--memory", "1GiB", "--max-item", "2MiB", "--socket", "/run/a b.sock",

@@ -1,4 +1,4 @@
-"""The index of tars made by several processes: index --part and --merge; processes that are killed."""
+"""Several processes make the index of tars: index --part and --merge; processes that are killed."""
 
 import io
 import json
@@ -20,7 +20,7 @@ WORDS = ("--sums", "--members", "pkl=-")
 
 class IndexParts(cli_case.Case):
     def tars(self, n=6, each=40):
-        """Makes a folder of tars, and returns the index that one process makes, with sums."""
+        """Makes a folder of tars. Returns the bytes of the index that one process makes, with checksums."""
         (self.dir / "t").mkdir()
         pictures = [png(8, 6, seed=i)[0] for i in range(7)]
         for i in range(n):
@@ -40,7 +40,7 @@ class IndexParts(cli_case.Case):
         return sorted((self.dir / "t/.penstock").iterdir())
 
     def same(self, wanted):
-        """There is nothing but the index, which is the one that was made alone."""
+        """Asserts that the index equals the one made by one process, and that no other file is left."""
         [path] = self.saved()
         self.assertEqual(path.read_bytes(), wanted)
 
@@ -66,7 +66,7 @@ class IndexParts(cli_case.Case):
         self.same(wanted)
 
     def test_a_folder_that_cannot_be_written(self):
-        """Parts lie below PENSTOCK_CACHE_DIR, which all machines see."""
+        """Parts are stored below PENSTOCK_CACHE_DIR, which all machines share."""
         if os.geteuid() == 0:
             self.skipTest("root may write everywhere")
         self.tars(2)
@@ -96,7 +96,7 @@ class IndexParts(cli_case.Case):
         self.killed_at_random(N_KILLS)
 
     def killed_at_random(self, n_kills):
-        """Parts and merges are killed at any instant; whatever is left, running all again gives the index."""
+        """Parts and merges are killed at any moment; running all of them again gives the index, whatever files were left."""
         wanted = self.tars()
         chance = random.Random(53)
         begun = time.monotonic()
@@ -121,12 +121,12 @@ class IndexParts(cli_case.Case):
         self.ok("index", "t", *WORDS, "--part", "1/1")
         self.ok("index", "t", *WORDS, "--merge")
         for lock in (self.dir / "t/.penstock").glob("*.lock"):
-            lock.unlink()  # of a merge that was killed when the index was in place; the next maker removes it
+            lock.unlink()  # left by a merge that was killed after it wrote the index; the next one removes it
         self.same(wanted)
         self.saved()[0].unlink()
 
     def test_at_once(self):
-        """Two processes do the same part, and two merge."""
+        """Two processes make the same part, and two merge."""
         wanted = self.tars()
         for words in (["--part", "1/1"], ["--merge"]):
             command = [CLI, "index", "t", *WORDS, *words]

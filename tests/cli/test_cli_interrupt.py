@@ -23,7 +23,7 @@ class Interrupt(cli_case.Case):
         self.links("photos", self.N_FOLDERS)
 
     def wait_until_written(self, process, nbytes):
-        """Waits until the data set holds this many bytes, so that the pack is under way. False if it has ended."""
+        """Waits until the data set holds this many bytes, so that the pack is under way. Returns False if the pack has ended."""
         while process.poll() is None:
             written = 0
             for path in (self.dir / "a.pst").glob("**/*"):
@@ -45,7 +45,7 @@ class Interrupt(cli_case.Case):
             _, err = process.communicate(timeout=60)
             if process.returncode != 0:
                 break
-            # On a busy machine the pack may end before this program looks again.
+            # On a busy machine the pack may end before this program checks again.
             shutil.rmtree(self.dir / "a.pst")
         return process.returncode, err.decode()
 
@@ -93,7 +93,7 @@ class Interrupt(cli_case.Case):
         return folder
 
     def test_opening_is_shown_and_interrupted(self):
-        """Another process makes the listing, and is stopped: the verbs that wait for it say so, and can be ended."""
+        """Another process makes the listing and is stopped: the verbs that wait for it say so, and can be interrupted."""
         env = {**os.environ, "PENSTOCK_LISTING_FILES": "1", "TERM": "xterm"}
         env.pop("PENSTOCK_DISABLE_PROGRESS_BARS", None)
         folder = self.many()
@@ -122,7 +122,7 @@ class Interrupt(cli_case.Case):
         self.assertIn(f"{words[0]}: looking through the data, ".encode(), shown)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(60), 130)
-        with contextlib.suppress(OSError):  # the end, on Linux
+        with contextlib.suppress(OSError):  # end of the terminal's output, on Linux
             while part := os.read(ours, 4096):
                 shown += part
         os.close(ours)
@@ -143,7 +143,7 @@ class Interrupt(cli_case.Case):
     def test_two_writers(self):
         first = subprocess.Popen([CLI, "pack", "photos", "a.pst", "--verify-pixels", "--workers", "1"], cwd=self.dir,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        # Waits for bytes of samples, not only the first file, so that the pack surely has the lock.
+        # Waits for the bytes of some samples, not only for the first file, so that the pack certainly holds the lock.
         self.assertTrue(self.wait_until_written(first, 500_000))
         first.send_signal(signal.SIGSTOP)
         try:

@@ -1,4 +1,4 @@
-"""Help, typing errors, terminals, pipes."""
+"""The program's help, wrong options, terminals and pipes."""
 
 import fcntl
 import json
@@ -29,7 +29,7 @@ class Options(cli_case.Case):
         self.assertEqual(self.run_cli().returncode, 2)
 
     def test_help_of_a_verb(self):
-        """`help VERB` is `VERB --help`, of verbs within verbs, too."""
+        """`help VERB` prints the same as `VERB --help`, also for verbs within verbs."""
         self.assertEqual(self.ok("help"), self.ok("--help"))
         for words in [["pack"], ["cache"], ["cache", "fleet"], ["info"]]:
             self.assertEqual(self.ok("help", *words), self.ok(*words, "--help"))
@@ -37,7 +37,7 @@ class Options(cli_case.Case):
         self.assertIn("see penstock --help", self.fails(2, "help", "banana", says="no verb")["error"]["text"])
 
     def test_help_is_wrapped(self):
-        """At 100 columns in a pipe, at those of a terminal that has fewer; no word is lost."""
+        """Help is wrapped at 100 columns in a pipe and at a narrower terminal's width, and no word is lost."""
         for verb in VERBS:
             for word in ([verb, "--help"], ["help", verb]):
                 text = self.ok(*word).decode()
@@ -57,14 +57,14 @@ class Options(cli_case.Case):
         try:
             while part := os.read(ours, 65536):
                 text += part
-        except OSError:  # the end, on Linux
+        except OSError:  # end of the terminal's output, on Linux
             pass
         os.close(ours)
         self.assertEqual(process.wait(), 0)
         return text.decode().replace("\r\n", "\n")
 
     def test_documentation_has_every_verb(self):
-        """The page of the command has a section for each verb. Options are in --help, each with its whole text."""
+        """The command's page in the docs has a section for each verb. --help shows each option with its whole text."""
         manual = os.path.join(os.path.dirname(__file__), "../../docs/cli.md")
         with open(manual, encoding="utf-8") as file:
             sections = re.findall(r"(?m)^## penstock (.+)$", file.read())
@@ -111,7 +111,7 @@ class Options(cli_case.Case):
         self.assertFalse((self.dir / "b").exists())
 
     def test_verbs_that_need_python_say_so(self):
-        """Without an interpreter, and with one that cannot be started."""
+        """The verbs need Python: there is no interpreter, or one that cannot be started."""
         empty = {name: value for name, value in os.environ.items() if name != "PENSTOCK_PYTHON"}
         self.write("r.json", "{}")
         for environment, says in ((dict(empty, PENSTOCK_PYTHON="/nowhere/python"), "/nowhere/python cannot be started"),
@@ -122,7 +122,8 @@ class Options(cli_case.Case):
                 self.assertIn(says, json.loads(done.stdout)["error"]["text"])
 
     def test_verbs_of_python_get_their_words(self):
-        """As they are; what stands before the verb goes behind it, and the exit status is the interpreter's."""
+        """Python verbs get their words unchanged; options before the verb are put behind it, and the exit status is the
+        interpreter's."""
         path = self.write("python", '#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
         path.chmod(0o755)
         for given, wanted in ((["view", "a b", "--", "-x"], ["view", "a b", "--", "-x"]),
@@ -182,7 +183,8 @@ class Options(cli_case.Case):
             self.assertEqual(self.run_cli("cat", "f", "0", stdout=full).returncode, 1)
 
     def on_terminal(self, *arguments, env=None, stdout=None):
-        """Runs with stderr (and stdout, unless given) on a terminal. Returns the exit status and the terminal's contents."""
+        """Runs the program with stderr (and stdout, unless given) on a terminal. Returns the exit status and what the terminal
+        shows."""
         master, slave = pty.openpty()
         process = subprocess.Popen([CLI, *map(str, arguments)], cwd=self.dir, stdin=subprocess.DEVNULL,
                                    stdout=slave if stdout is None else stdout, stderr=slave,

@@ -1,4 +1,4 @@
-"""The messages of `penstock pack`: files that it leaves out, masks, whether PLI would pay, progress."""
+"""The messages of `penstock pack`: files that it leaves out, masks, whether PLI would save space, progress."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class TestPack(cli_case.Case):
             self.write(f"f/a/{name}", b"")
         found = self.notices("f")
         self.assertEqual(found["left_out", ".tiff"][0], 2)
-        self.assertIn(found["left_out", ".tiff"][1], ("a/x.tiff", "a/sub/y.TIFF"))  # in the order of the directory
+        self.assertIn(found["left_out", ".tiff"][1], ("a/x.tiff", "a/sub/y.TIFF"))  # depends on the order of the directory
         self.assertEqual(found["left_out", ".txt"], (1, "a/notes.txt"))
         self.assertEqual(found["left_out", "hidden"], (1, "a/.hidden.jpg"))
         self.assertEqual(found["left_out", "no extension"], (1, "a/Makefile"))
@@ -166,7 +166,7 @@ class TestPack(cli_case.Case):
         self.assertEqual([s["class"] for s in samples], ["cat"] * 3 + ["dog"] * 3 + ["ape", "cat"])
         self.assertEqual(samples[6]["label"], 2)
         self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
-        self.ok("append", "a.pst", "more", "--add-classes", "--resume")  # nothing is left to do
+        self.ok("append", "a.pst", "more", "--add-classes", "--resume")  # everything is appended, so nothing is left to do
         self.assertEqual(self.ok_json("info", "a.pst")["samples"], 8)
 
 

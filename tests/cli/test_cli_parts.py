@@ -1,4 +1,5 @@
-"""One data set packed by several processes: --prepare, --part, merge; the variables of schedulers; processes that are killed."""
+"""Several processes pack one data set: --prepare, --part and merge; the environment variables of schedulers; processes that are
+killed."""
 
 import os
 import random
@@ -26,7 +27,7 @@ class Parts(cli_case.Case):
         return {path.name: path.read_bytes() for path in (self.dir / name).iterdir()}
 
     def photos(self, count=12):
-        """Makes the folder photos, and packs it into one.pst by one process."""
+        """Makes the folder photos, and packs it with one process into one.pst."""
         self.classes(count=count)
         self.ok("pack", "photos", "one.pst", *SMALL)
         self.assertGreater(len(self.files("one.pst")), count // 2)
@@ -94,7 +95,7 @@ class Parts(cli_case.Case):
         self.assertFalse((self.dir / "d.pst").exists())
 
     def part(self, wanted, text="auto", **env):
-        """Runs `--part TEXT` in that environment. wanted: (I, N), the part that it has to pack; or a text that the message has to
+        """Runs `--part TEXT` in that environment. wanted: the part (I, N) that it must pack, or a text that the message must
         contain."""
         env = {name: str(value) for name, value in env.items()}
         arguments = ("pack", "photos", "d.pst", "--part", text, *SMALL)
@@ -119,7 +120,7 @@ class Parts(cli_case.Case):
         self.part((2, 3), "auto/3", SLURM_ARRAY_TASK_ID=7, **array)
         self.part("there are 3 parts", "auto/4", SLURM_ARRAY_TASK_ID=7, **array)
         self.part((3 * 2 - 2 + 1, 6), SLURM_ARRAY_TASK_ID=10, SLURM_PROCID=0, SLURM_STEP_NUM_TASKS=2, **array)
-        # no srun: the script of a batch job, which has SLURM_PROCID but no SLURM_STEP_NUM_TASKS
+        # without srun: the script of a batch job, which has SLURM_PROCID but not SLURM_STEP_NUM_TASKS
         self.part((3, 3), SLURM_ARRAY_TASK_ID=10, SLURM_PROCID=0, SLURM_NTASKS=2, **array)
         self.part((1, 1), SLURM_ARRAY_TASK_ID=7, SLURM_ARRAY_TASK_MIN=7, SLURM_ARRAY_TASK_MAX=7, SLURM_ARRAY_TASK_COUNT=1)
         self.part("SLURM_ARRAY_TASK_ID is 8", SLURM_ARRAY_TASK_ID=8, **array)
@@ -147,7 +148,7 @@ class Parts(cli_case.Case):
         return subprocess.Popen([CLI, *map(str, arguments)], cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def test_many_at_once(self):
-        """Parts that begin at the same time make one plan. Each part runs twice at once, and both do the same work."""
+        """Parts that begin at the same time agree on one plan. Each part runs twice at once, and both runs do the same work."""
         self.photos(40)
         for _ in range(5):
             parts = [self.start("pack", "photos", "d.pst", "--part", f"{i % 3 + 1}/3", *SMALL) for i in range(6)]
@@ -159,7 +160,7 @@ class Parts(cli_case.Case):
             subprocess.run(["rm", "-r", self.dir / "d.pst"], check=True)
 
     def killed_at_random(self, n_kills):
-        """Parts and merges are killed at random times. Each run has another number of parts."""
+        """Parts and merges are killed at random moments. Each run has another number of parts."""
         self.photos(40)
         chance = random.Random(53)
         begun = time.monotonic()

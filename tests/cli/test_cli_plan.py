@@ -1,6 +1,6 @@
-"""Samples of one data set in different forms by a plan: pack --plan, and repack in place.
+"""Samples of one data set in different forms, as a plan file says: pack --plan, and repack in place.
 
-With the argument "long" repack is killed at 100 random instants, else at 5.
+With the argument "long", repack is killed at 100 random moments, otherwise at 5.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ def ways(*shares_and_stores):
 
 
 def given(n, shares):
-    """Returns the way of each of n samples: the first of those farthest behind their share."""
+    """Returns the form of each of n samples: the first of the forms that are farthest behind their share."""
     counts, out = [0] * len(shares), []
     for k in range(n):
         behind = [share * (k + 1) - count for share, count in zip(shares, counts, strict=True)]
@@ -44,13 +44,13 @@ class Plan(cli_case.Case):
         return name
 
     def images(self, n_png=21, n_jpeg=5):
-        """Makes a folder of PNG, those with even numbers of 40 x 30 pixels and the others of 80 x 60, and of JPEGs."""
+        """Makes a folder of PNGs and JPEGs. PNGs with even numbers have 40 x 30 pixels, the others 80 x 60."""
         for i in range(n_png):
             self.write(f"photos/p{i:03}.png", cli_case.png(40 << i % 2, 30 << i % 2, seed=i)[0])
         self.jpegs("photos", n_jpeg)
 
     def stored(self, path):
-        """Returns the items of each sample, as (form, bytes) of its variants, by record of the shards."""
+        """Returns the items of each sample, as (form, bytes) of its variants, in the order of the shards' records."""
         out = [[] for _ in range(self.ok_json("info", path)["samples"])]
         for shard in sorted(self.shards(path).values()):
             content, at = (self.dir / path / shard).read_bytes(), 64
@@ -76,7 +76,7 @@ class Plan(cli_case.Case):
         return [self.ok("cat", path, i, "--pixels", "--variant", variant) for i in range(n)]
 
     def check_clean(self, path):
-        """The data set is good, and nothing lies in it that its index does not name."""
+        """Asserts that the data set is valid, and that its folder has no file that the index does not name."""
         self.assertTrue(self.ok_json("verify", path, "--decode")["ok"])
         n_shards = len(self.ok_json("info", path)["shards"])
         names = sorted(os.listdir(self.dir / path))
@@ -93,8 +93,8 @@ class Plan(cli_case.Case):
         self.ok("pack", "photos", "4.pst", "--plan", plan, "--workers", 4)
         self.assertEqual(self.stored("1.pst"), self.stored("4.pst"))
         two, three = given(11, (0.4, 0.6)), given(10, (1 / 3, 1 / 3, 1 / 3))
-        self.assertEqual([two.count(0), two.count(1)], [4, 7])  # at 11 samples both shares lie within one of exact
-        wanted = [["jpeg"]] * 5  # no class covers them, and they stay as they are
+        self.assertEqual([two.count(0), two.count(1)], [4, 7])  # with 11 samples each count is within one of its exact share
+        wanted = [["jpeg"]] * 5  # no class of the plan covers the JPEGs, so they stay unchanged
         for i in range(21):
             wanted.append([["pli"], ["pli", "raw"]][two[i // 2]] if i % 2 == 0
                           else [["pli"], ["png"], ["pli", "raw"]][three[i // 2]])
@@ -102,7 +102,7 @@ class Plan(cli_case.Case):
         self.assertEqual(self.pixels("1.pst", 26), [self.ok("cat", f"photos/{s['name']}", "--pixels")
                                                     for s in self.ok_json("ls", "1.pst")["samples"]])
         self.check_clean("1.pst")
-        # The same plan has nothing to do in what it made, although its classes have other forms now.
+        # The same plan finds nothing to do in the result, although the forms are now others than when the plan was made.
         done = self.ok_json("repack", "1.pst", "--plan", plan)
         self.assertEqual((done["changed"], done["samples"], done["resumed"]), (0, 26, 26))
 
@@ -140,7 +140,7 @@ class Plan(cli_case.Case):
         report = self.ok_json("repack", "a.pst", "--plan", plan, "--workers", 1)
         self.ok("repack", "b.pst", "--plan", plan, "--workers", 4)
         self.assertEqual(report["changed"], given(10, (0.8, 0.2)).count(1))
-        for name in os.listdir(self.dir / "a.pst"):  # the id is the same, so all bytes are
+        for name in os.listdir(self.dir / "a.pst"):  # the id is the same, and so are all bytes
             self.assertEqual((self.dir / "a.pst" / name).read_bytes(), (self.dir / "b.pst" / name).read_bytes(), name)
         changed = [i for i, of in enumerate(self.forms("a.pst")) if of != forms[i]]
         self.assertEqual(len(changed), report["changed"])
@@ -156,7 +156,7 @@ class Plan(cli_case.Case):
         index = self.inode("a.pst", "index.pst")
         self.assertEqual(self.ok_json("repack", "a.pst", "--plan", plan)["resumed"], 26)
         self.assertEqual(self.inode("a.pst", "index.pst"), index)
-        # An append goes into the last shard, whatever its name is.
+        # Appended samples go into the last shard, whatever its name is.
         self.write("more/z.png", cli_case.png(9, 9)[0])
         self.ok("append", "a.pst", "more")
         self.check_clean("a.pst")
@@ -179,7 +179,7 @@ class Plan(cli_case.Case):
         self.check_clean("a.pst")
 
     def test_what_cannot_be_made_changes_nothing(self):
-        """A JPEG that cannot become PLI stays; the shard written in vain is given up for the old one."""
+        """A JPEG that cannot become PLI stays as it is. The new shard is then useless and is removed, and the old one stays."""
         self.write("photos/a.jpg", self.no_pli_jpeg())
         self.ok("pack", "photos", "a.pst", "--form", "original")
         shards = self.shards("a.pst")
@@ -190,7 +190,7 @@ class Plan(cli_case.Case):
         self.ok("verify", "a.pst")
 
     def no_pli_jpeg(self):
-        """Returns a JPEG that was cut short."""
+        """Returns a truncated JPEG, which cannot become PLI."""
         self.jpegs("tmp", 1, 64, 64)
         return (self.dir / "tmp/0000.jpg").read_bytes()[:-200]
 
@@ -248,7 +248,7 @@ class Plan(cli_case.Case):
             self.assertGreater(n_resumed, 0)
 
     def unfinished(self, plan, *more):
-        """Leaves a change in place that has committed some samples: it meets a bad image of the last shard."""
+        """Leaves a change in place unfinished, with some samples committed: it fails at a bad image of the last shard."""
         last = sorted(self.shards("a.pst").values())[-1]
         whole = (self.dir / "a.pst" / last).read_bytes()
         broken = bytearray(whole)
@@ -300,7 +300,7 @@ class Plan(cli_case.Case):
                 self.check_clean("a.pst")
 
     def test_append_after_a_change_of_an_older_state(self):
-        """What is left of a change of a state that is in force no more is removed."""
+        """Files left by a change of an older state of the data set are removed."""
         self.packed()
         plan = self.plan({"form": "png", "pixels": [0, None], "ways": ways((1, BOTH))})
         shutil.copytree(self.dir / "a.pst", self.dir / "b.pst")
@@ -354,7 +354,7 @@ class Plan(cli_case.Case):
         self.assertFalse(self.ok_json("repack", "a.pst", "--form", "original,raw")["waits_for_readers"])
         self.check_clean("a.pst")
 
-    # what is refused
+    # plans that are refused
 
     def test_wrong_plans(self):
         self.packed(n_png=12, n_jpeg=1)

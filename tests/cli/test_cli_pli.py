@@ -1,4 +1,4 @@
-"""PLI on the command line: converted to and from PNG, packed, appended, resumed, described, verified."""
+"""PLI on the command line: conversion to and from PNG, packing, appending, resuming, describing, verifying."""
 
 import json
 import os
@@ -192,7 +192,7 @@ class Pli(cli_case.Case):
         self.write("x.pli", self.ok("cat", "a.pst", 0))
         self.assertEqual(self.ok_json("info", "x.pli")["pli"]["tier"], "dense")
         self.assertIn(b" %)", self.ok("pack", "f", "b.pst", "--form", "pli"))
-        # From a data set, with any number of workers: the same bytes.
+        # From a data set, with any number of workers: the bytes are the same.
         for n in 1, 3:
             self.ok("pack", "a.pst", f"{n}.pst", "--form", "pli", "--tier", "dense", "--effort", 2, "--workers", n)
             for i in range(6):
@@ -302,7 +302,7 @@ class Resume(cli_case.Case):
         self.links("f", self.N_FOLDERS)
 
     def interrupted(self, *options):
-        """Packs and kills it after a commit; tries again if that was too late."""
+        """Packs and kills the process after a commit. Tries again if that came too late."""
         for _ in range(10):
             process = subprocess.Popen([CLI, "pack", "f", "a.pst", "--form", "pli", "--commit-size", "64KiB",
                                         "--workers", "1", *options], cwd=self.dir, stdout=subprocess.DEVNULL,
@@ -339,7 +339,7 @@ class Resume(cli_case.Case):
         for i in range(2):
             (self.dir / f"f/c{i:02}").unlink()
             os.symlink("../kept", self.dir / f"f/c{i:02}")
-        self.interrupted()  # the first images are PLI of another tier, and kept
+        self.interrupted()  # the first images are PLI of another tier, and stay so
         report = self.ok_json("pack", "f", "a.pst", "--form", "pli", "--resume")
         self.assertEqual(report["samples"], self.N)
         self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])

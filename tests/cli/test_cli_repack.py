@@ -1,4 +1,4 @@
-"""A data set made from a data set: images in other forms, everything else as it was."""
+"""repack makes a data set from a data set: images in other forms, everything else unchanged."""
 
 import json
 import os
@@ -14,20 +14,20 @@ from cli_case import CLI
 
 class Repack(cli_case.Case):
     def forms(self, path, field=0):
-        """Returns items by form, and the number of forms of each image."""
+        """Returns the number of items of each form of a field."""
         return {form: of["items"] for form, of in self.ok_json("info", path)["fields"][field]["forms"].items()}
 
     def items(self, path, n, variant=0, field="image"):
         return [self.ok("cat", path, i, "--variant", variant, "--field", field) for i in range(n)]
 
     def mixed(self):
-        """Packs JPEGs of two classes and a PNG as they are: a.pst, of 5 samples."""
+        """Packs JPEGs of two classes and a PNG without changing their form: a.pst, with 5 samples."""
         self.classes(count=2)
         self.write("photos/dog/z.png", cli_case.png(30, 20)[0])
         self.ok("pack", "photos", "a.pst", "--form", "original")
 
     def same_listing(self, a, b):
-        """Returns names, order, labels, classes."""
+        """Asserts that names, order, labels, classes and fields are the same."""
         keys = "sample", "name", "label", "class"
         listings = [[[s.get(k) for k in keys] for s in self.ok_json("ls", p)["samples"]] for p in (a, b)]
         self.assertEqual(*listings)
@@ -46,7 +46,7 @@ class Repack(cli_case.Case):
         self.assertEqual(self.forms("b.pst"), {"pli-jpeg": 4, "png": 1})
         self.same_listing("a.pst", "b.pst")
         self.assertTrue(self.ok_json("verify", "b.pst", "--decode", "--restore")["ok"])
-        # Packing the folder gives the same.
+        # Packing the folder directly gives the same result.
         self.ok("pack", "photos", "direct.pst")
         self.assertEqual(self.items("b.pst", 5), self.items("direct.pst", 5))
         self.assertEqual(self.ok("ls", "b.pst", "--long"), self.ok("ls", "direct.pst", "--long"))
@@ -60,7 +60,7 @@ class Repack(cli_case.Case):
         for of in verified:
             of.pop("path", None)
         self.assertEqual(*verified)
-        # "jpeg" is for JPEGs only; the error names a form for all images.
+        # "jpeg" is a form for JPEGs only; the error names a form for all images.
         error = self.fails(1, "repack", "b.pst", "d.pst", "--form", "jpeg", says=["png", "original"])["error"]
         where = os.path.realpath(self.dir / "b.pst")
         self.assertEqual((error["status"], error["sample"], error["dataset"]), ("UNSUPPORTED", 4, where))
@@ -74,7 +74,7 @@ class Repack(cli_case.Case):
         self.assertRegex(out, rb"b\.pst: 5 samples, .* read, .* written \(\d+\.\d %\)\n  4 JPEG kept as PLI.* saved\n")
         out = self.ok("repack", "b.pst", "c.pst", "--form", "original")
         self.assertIn(b"  4 JPEG made again from pli-jpeg, byte for byte: ", out)
-        done = self.run_cli("repack", "b.pst", "d.pst")  # there is nothing to do, and a note says so
+        done = self.run_cli("repack", "b.pst", "d.pst")  # nothing has to be done, and a note says so
         self.assertIn(b"no JPEG is left to become pli-jpeg", done.stderr)
         self.assertEqual((done.returncode, self.items("d.pst", 5)), (0, self.items("b.pst", 5)))
         done = self.run_cli("repack", "b.pst", "e.pst", "--quiet")
@@ -105,7 +105,7 @@ class Repack(cli_case.Case):
             self.assertTrue(self.ok_json("verify", path, "--decode")["ok"])
         self.assertEqual(report["bytes_in"], sum(len(item) for item in self.items("small.pst", 3)))
         self.assertEqual(report["bytes_out"], sum(len(item) for item in self.items("dense.pst", 3)))
-        # The files are lost, which is reported and counted.
+        # The JPEG files cannot be restored, which is reported and counted.
         report = self.ok_json("repack", "dense.pst", "c.pst", "--form", "original")
         self.assertEqual((report["not_original"], report["restored_jpeg"]["items"]), (3, 0))
         self.assertEqual(self.items("c.pst", 3), self.items("dense.pst", 3))
@@ -141,7 +141,7 @@ class Repack(cli_case.Case):
         self.ok("repack", "two.pst", "b.pst")
         self.assertEqual(self.items("b.pst", 5), self.items("pli.pst", 5))
         self.assertEqual(self.items("b.pst", 5, 1), self.items("two.pst", 5, 1))
-        # Both are JPEGs: each becomes its own PLI.
+        # Both variants are JPEGs, and each becomes a PLI of its own.
         jpegs = self.jpegs("g", 3)
         self.ok("pack", jpegs, "j.pst", "--form", "original,jpeg")
         self.ok("repack", "j.pst", "jj.pst")
@@ -149,12 +149,12 @@ class Repack(cli_case.Case):
         self.assertEqual(self.items("jj.pst", 3), self.items("jj.pst", 3, 1))
         for i in range(3):
             self.assertEqual(self.ok("cat", "jj.pst", i, "--original"), (jpegs / f"000{i}.jpg").read_bytes())
-        # A JPEG beside its PLI was stored on purpose.
+        # A JPEG beside its PLI was stored intentionally, so it stays.
         self.ok("pack", jpegs, "both.pst", "--form", "pli-jpeg,jpeg")
         self.ok("repack", "both.pst", "c.pst")
         for variant in 0, 1:
             self.assertEqual(self.items("c.pst", 3, variant), self.items("both.pst", 3, variant))
-        # Some of the forms, or one more.
+        # Keeps only one of the forms, or adds one.
         self.ok("repack", "both.pst", "d.pst", "--form", "jpeg")
         self.assertEqual(self.items("d.pst", 3), self.items("both.pst", 3, 1))
         self.ok("repack", "jj.pst", "e.pst", "--form", "original,pli-jpeg")
@@ -167,7 +167,7 @@ class Repack(cli_case.Case):
         self.ok("repack", "a.pst", "b.pst", "--form", "raw,pli-jpeg")
         self.ok("repack", "b.pst", "c.pst", "--form", "original")
         self.assertEqual(self.items("c.pst", 5), before)
-        # PLI files that were packed are originals, even if they hold a JPEG.
+        # PLI files that were packed count as originals, even if they hold a JPEG.
         self.ok("cat", "photos/cat/0000.jpg", "--as", "pli-jpeg", "-o", "j.pli")
         self.ok("cat", "photos/dog/z.png", "--as", "pli", "-o", "p.pli")
         files = [self.write(f"f/{n}", (self.dir / n).read_bytes()).read_bytes() for n in ("j.pli", "p.pli")]
@@ -210,7 +210,7 @@ class Repack(cli_case.Case):
         self.ok("repack", "a.pst", "b.pst")
         self.fails(1, "repack", "a.pst", "b.pst", says="there already")
         self.assertEqual(self.ok_json("repack", "a.pst", "b.pst", "--resume")["resumed"], 5)
-        # A path that only seems to lie within the source.
+        # A path that only seems to lie within the source is allowed.
         self.ok("repack", "a.pst", "a.pst/../c.pst")
         self.ok("repack", "a.pst", "a.pst2")
 
@@ -230,7 +230,7 @@ class Repack(cli_case.Case):
             self.assertEqual(self.ok_json("repack", "a.pst", path, "--resume")["resumed"], 5)
             self.assertEqual(self.forms(path), forms)
             self.same_listing("a.pst", path)
-        # Samples of another data set are appended as these are.
+        # Samples of another data set are appended in the forms of this one.
         for name in "cat", "dog":
             self.jpegs(f"new/{name}/new2", 1)
         self.ok("pack", "new", "n.pst", "--form", "original")
@@ -296,7 +296,7 @@ class Interrupted(cli_case.Case):
 
     def test_kill_and_resume(self):
         self.interrupt(signal.SIGKILL)
-        self.fails(1, "repack", "b.pst", "c.pst", says="--resume")  # it cannot be a source yet
+        self.fails(1, "repack", "b.pst", "c.pst", says="--resume")  # an unfinished data set cannot be a source
         self.fails(1, "repack", "a.pst", "b.pst", "--form", "original", "--resume", says="as pli-jpeg, original is asked for")
         self.fails(1, "repack", "a.pst", "b.pst", "--form", "raw", "--resume", says="as pli-jpeg, raw is asked for")
         self.go_on()

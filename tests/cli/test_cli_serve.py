@@ -1,4 +1,4 @@
-"""The host service by its program: serve, serve status, serve stop, cache, top."""
+"""The host service through the command line: serve, serve status, serve stop, cache, top."""
 
 import configparser
 import functools
@@ -21,7 +21,7 @@ from cli_case import CLI
 
 class Serve(cli_case.Case):
     def start(self, *options, preexec_fn=None, **environment):
-        """Starts a service and waits until it says that it serves."""
+        """Starts a service and waits until it reports that it serves."""
         self.socket = str(self.dir / "host.sock")
         service = subprocess.Popen([CLI, "serve", "--socket", self.socket, *options], stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, **environment}, preexec_fn=preexec_fn)
@@ -132,7 +132,7 @@ class Serve(cli_case.Case):
         subprocess.run([CLI, "serve", "--detach", "--socket", self.socket], check=True, pass_fds=[writer], cwd=self.dir)
         os.close(writer)
         self.addCleanup(subprocess.run, [CLI, "serve", "stop", "--socket", self.socket], capture_output=True)
-        self.assertEqual(select.select([reader], [], [], 60)[0], [reader])  # its last writer has gone
+        self.assertEqual(select.select([reader], [], [], 60)[0], [reader])  # the pipe has no writer any more
         pid = json.loads(self.ok("serve", "status", "--socket", self.socket, "--json"))["pid"]
         self.assertEqual(os.readlink(f"/proc/{pid}/cwd"), "/")
 
@@ -157,7 +157,7 @@ class Serve(cli_case.Case):
             time.sleep(0.5)
         self.ok("serve", "status", "--socket", self.socket)
         for one in silent:
-            self.assertLessEqual(len(one.recv(65536)), 4096)  # refused at once, or closed
+            self.assertLessEqual(len(one.recv(65536)), 4096)  # the service refuses the client at once, or closes later
             one.close()
 
     def test_places_that_will_not_do(self):
@@ -175,7 +175,7 @@ class Serve(cli_case.Case):
         self.assertEqual((self.dir / "plain").read_text(), "mine")
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.addCleanup(client.close)
-        client.connect(str(self.dir / "bus"))  # it was left alone
+        client.connect(str(self.dir / "bus"))  # the service left this socket alone
         result = self.run_cli("serve", "status", "--socket", str(self.dir / "bus"))
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"another program", result.stderr)
@@ -191,7 +191,7 @@ class Serve(cli_case.Case):
 
     def test_a_limit_on_files_does_not_end_it(self):
         self.socket = str(self.dir / "host.sock")
-        # TSan's own start writes a file: only there the limit comes after it.
+        # ThreadSanitizer's start-up writes a file, so only there the limit is set later.
         at_start = b"__tsan_init" not in Path(CLI).read_bytes()
         limit = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (0, 0)) if at_start else None
         service = subprocess.Popen([CLI, "serve", "--socket", self.socket, "--memory", "8MiB"], stderr=subprocess.PIPE,
@@ -201,7 +201,7 @@ class Serve(cli_case.Case):
         self.addCleanup(service.kill)
         self.assertIn(b"serving at", service.stderr.readline())
         resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (0, 0))
-        asked = self.run_cli("serve", "status", "--socket", self.socket)  # the answer is shared memory
+        asked = self.run_cli("serve", "status", "--socket", self.socket)  # the service answers in shared memory
         self.assertEqual(asked.returncode, 1)
         self.assertIn(b"File too large", asked.stderr)
         self.ok("serve", "stop", "--socket", self.socket)

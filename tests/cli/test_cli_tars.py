@@ -1,4 +1,4 @@
-"""Tars as data sets on the command line: they are read as they are, and nothing is written into them."""
+"""Tars as data sets on the command line: they are read in place, and nothing is written into them."""
 
 import gzip
 import io
@@ -11,7 +11,7 @@ from cli_case import Case, png
 
 class Tars(Case):
     def tars(self, n=2, each=3):
-        """Makes a folder of tars whose samples have an image, a mask, a class, a text and code."""
+        """Makes a folder of tars whose samples have an image, a mask, a class, a text and a file of code."""
         folder = self.dir / "tars"
         folder.mkdir()
         for i in range(n):

@@ -1,4 +1,4 @@
-"""What the program does on terminals of any width: help, progress, questions; and completion in bash."""
+"""The program on terminals of any width: help, progress, questions; and completion in bash."""
 
 import fcntl
 import os
@@ -24,7 +24,8 @@ def set_width(fd, columns):
 
 class Terminal(cli_case.Case):
     def terminal(self, columns, *arguments, stdout=None, env=None, answer=None):
-        """Runs with a terminal of this width, or of none that it tells (0). Returns the exit status and what it shows."""
+        """Runs the program on a terminal of this width; 0: a terminal that does not report a width. Returns the exit status and
+        what it shows."""
         ours, its = pty.openpty()
         set_width(its, columns)
         surroundings = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
@@ -37,7 +38,7 @@ class Terminal(cli_case.Case):
         while True:
             try:
                 part = os.read(ours, 65536)
-            except OSError:  # the end, on Linux
+            except OSError:  # end of the terminal's output, on Linux
                 break
             if not part:
                 break
@@ -49,14 +50,14 @@ class Terminal(cli_case.Case):
         return process.wait(120), shown.decode().replace("\r\n", "\n")
 
     def bars(self, shown):
-        """Returns the lines that were drawn one over the other."""
+        """Returns the progress lines, which were drawn over each other."""
         self.assertIn("\r\x1b[K", shown)
         return [line for line in shown.split("\n")[0].split("\r\x1b[K") if line]
 
 
 class Help(Terminal):
     def test_any_width(self):
-        """No line of the options is longer than the terminal, and no word is lost."""
+        """No line of the help on options is wider than the terminal, and no word is lost."""
         wide = {verb: self.ok(verb, "--help").decode() for verb in VERBS}
         for columns in (200, 100, 80, 60, 59, 40):
             for verb in VERBS:
@@ -66,10 +67,10 @@ class Help(Terminal):
                 self.assertLessEqual(len(longest), min(columns, 100), f"{verb} at {columns}: {longest}")
                 words = [word for word in text.split() if word != "\\"]
                 self.assertEqual(words, [word for word in wide[verb].split() if word != "\\"], f"{verb} at {columns}")
-        self.assertEqual(self.terminal(10, "pack", "--help")[0], 0)  # as good as it can be
+        self.assertEqual(self.terminal(10, "pack", "--help")[0], 0)  # a width of 10 gets the best possible help
 
     def test_columns_of_the_environment(self):
-        """Where there is no terminal; nonsense counts as nothing, and a terminal knows better."""
+        """COLUMNS counts if there is no terminal. Invalid values are ignored, and a terminal's own width takes precedence."""
         plain = self.ok("pack", "--help").decode()
         self.assertGreater(max(map(len, plain.split("\n"))), 90)
         narrow = self.run_cli("pack", "--help", env={"COLUMNS": "60"}).stdout.decode()
@@ -91,7 +92,7 @@ class Help(Terminal):
         self.assertNotIn("annotations of others", self.ok("append", "--help").decode())
 
     def test_a_broken_example_is_a_command(self):
-        """A shell reads the lines of a wrapped example as the words of the whole one."""
+        """A shell reads the wrapped lines of an example as the same words as an unwrapped one."""
         def words(text):
             command = text.partition("\nexamples:\n")[2].replace("penstock ", "printf '%s|' ")
             return subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout
@@ -107,7 +108,8 @@ class Help(Terminal):
 
 class Progress(Terminal):
     def test_any_width(self):
-        """A line never takes the last column; what has no room is left out, and a bar that is there stays as wide."""
+        """A progress line never reaches the last column. What does not fit is left out, and the width of the bar does not
+        change."""
         self.jpegs("f", 30)
         for i, columns in enumerate((200, 80, 60, 40, 20, 10, 5, 4, 1)):
             status, shown = self.terminal(columns, "pack", "f", f"{i}.pst", stdout=subprocess.DEVNULL)
@@ -125,7 +127,7 @@ class Progress(Terminal):
                 self.assertTrue(any("100%" in line for line in drawn), drawn)
 
     def test_a_terminal_that_does_not_tell(self):
-        """COLUMNS counts then, and 80 where it is wrong."""
+        """If the terminal reports no width, COLUMNS counts, or 80 columns if COLUMNS is invalid."""
         self.jpegs("f", 10)
         for i, (value, most) in enumerate((("50", 49), ("", 79), ("x", 79), ("0", 79), ("-1", 79))):
             _, shown = self.terminal(0, "pack", "f", f"{i}.pst", stdout=subprocess.DEVNULL, env={"COLUMNS": value})
@@ -133,7 +135,7 @@ class Progress(Terminal):
             self.assertLessEqual(longest, most)
             self.assertGreater(longest, most - 25)
         _, shown = self.terminal(40, "pack", "f", "b.pst", stdout=subprocess.DEVNULL, env={"COLUMNS": "300"})
-        self.assertLess(max(map(len, self.bars(shown))), 40)  # the terminal knows better
+        self.assertLess(max(map(len, self.bars(shown))), 40)  # the terminal's own width takes precedence
 
     def test_a_window_that_is_resized(self):
         self.links_of_many("f")
@@ -149,7 +151,7 @@ class Progress(Terminal):
             if narrow_from is None and b"%" in shown:
                 set_width(its, 30)
                 narrow_from = time.monotonic()
-                while select.select([ours], [], [], 0)[0]:  # what was drawn before
+                while select.select([ours], [], [], 0)[0]:  # reads what was drawn before the width changed
                     shown += os.read(ours, 65536)
                 time.sleep(0.1)
                 while select.select([ours], [], [], 0)[0]:
@@ -217,7 +219,7 @@ class Questions(Terminal):
         old = self.write("warm.cache", "old")
         self.fails(2, "cache", "save", "warm.cache", says="--force")
         error = self.fails(1, "cache", "save", "warm.cache", "--force", "--socket", str(self.dir / "none"))
-        self.assertNotIn("--force", error["error"]["text"])  # there is no service
+        self.assertNotIn("--force", error["error"]["text"])  # because there is no service
         self.assertEqual(old.read_bytes(), b"old")
 
 
@@ -253,7 +255,7 @@ class Completion(cli_case.Case):
         self.fails(2, "--completion", "", says="bash, zsh or fish")
 
     def completed(self, *words):
-        """Returns what bash completes the last word to, and whether it completes names of files ("default", "dirnames")."""
+        """Returns the completions of the last word in bash, and how file names are completed ("default", "dirnames")."""
         script = ('compopt() { echo "$2"; }; source /dev/stdin; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         done = subprocess.run(["bash", "--norc", "--noprofile", "-c", script, "bash", "x", "penstock", *words], cwd=self.dir,
@@ -286,7 +288,7 @@ class Completion(cli_case.Case):
             self.assertEqual(sorted(options), sorted(self.completed(*verb.split(), "--")), verb)
 
     def test_bash_on_a_terminal(self):
-        """Files are completed by bash itself, also names with spaces."""
+        """Bash itself completes file names, also those with spaces."""
         self.write("photos of cats/x", "")
         (self.dir / "rc").write_text('PS1="> "\nbind "set enable-bracketed-paste off"\n'
                                      f'penstock() {{ printf "<%s>" "$@"; echo; }}\n'

@@ -1,4 +1,4 @@
-"""JPEGs kept as PLI, by the command line: saved bytes, files that stay, and restored files."""
+"""JPEGs kept as PLI, on the command line: bytes saved, files that stay, and restored files."""
 
 import fcntl
 import hashlib
@@ -34,7 +34,7 @@ class Unpack(cli_case.Case):
 
     def test_what_stays_is_named(self):
         photos = self.jpegs("f", 5)
-        for i in 1, 3:  # without its last bytes it can be decoded only in part
+        for i in 1, 3:  # a file without its last bytes can be decoded only in part
             content = (photos / f"000{i}.jpg").read_bytes()
             (photos / f"000{i}.jpg").write_bytes(content[:-len(content) // 3])
         report = self.ok_json("pack", photos, "a.pst")
@@ -61,7 +61,7 @@ class Unpack(cli_case.Case):
             self.assertEqual(self.ok("cat", f"{form}.pst", 1, "--original"), (photos / "0001.jpg").read_bytes())
         self.assertEqual(stored, {"jpeg": {"jpeg"}, "original": {"jpeg"}, "pli-jpeg": {"pli-jpeg"},
                                   "raw,pli-jpeg": {"raw", "pli-jpeg"}, "pli-jpeg,jpeg": {"pli-jpeg", "jpeg"}})
-        # From data set to data set: as they are, into PLI, and back.
+        # Copies from data set to data set: unchanged, into PLI, and back.
         self.ok("pack", "pli-jpeg.pst", "same.pst")
         self.ok("pack", "jpeg.pst", "kept.pst", "--form", "pli-jpeg")
         self.ok("pack", "kept.pst", "back.pst", "--form", "jpeg")
@@ -91,11 +91,11 @@ class Unpack(cli_case.Case):
         self.jpegs("f", 3)
         os.rename(self.dir / "f/0000.jpg", self.dir / "f/0000.pli")  # a JPEG
         self.ok("cat", "f/0001.jpg", "--as", "pli-jpeg", "-o", "y")
-        os.rename(self.dir / "y", self.dir / "f/0001.jpg")  # a PLI of a JPEG
+        os.rename(self.dir / "y", self.dir / "f/0001.jpg")  # a PLI made from a JPEG
         self.write("x.png", cli_case.png(9, 7)[0])
-        self.ok("cat", "x.png", "--as", "pli", "-o", "f/0003.png")  # a PLI of pixels
+        self.ok("cat", "x.png", "--as", "pli", "-o", "f/0003.png")  # a PLI made from pixels
         self.ok("pack", "f", "a.pst")
-        self.ok("pack", "a.pst", "b.pst")  # originals stay known from data set to data set
+        self.ok("pack", "a.pst", "b.pst")  # originals stay known when a data set is packed from a data set
         files = self.tree("f")
         self.assertEqual([s["form"] for s in self.ok_json("ls", "a.pst", "--long")["samples"]],
                          ["pli-jpeg", "pli-jpeg", "pli-jpeg", "pli"])
@@ -105,7 +105,7 @@ class Unpack(cli_case.Case):
             self.assertEqual(self.tree(f"{name}.out"), files)
             for i, file in enumerate(sorted(files)):
                 self.assertEqual(self.ok("cat", f"{name}.pst", i, "--original"), files[file])
-        # An image encoded again is not the original, and its original is not stored.
+        # An image that was encoded again is not the original, and its original is not stored.
         self.ok("pack", "a.pst", "c.pst", "--form", "pli", "--max-error", 2)
         self.fails(1, "cat", "c.pst", 3, "--original", says="was not kept")
 
@@ -133,7 +133,7 @@ class Unpack(cli_case.Case):
             self.write("y.pli", content[:at] + bytes([content[at] ^ 4]) + content[at + 1:])
             done = self.run_cli("cat", "y.pli", "--original")
             self.assertTrue(done.returncode == 1 or hashlib.sha256(done.stdout).digest() == jpeg, at)
-            # Damage that does not change pixels is found when the file is restored.
+            # Damage that does not change pixels is detected when the file is restored.
             self.assertEqual(self.run_cli("verify", "y.pli", "--restore").returncode, 1, at)
 
     def test_folders_come_back(self):
@@ -213,7 +213,7 @@ class Unpack(cli_case.Case):
 
     def test_what_is_beyond_a_limit_is_a_bad_sample(self):
         self.jpegs("f", 2)
-        deep = "/".join(["d" * 200] * 15)  # this path of 3 KB works here, but not below a long folder
+        deep = "/".join(["d" * 200] * 15)  # a path of 3 KB is possible here, but not below a long folder
         for place, name in ("a", "0000.jpg"), (deep, "0001.jpg"):
             (self.dir / "f" / place).mkdir(parents=True)
             os.rename(self.dir / "f" / name, self.dir / "f" / place / name)

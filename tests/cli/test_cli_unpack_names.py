@@ -10,7 +10,7 @@ import cli_case
 
 class Names(cli_case.Case):
     def raw(self, *names):
-        """Makes a data set of raw pixels, which become PNG. `names` are those of its samples; each has its own picture."""
+        """Makes a data set of raw pixels, which unpack writes as PNG. `names`: the samples' names; each has its own picture."""
         for i, name in enumerate(names):
             self.write(f"f/{name}", cli_case.png(9, 7 + i, seed=i)[0])
         self.ok("pack", "f", "a.pst", "--form", "raw")
@@ -21,12 +21,12 @@ class Names(cli_case.Case):
         return json.loads(done.stdout)
 
     def test_two_samples_of_one_name(self):
-        self.raw("x.jpg", "x.jpg.png", "y.png")  # pixels of x.jpg become x.jpg.png, too
+        self.raw("x.jpg", "x.jpg.png", "y.png")  # the pixels of x.jpg would become x.jpg.png, too
         for workers in 1, 3:
             out = f"out{workers}"
             error = self.fails(1, "unpack", "a.pst", out, "--workers", workers, says="sample 0 has the file of this name")["error"]
             self.assertEqual((error["sample"], error["file"]), (1, "x.jpg.png"))
-            # Resuming does not mistake the first sample's file for the second's.
+            # After --resume the first sample's file must not count as the second sample's.
             self.fails(1, "unpack", "a.pst", out, "--resume", "--workers", workers, says="sample 0 has the file of this name")
             for _ in range(2):
                 report = self.skips("a.pst", out, "--resume", "--workers", workers)
@@ -42,7 +42,7 @@ class Names(cli_case.Case):
             self.assertEqual((report["files"], report["there_already"]), (2, 2 if resume else 0))
 
     def test_names_that_are_too_long(self):
-        self.raw("a.png", "x" * 248 + ".jpg")  # with .png the name is too long
+        self.raw("a.png", "x" * 248 + ".jpg")  # with ".png" added the name is too long
         report = self.skips("a.pst", "out")
         self.assertEqual((report["files"], report["skipped"]), (1, 1))
         self.assertEqual(report["bad"][0]["error"]["status"], "LIMIT")
@@ -59,12 +59,12 @@ class Names(cli_case.Case):
         report = self.skips("a.pst", "out", "--resume")
         self.assertEqual((report["files"], report["skipped"]), (2, 2))
         self.assertEqual(os.listdir(self.dir / "elsewhere"), [])
-        # A link to an equal file does not count as that file.
+        # A link to an equal file does not count as the sample's file.
         os.rename(self.dir / "out/dog/0000.jpg", self.dir / "elsewhere/0000.jpg")
         os.symlink("../../elsewhere/0000.jpg", self.dir / "out/dog/0000.jpg")
         report = self.skips("a.pst", "out", "--resume")
         self.assertEqual((report["files"], report["skipped"], report["there_already"]), (1, 3, 1))
-        # The path of the folder itself may be a link.
+        # The path of the output folder may be a link.
         (self.dir / "real").mkdir()
         os.symlink("real", self.dir / "named")
         self.ok("unpack", "a.pst", "named")

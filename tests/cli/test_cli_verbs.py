@@ -1,4 +1,4 @@
-"""Every verb on good input, as text and as JSON."""
+"""Every verb with valid input, printing text and JSON."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One data set checked by several processes: verify --part, and the summary of their reports."""
+"""Several processes check one data set: verify --part, and the summary of their reports."""
 
 import contextlib
 import json
@@ -23,13 +23,13 @@ class VerifyParts(cli_case.Case):
         self.ok("pack", "photos", "d.pst", "--shard-size", "6KiB", "--workers", 1)
 
     def part(self, i, n, path="d.pst", *more, env=None):
-        """Runs a part, keeps its report as I.json, and returns the exit status."""
+        """Runs a part, saves its report as I.json, and returns the exit status."""
         done = self.run_cli("verify", path, "--part", f"{i}/{n}", "--json", *more, env=env)
         self.write(f"{i}.json", done.stdout)
         return done.returncode
 
     def summary(self, n, status=0, says=()):
-        """Joins the reports 1.json to N.json, as JSON; and as text, if that has to say something."""
+        """Joins the reports 1.json to N.json, as JSON, and also as text if `says` gives words for it."""
         files = [f"{i + 1}.json" for i in range(n)]
         if says:
             text = self.run_cli("verify", "--summary", *files)
@@ -40,7 +40,7 @@ class VerifyParts(cli_case.Case):
         return json.loads(done.stdout)
 
     def same(self, path, n, *more):
-        """Parts and summary say what one process says."""
+        """Asserts that parts and summary report the same as one process."""
         one = json.loads(self.run_cli("verify", path, "--json", *more).stdout)
         for i in range(n):
             self.part(i + 1, n, path, *more)
@@ -124,7 +124,7 @@ class VerifyParts(cli_case.Case):
         self.summary(2, 1, "the data set changed between the parts")
 
     def test_a_size_that_no_item_has(self):
-        """All parts together find it; no part alone can."""
+        """Only all parts together detect it; no single part can."""
         self.packed()
         for i in 1, 2, 3:
             self.part(i, 3)
@@ -136,11 +136,11 @@ class VerifyParts(cli_case.Case):
         for i in 1, 2, 3:
             report = json.loads((self.dir / f"{i}.json").read_text())
             self.write(f"{i}.json", json.dumps({**report, "unreached": ["image", "label", "image (pixels)", "mask (pixels)"]}))
-        joined = self.summary(3, 1, "of field mask than")  # a field is one finding, as for a single process
+        joined = self.summary(3, 1, "of field mask than")  # a field counts as one finding, as for a single process
         self.assertEqual((joined["bad"], len(joined["findings"])), (3, 3))
 
     def reads_a_shard(self, run):
-        """Waits until the process has a shard open. False: it ended."""
+        """Waits until the process has a shard open. Returns False if it ended."""
         while run.poll() is None:
             for fd in pathlib.Path(f"/proc/{run.pid}/fd").glob("*"):
                 with contextlib.suppress(OSError):
@@ -149,8 +149,8 @@ class VerifyParts(cli_case.Case):
         return False
 
     def test_a_data_set_that_is_gone_at_the_end(self):
-        """A report says which sizes a part has not reached, whatever becomes of the path meanwhile."""
-        self.jpegs("photos/ant", 1, 100, 70)  # the largest image, which part 1 has
+        """A report states which sizes a part has not seen, whatever happens to the path in the meantime."""
+        self.jpegs("photos/ant", 1, 100, 70)  # the largest image, which is in part 1
         self.packed(200)
         self.part(2, 3)
         wanted = json.loads((self.dir / "2.json").read_text())["unreached"]
@@ -207,7 +207,8 @@ class VerifyParts(cli_case.Case):
         self.assertIn(text, done.stderr.decode())
 
     def has_whole_report(self, number):
-        """A part that is killed at its very end has written all of its report. One that was stopped says so."""
+        """Returns whether the report is complete: a part killed at its very end has written all of it, a stopped one reports an
+        error."""
         path = self.dir / f"{number}.json"
         path.touch()
         try:
@@ -216,7 +217,7 @@ class VerifyParts(cli_case.Case):
             return False
 
     def test_killed_at_random(self):
-        """Parts are killed; their reports are not whole, and the summary never says that all is good before all have ended."""
+        """Parts are killed: their reports are incomplete, and the summary never reports success before all parts have ended."""
         self.packed(60)
         chance = random.Random(53)
         begun = time.monotonic()

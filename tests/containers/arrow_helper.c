@@ -1,4 +1,5 @@
-/* arrow_helper.c - a sink that writes values down, and decodes the pages that they lie in. */
+/* arrow_helper.c - a sink that writes down the values of a walk and decodes the pages that hold
+ * them. */
 #include "arrow_helper.h"
 
 #include "base/codings/codings.h"
@@ -96,7 +97,7 @@ static enum pst_status take_page(struct psti_containers_writer *writer,
     return PST_OK;
 }
 
-/* Decodes a page. False: it cannot be. */
+/* Decodes a page. Returns false if that fails. */
 static bool decode(struct arrow_walk *walk, uint64_t i_page)
 {
     const struct psti_container_page *page = &walk->pages[i_page];
@@ -116,7 +117,7 @@ static bool decode(struct arrow_walk *walk, uint64_t i_page)
     return has;
 }
 
-/* The bytes of a value. NULL: it has none where it says. */
+/* Returns the bytes of a value, or NULL if they are not where the value says. */
 static const uint8_t *bytes_of(struct arrow_walk *walk, const struct psti_container_value *value)
 {
     if (value->bytes != NULL)

@@ -1,4 +1,4 @@
-/* parquet_helper.c - a sink that lists what it gets. */
+/* parquet_helper.c - a sink that lists the fields and rows of a walk. */
 #include "parquet_helper.h"
 
 #include "test.h"
@@ -234,7 +234,8 @@ enum pst_status parquet_walk(struct parquet_file *file, size_t nbytes,
     return status;
 }
 
-/* Makes the whole listing: the fields, of which the types are known now, and the rows. */
+/* Makes the whole listing: first the fields, whose types are known only after the walk, then the
+ * rows. */
 static void make_text(struct parquet_file *file)
 {
     char *rows = file->rows;

@@ -1,4 +1,4 @@
-/* root_helper.c - a folder of a test's own. */
+/* root_helper.c - makes a temporary folder for a test. */
 #include "containers/root_helper.h"
 
 #include "test.h"

@@ -1,4 +1,4 @@
-/* rows_helper.c - a sink that writes lists, and damages that every walk must bear. */
+/* rows_helper.c - a sink that lists samples, and damaged files that every walk must survive. */
 #include "rows_helper.h"
 
 #include "test.h"
@@ -75,7 +75,7 @@ static ssize_t rows_read(void *context, void *bytes, size_t nbytes, uint64_t off
     return (ssize_t)nbytes;
 }
 
-/* Adds to the list. */
+/* Appends a formatted text to the list. */
 static void add(struct rows *rows, const char *format, ...)
 {
     va_list args;
@@ -125,7 +125,8 @@ static enum pst_status rows_page(struct psti_containers_writer *writer,
     return PST_ERROR_INTERNAL;
 }
 
-/* Joins the parts of a record of RecordIO: the last decoded_nbytes of what they give. */
+/* Joins the parts of a RecordIO record. The value is the last decoded_nbytes of the joined
+ * bytes. */
 static uint8_t *join(const struct rows *rows, const struct psti_container_value *value)
 {
     uint8_t *joined = calloc(1, (size_t)value->nbytes + 1);
@@ -147,7 +148,7 @@ static uint8_t *join(const struct rows *rows, const struct psti_container_value 
     }
     assert_true(at == end && value->decoded_nbytes <= n);
     memmove(joined, joined + n - value->decoded_nbytes, (size_t)value->decoded_nbytes);
-    /* The decoder does the same. */
+    /* The decoder joins the parts in the same way. */
     uint8_t *decoded = malloc((size_t)value->decoded_nbytes + 1);
     assert_non_null(decoded);
     assert_null(psti_pieces_join(rows->bytes + value->offset, (size_t)value->nbytes, decoded,
@@ -302,7 +303,7 @@ void rows_assert_fails(struct rows *rows, psti_table_walk *walk,
     assert_string_equal(err.file, rows->path);
 }
 
-/* Walks over damaged bytes. Returns the list, or NULL after an error. */
+/* Walks over damaged bytes. Returns the list, or NULL if the walk ended with an error. */
 static char *try(struct rows *rows, psti_table_walk *walk)
 {
     struct pst_error err;
@@ -317,7 +318,7 @@ static char *try(struct rows *rows, psti_table_walk *walk)
 void rows_flip(struct rows *rows, psti_table_walk *walk)
 {
     for (uint32_t i = 0; i < 1500; i++) {
-        /* Half of the bits are in the first 4 KiB. */
+        /* Half of the flipped bits are in the first 4 KiB. */
         uint64_t random = psti_hash64(&i, sizeof i);
         size_t within = i % 2 == 0 && rows->nbytes > 4096 ? 4096 : rows->nbytes;
         size_t at = random % within;
@@ -336,7 +337,7 @@ void rows_damage(struct rows *rows, psti_table_walk *walk, size_t step)
     uint64_t n_errors = 0;
     assert_non_null(whole);
     for (rows->nbytes = 0; rows->nbytes < nbytes; rows->nbytes += step) {
-        /* What is read behind the end is seen by AddressSanitizer. */
+        /* A copy of exactly this size lets AddressSanitizer detect reads behind the end. */
         rows->bytes = malloc(rows->nbytes + 1);
         assert_non_null(rows->bytes);
         memcpy(rows->bytes, bytes, rows->nbytes);

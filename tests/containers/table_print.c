@@ -1,4 +1,4 @@
-/* table_print.c - a sink that prints. */
+/* table_print.c - a sink that prints rows. */
 #include "test.h"
 
 #include "table_print.h"
@@ -238,7 +238,8 @@ void table_assert_fails(struct table_print *table, enum pst_status got, enum pst
     assert_non_null(strstr(table->err.text, text));
 }
 
-/* One walk, in which something breaks. Returns whether it came to that. */
+/* Walks over a file while one allocation or read fails. Returns false if the walk had no such
+ * allocation or read. */
 static bool break_once(psti_table_walk *walk, const char *folder, const char *name,
                        const char *notes, int what, uint64_t n)
 {
@@ -259,7 +260,8 @@ static bool break_once(psti_table_walk *walk, const char *folder, const char *na
 #endif
     if (what != 0)
         has_broken = table->n_reads >= n;
-    /* A window may get on with half of what it wished to read. */
+    /* If a read ends early, half of the bytes may be enough for the window, so success is
+     * allowed. */
     if ((status != PST_OK || (has_broken && what == 1)) && status != wanted[what])
         print_error("%d %d: %s\n", what, (int)n, table->err.text);
     if (status != PST_OK || (has_broken && what == 1))

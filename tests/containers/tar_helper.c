@@ -1,4 +1,4 @@
-/* tar_helper.c - writes headers as the standard says, or as a test wants them. */
+/* tar_helper.c - writes tar headers that follow the standard or break it, as a test needs. */
 #include "tar_helper.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ void tar_seal(uint8_t header[PSTI_TAR_BLOCK], bool is_signed)
         sum += is_signed ? (int8_t)header[i] : header[i];
     char text[9];
     snprintf(text, sizeof text, "%06" PRIo64, (uint64_t)sum);
-    memcpy(header + 148, text, 7); /* with its NUL; a space stays */
+    memcpy(header + 148, text, 7); /* six digits and a NUL; the space behind them stays */
 }
 
 static void number(uint8_t *field, size_t nbytes, uint64_t value, bool is_binary)

@@ -1,5 +1,5 @@
-/* test_containers_arrow.c - are files of Arrow read as pyarrow reads them, and are those refused
- * that cannot be? tests/golden/containers/arrow/make_arrow.py makes files and listings. */
+/* test_containers_arrow.c - are Arrow files read as pyarrow reads them, and are those that cannot
+ * be read refused? tests/golden/containers/arrow/make_arrow.py writes the files and listings. */
 #include "test.h"
 
 #include "arrow_helper.h"
@@ -24,7 +24,7 @@ static uint8_t *read_golden(const char *name, size_t *nbytes)
     return bytes;
 }
 
-/* Compares the listing of a golden file with the one of pyarrow. */
+/* Compares the listing of a golden file with pyarrow's. */
 static void check_golden(const char *name)
 {
     char text_name[256];
@@ -107,7 +107,7 @@ static void files_of_datasets(void **state)
     check_golden("dict/test/data-00000-of-00001.arrow");
 }
 
-/* Walks over a golden file and compares how it ends. */
+/* Walks over a golden file and compares the status and the error text. */
 static void assert_ends(const char *name, const struct psti_field_rule *rules, uint32_t n_rules,
                         enum pst_status status, const char *text)
 {
@@ -147,7 +147,7 @@ static void rules_choose(void **state)
     assert_ends("values.arrow", &absent, 1, PST_ERROR_ARGUMENT, "absent");
 }
 
-/* A file whose features stand beside it. */
+/* The file has no features of `datasets` in it; they are in another file beside it. */
 static void features_may_stand_beside_the_file(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void features_may_stand_beside_the_file(void **state)
     struct pst_error err = {0};
     uint8_t *bytes = read_golden("numbers.arrow", &walk.nbytes);
     walk.bytes = bytes;
-    /* Values of the column are no classes of this list. */
+    /* The column has values that are no classes of this list. */
     assert_int_equal(arrow_walk(&walk, NULL, 0, &err), PST_ERROR_CORRUPT);
     assert_non_null(strstr(err.text, "classes"));
     arrow_free(&walk);
@@ -205,7 +205,7 @@ static void a_stream_may_lack_its_end(void **state)
     assert_false(walk.counts.has_no_end);
     uint64_t n_rows = walk.n_rows;
     arrow_free(&walk);
-    walk.nbytes -= 4; /* the old form ends with 4 bytes */
+    walk.nbytes -= 4; /* the old format ends with 4 bytes */
     assert_ok(arrow_walk(&walk, NULL, 0, &err));
     assert_true(walk.counts.has_no_end);
     assert_int_equal(walk.n_rows, n_rows);
@@ -217,7 +217,7 @@ static void a_stream_may_lack_its_end(void **state)
     free(bytes);
 }
 
-/* Takes one column of refused.arrow. */
+/* Walks with a rule that takes only one column of refused.arrow, and expects this error. */
 static void assert_refused(const char *column, enum pst_status status, const char *cause)
 {
     static const char *const columns[] = {"big",      "holes", "grid", "photos_0",
@@ -241,7 +241,7 @@ static void wrong_values_are_refused(void **state)
     assert_refused("word", PST_OK, NULL);
 }
 
-/* Replaces the only place of some bytes by others, walks, and puts them back. */
+/* Replaces the only occurrence of some bytes in the file, walks, and restores the bytes. */
 static void assert_patched(const void *from, const void *to, size_t n, enum pst_status status,
                            const char *want)
 {
@@ -272,10 +272,10 @@ static void bits_say_what_is_missing(void **state)
 {
     (void)state;
     static const uint64_t node[] = {5, 2}, none[] = {5, 0}, all[] = {5, UINT64_MAX};
-    /* The number of nulls is not believed. */
+    /* The walk ignores the number of nulls and uses the validity bits. */
     assert_patched(node, none, sizeof node, PST_OK, "small/00000001 word=1/8cdc1683\n");
     assert_patched(node, all, sizeof node, PST_OK, "small/00000001 word=1/8cdc1683\n");
-    /* A number without bits is wrong: the buffer of bits has 1 byte at offset 0. */
+    /* Nulls without validity bits are wrong: the buffer of bits has 1 byte at offset 0. */
     static const uint64_t bits[] = {0, 1}, no_bits[] = {0, 0};
     assert_patched(bits, no_bits, sizeof bits, PST_ERROR_CORRUPT, "no bits that say");
 }
@@ -297,15 +297,15 @@ static void wrong_offsets_are_noticed(void **state)
     assert_patched(indices, below, sizeof indices, PST_ERROR_CORRUPT, "value -1 of a dictionary");
 }
 
-/* A stream of one message with a schema that has no member but the order of bytes. */
+/* Makes a stream of one schema message, whose only member is the byte order. */
 static void old_and_foreign_schemas_are_refused(void **state)
 {
     (void)state;
     static const uint8_t schema[] = {
-        0xff, 0xff, 0xff, 0xff, 48, 0, 0,  0, 16, 0, 0, 0,  /* where the message's table is */
+        0xff, 0xff, 0xff, 0xff, 48, 0, 0,  0, 16, 0, 0, 0,  /* offset of the message's table */
         12,   0,    12,   0,    8,  0, 10, 0, 4,  0, 0, 0,  /* its vtable */
         12,   0,    0,    0,    16, 0, 0,  0, 4,  0, 1, 0,  /* header, version, kind */
-        6,    0,    8,    0,    4,  0, 0,  0,               /* the schema's vtable */
+        6,    0,    8,    0,    4,  0, 0,  0,               /* vtable of the schema */
         8,    0,    0,    0,    1,  0, 0,  0, 0,  0, 0, 0}; /* big-endian */
     enum { VERSION = 8 + 24, ORDER = 8 + 40 };
     char bytes[sizeof schema];
@@ -318,7 +318,7 @@ static void old_and_foreign_schemas_are_refused(void **state)
     assert_text_ends(bytes, sizeof bytes, PST_ERROR_UNSUPPORTED, "before 0.8");
     bytes[VERSION] = 5;
     assert_text_ends(bytes, sizeof bytes, PST_ERROR_UNSUPPORTED, "newer than this program");
-    bytes[8 + 26] = 9; /* the kind of the message */
+    bytes[8 + 26] = 9; /* changes the kind of the message */
     bytes[VERSION] = 4;
     assert_text_ends(bytes, sizeof bytes, PST_ERROR_CORRUPT, "does not begin with a schema");
 }

@@ -1,7 +1,7 @@
-/* test_containers_arrow_damage.c - is whatever is wrong in a file of Arrow noticed, or harmless?
+/* test_containers_arrow_damage.c - is any damage of an Arrow file detected, or harmless?
  *
- * Every file is cut and changed in many places. A walk may find rows or an error with a text, but
- * no value may lie outside of the file, and memory that fails must be said to. */
+ * Every file is truncated and changed at many places. A walk may find rows or return an error
+ * with a text. No value may lie outside of the file, and allocations that fail must be reported. */
 #include "test.h"
 
 #include "arrow_helper.h"
@@ -30,7 +30,7 @@ static uint8_t *read_golden(size_t i, size_t *nbytes)
     return bytes;
 }
 
-/* Walks over bytes that lie alone in their memory, so that a sanitizer sees what is read beyond
+/* Copies the bytes into memory of exactly their size and walks, so a sanitizer detects reads beyond
  * them. */
 static enum pst_status try(const uint8_t *bytes, size_t nbytes)
 {
@@ -42,7 +42,8 @@ static enum pst_status try(const uint8_t *bytes, size_t nbytes)
     enum pst_status status = arrow_walk(&walk, NULL, 0, &err);
     assert_true(status == PST_OK || err.text[0] != '\0');
     assert_int_equal(status, status == PST_OK ? PST_OK : err.status);
-    /* A page that cannot be decoded is found when it is read. Nothing else may lie nowhere. */
+    /* A page that cannot be decoded is detected when it is read. Without pages all values must lie
+     * in the file. */
     assert_true(!walk.has_bad_value || walk.n_pages > 0);
     arrow_free(&walk);
     free(copy);
@@ -57,7 +58,8 @@ static void cut_files(void **state)
         uint8_t *bytes = read_golden(i, &nbytes);
         assert_int_equal(try(bytes, nbytes), PST_OK);
         for (size_t n = 0; n + 8 < nbytes; n += 1 + nbytes / 150)
-            /* Only a stream that ends between two messages is whole. */
+            /* A truncated file is only complete if it is a stream that ends between two
+             * messages. */
             if (memcmp(bytes, "ARROW1", 6) == 0)
                 assert_int_not_equal(try(bytes, n), PST_OK);
             else
@@ -75,7 +77,7 @@ static void changed_files(void **state)
         uint8_t *bytes = read_golden(i, &nbytes);
         for (size_t k = 0; k < 600; k++) {
             word = word * 1664525 + 1013904223;
-            /* Half of them near the ends, where most of what a file says of itself lies. */
+            /* Half of the changes are near the ends, where most of the metadata is. */
             size_t span = k % 2 == 0 ? nbytes : nbytes < 3000 ? nbytes : 3000;
             size_t at = (word >> 4) % span;
             at = k % 4 == 3 ? nbytes - 1 - at : at;
@@ -110,7 +112,7 @@ static void memory_that_fails(void **state)
             char *got = arrow_listing(&walk);
             if (i == 0)
                 want = got;
-            else if (status == PST_OK) /* nothing was left out in silence */
+            else if (status == PST_OK) /* a walk that succeeds left nothing out */
                 assert_string_equal(got, want);
             if (i > 0)
                 free(got);

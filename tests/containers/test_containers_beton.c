@@ -1,5 +1,5 @@
-/* test_containers_beton.c - does the walk over a beton give what FFCV's reader has, whatever fields
- * lie beside each other, and does it refuse a file that its writer did not finish? */
+/* test_containers_beton.c - does the walk over a beton file give what FFCV's reader gives, for any
+ * fields side by side, and does it refuse a file that its writer did not finish? */
 #include "test.h"
 
 #include "rows_helper.h"
@@ -66,7 +66,8 @@ static void what_cannot_be_read_is_refused_by_name(void **state)
     rows_open(&rows, folder, "custom.beton");
     rows_assert_fails(&rows, WALK, NULL, 0, PST_ERROR_UNSUPPORTED,
                       "the field \"mine\" is of a class of its writer's own");
-    /* Leaving it out does not say how long the records are. */
+    /* A rule that leaves the field out does not help, because the length of records stays
+     * unknown. */
     rows_assert_fails(&rows, WALK, &none, 1, PST_ERROR_UNSUPPORTED, "a class of its writer's own");
     rows_close(&rows);
     rows_open(&rows, folder, "cut_names.beton");
@@ -114,9 +115,9 @@ static void files_that_are_not_whole_are_told(void **state)
     rows_close(&rows);
 }
 
-/* What is changed in the file whose fields are image and label. */
+/* A change to the bytes of the file whose fields are image and label. */
 struct change {
-    int from; /* 0: the header, 1: the first field, 2: the first record, 3: the second one */
+    int from; /* base of `offset`: 0 header, 1 first field, 2 first record, 3 second record */
     size_t offset;
     size_t n;
     uint64_t value;
@@ -161,7 +162,7 @@ static void items_lie_between_the_tables(void **state)
     rows_open(&rows, folder, "pixels.beton");
     uint8_t *first = records_of(&rows);
     uint64_t table = psti_load_u64(rows.bytes + 16), at = psti_load_u64(first + 5);
-    psti_store_u64(first + 5, table - 575); /* 12 * 16 * 3 is one more */
+    psti_store_u64(first + 5, table - 575); /* the image's 12 * 16 * 3 bytes need one more */
     rows_assert_fails(&rows, WALK, NULL, 0, PST_ERROR_CORRUPT,
                       "field \"image\" of sample 0 lies outside of the pages");
     psti_store_u64(first + 5, UINT64_MAX - 1);
@@ -193,7 +194,7 @@ static void arrays_have_the_types_that_there_are(void **state)
         {"[[\"\", \"<u2\"]", PST_ERROR_CORRUPT, "has an element type that cannot be read"},
         {"", PST_ERROR_CORRUPT, "has an element type that cannot be read"},
     };
-    enum { MASK = 5 }; /* number of the field */
+    enum { MASK = 5 }; /* number of the field mask */
     struct rows rows;
     rows_open(&rows, folder, "every.beton");
     uint8_t *field = field_of(&rows, MASK);
@@ -252,7 +253,7 @@ static void damage_is_borne(void **state)
         struct rows rows;
         rows_open(&rows, folder, files[i].name);
         if (i == 2)
-            rows_flip(&rows, WALK); /* without its table it is whole all the same */
+            rows_flip(&rows, WALK); /* the file is complete even without its table */
         else
             rows_damage(&rows, WALK, files[i].step);
         rows_close(&rows);

@@ -1,5 +1,5 @@
-/* test_containers_columns.c - do columns, the user's rules and rows make the fields and samples
- * that they say, over several files? */
+/* test_containers_columns.c - do columns, the user's rules and rows give the right fields and
+ * samples, over several files? */
 #include "test.h"
 
 #include "base/fail.h"
@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Stands for the writer of the index: it writes down what it gets. */
+/* Imitates the writer of the index: it records what it is given. */
 struct fake {
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t n_fields, n_restated, n_pages, first_number;
@@ -34,7 +34,7 @@ static struct fake *fake_of(struct psti_containers_writer *writer)
     return (struct fake *)(void *)writer;
 }
 
-/* Numbers of fields need not begin at 0: another maker of fields may have come before. */
+/* Adds a field. Field numbers may begin above 0, as if another source had added fields before. */
 static enum pst_status fake_field(struct psti_containers_writer *writer,
                                   const struct pst_field *field, uint32_t *i_field,
                                   struct pst_error *err)
@@ -123,7 +123,7 @@ static enum pst_status fake_sample(struct psti_containers_writer *writer, const 
     return PST_OK;
 }
 
-/* What a test works with. */
+/* A reader of columns and the imitated writer that a test works with. */
 struct table {
     struct fake fake;
     struct psti_containers_columns *columns;
@@ -215,7 +215,7 @@ static void columns_become_fields_and_rows_samples(void **state)
         uint32_t i[4] = {0};
         uint64_t i_page;
         begin(&table, file == 0 ? "a/one.tab" : "b/two.tab");
-        /* The order of a file's columns is its own. */
+        /* The second file has its columns in reverse order. */
         for (int k = 0; k < 4; k++)
             switch (file == 0 ? k : 3 - k) {
             case 0:
@@ -289,7 +289,7 @@ static void rules_name_type_and_leave_out(void **state)
     assert_int_equal(psti_containers_columns_type(table.columns, img), PST_FIELD_IMAGE);
     add_type(&table, "seg", PST_FIELD_IMAGE);
     assert_int_equal(add_type(&table, "id", PST_FIELD_INT), PSTI_COLUMN_LEFT_OUT);
-    /* Other classes than the file's: their names are not these. */
+    /* The rule states other classes than the file, so the file's class names are not used. */
     add(&table, &(struct psti_column){.name = "y",
                                       .type = PST_FIELD_INT,
                                       .n_classes = 2,
@@ -314,7 +314,8 @@ static void a_rule_changes_only_what_bytes_can_be(void **state)
     static const enum pst_field_type all[] = {PST_FIELD_IMAGE, PST_FIELD_MASK, PST_FIELD_AUDIO,
                                               PST_FIELD_BYTES, PST_FIELD_TEXT, PST_FIELD_JSON,
                                               PST_FIELD_INT,   PST_FIELD_FLOAT};
-    /* What a column that its file states may become; a guess may become each of the first six. */
+    /* The types that a column may be changed to. A column whose type is a guess may become any of
+     * the first six. */
     static const char *const allowed[] = {"11010000", "11010000", "00110000", "11111100",
                                           "00011100", "00011100", "00000010", "00000001"};
     for (int from = 0; from < 8; from++)
@@ -360,7 +361,7 @@ static void bad_rules_are_refused(void **state)
         assert_non_null(strstr(err.text, bad[i].text));
         assert_null(columns);
     }
-    /* A rule that rules nothing. */
+    /* A rule that changes nothing is refused. */
     struct table table;
     static const struct psti_field_rule rules[] = {{.suffix = "A"}};
     open_table(&table, rules, 1);
@@ -409,7 +410,7 @@ static void files_must_agree(void **state)
     add_fails(&table, &other, PST_ERROR_ARGUMENT, "\"a b\" and \"a:b\" both make the field");
     uint32_t i_label = add(&table, &label);
     add_fails(&table, &label, PST_ERROR_CORRUPT, "two columns of the name \"l\"");
-    /* Another shape makes it any. */
+    /* If files differ in shape, the field's shape becomes any. */
     other = array;
     other.shape[0] = 4;
     add(&table, &other);
@@ -452,8 +453,8 @@ static void names_of_classes_are_checked(void **state)
     }
 }
 
-/* A label of -1 leaves an int without classes, in whichever file and row it stands; other numbers
- * outside of the classes stay errors. */
+/* A label of -1 (hidden) makes the field an int without classes, in whichever file and row it
+ * stands. Other numbers outside of the classes remain errors. */
 static void hidden_labels_have_no_classes(void **state)
 {
     (void)state;
@@ -484,7 +485,7 @@ static void hidden_labels_have_no_classes(void **state)
         }
         psti_containers_columns_close(&table.columns);
     }
-    /* Classes that the user states are what the user wants to hear about. */
+    /* If the user stated the classes, a label outside of them is an error. */
     const struct psti_field_rule rule = {.suffix = "l", .type = PST_FIELD_INT, .n_classes = 2};
     struct table table;
     open_table(&table, &rule, 1);
@@ -494,7 +495,8 @@ static void hidden_labels_have_no_classes(void **state)
     psti_containers_columns_close(&table.columns);
 }
 
-/* A guess without a value to guess by is what the column was; one by a value is not. */
+/* A guessed type without any value to guess from takes the type of the column in earlier files. A
+ * guess from a value must equal that type. */
 static void guesses_without_values_follow(void **state)
 {
     (void)state;
@@ -570,7 +572,7 @@ static void a_type_may_come_after_files_without_values(void **state)
     assert_int_equal(table.fake.n_restated, 1);
     assert_int_equal(table.fake.fields[0].type, PST_FIELD_IMAGE);
     assert_int_equal(psti_containers_columns_type(table.columns, i_field), PST_FIELD_IMAGE);
-    /* From now on it is an image field. */
+    /* From here on the field is an image. */
     begin(&table, "b/two.tab");
     guess.type = PST_FIELD_AUDIO;
     add_fails(&table, &guess, PST_ERROR_CORRUPT, "\"x\" has another type");
@@ -605,8 +607,8 @@ static void columns_without_values_come_late_or_never(void **state)
                  "column_left_out never 1 it has no values -;"
                  "column_left_out named 1 it has no values -;");
     check(&table, psti_containers_columns_row(table.columns, "r", NULL, 0, &table.err));
-    /* The next file has values in some of these columns. A column that had values before may have
-     * none there. */
+    /* The next file has values in some of these columns. A column with values in an earlier file
+     * may have none here. */
     begin(&table, "b/two.tab");
     add_empty(&table, "id");
     add_type(&table, "text", PST_FIELD_TEXT);

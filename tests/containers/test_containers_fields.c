@@ -1,5 +1,4 @@
-/* test_containers_fields.c - do suffixes and the user's rules make the fields and values that they
- * say? */
+/* test_containers_fields.c - do suffixes and the user's rules give the right fields and values? */
 #include "test.h"
 
 #include "tar_helper.h"
@@ -17,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stands for the writer of the index: it writes down what it gets. Places are written as the text
- * that lies there. */
+/* Imitates the writer of the index: it records what it is given. A place in the tar is recorded as
+ * the text at that place. */
 struct fake {
     const struct tar *tar;
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t n_fields, n_restated;
-    uint64_t facts; /* of the last value */
+    uint64_t facts; /* facts of the last value */
     char log[16384];
 };
 
@@ -216,7 +215,7 @@ static void suffixes_say_types_and_names(void **state)
         assert_int_equal(rule.is_changed, rules[i].is_changed);
         assert_null(psti_format_field_name_problem(rule.name, sizeof rule.name));
     }
-    /* Long ones are cut. */
+    /* Long names are shortened. */
     char longest[200];
     for (size_t n = 60; n < 70; n++) {
         memset(longest, '9', n);
@@ -334,7 +333,7 @@ static void two_members_of_one_field_are_an_error(void **state)
     assert_non_null(strstr(err.text, "the sample '1' has 'jpg' and 'png'"));
     assert_int_equal(err.offset, 2048);
     (void)assert_values(&tar, named, 1, "1 image=JPG depth=OTHER;2 depth=PNG;");
-    /* A sample without a member that is taken is none. */
+    /* If no member of a sample is taken, there is no such sample. */
     (void)assert_values(&tar, left, 1, "1 image=JPG;");
     tar_free(&tar);
 }
@@ -346,11 +345,11 @@ static void one_name_has_one_meaning(void **state)
         const char *first, *second;
         bool is_error;
     } pairs[] = {
-        {"1.mask.png", "2.mask", true}, /* a mask and bytes */
-        {"1.cls", "2.label", true},     /* an int and bytes */
-        {"1.a b", "2.a_b", true},       /* made up and spelt */
-        {"1.a_b", "2.a b", true},       /* the other way round */
-        {"1.a b", "2.a\xc3", false},    /* a_b and a_ */
+        {"1.mask.png", "2.mask", true}, /* one member is a mask, the other bytes */
+        {"1.cls", "2.label", true},     /* one member is an int, the other bytes */
+        {"1.a b", "2.a_b", true},       /* name made from "a b", and "a_b" as written */
+        {"1.a_b", "2.a b", true},       /* the same names in reverse order */
+        {"1.a b", "2.a\xc3", false},    /* two suffixes that give the names a_b and a_ */
         {"1.left.jpg", "2.left.png", false},
         {"1.left.jpg", "2.left.mask.png", false},
         {"1.json", "2.jsn", false},
@@ -455,7 +454,7 @@ static void wrong_rules_are_refused(void **state)
     tar_free(&tar);
 }
 
-/* Adds a .npy file. */
+/* Adds a .npy file to the tar. */
 static void add_array(struct tar *tar, const char *name, const char *descr, const char *shape,
                       const char *elements)
 {
@@ -527,7 +526,7 @@ static void there_are_at_most_64_fields(void **state)
     tar_free(&tar);
 }
 
-/* Deflated members of a zip: their bytes are places, and arrays cannot be. */
+/* A zip has deflated members: bytes are stored as places, and arrays are refused. */
 static void compressed_members_keep_both_sizes(void **state)
 {
     (void)state;
@@ -597,7 +596,7 @@ static void facts_change_with_what_is_known_of_a_member(void **state)
         for (int k = 0; k < i && i < 4; k++)
             assert_true(facts[i] != facts[k]);
     }
-    assert_true(facts[4] == facts[0]); /* the place is none of them */
+    assert_true(facts[4] == facts[0]); /* the place in the tar is not part of the facts */
     psti_containers_fields_close(&fields);
 }
 

@@ -1,4 +1,5 @@
-/* test_containers_foreign.c - is an index of others told apart from one that fits the tar? */
+/* test_containers_foreign.c - is an index file of another program recognised, and told apart from
+ * one that fits the tar? */
 #include "test.h"
 
 #include "containers/list/containers_foreign.h"

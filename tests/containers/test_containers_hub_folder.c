@@ -1,5 +1,5 @@
 /* test_containers_hub_folder.c - are the files of saved, cached and cloned data sets of `datasets`
- * found, each with its split, and none that lie elsewhere? */
+ * found, each with its split, and no files outside of them? */
 #include "test.h"
 
 #include "containers/root_helper.h"
@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Adds the shards of a folder and compares them: "SPLIT:PATH SPLIT:PATH", "-" for no split. */
+/* Adds the shards of a folder and compares them with `want`: "SPLIT:PATH SPLIT:PATH", "-" for no
+ * split. */
 static void assert_adds(const char *folder, const char *split, const char *want)
 {
     struct psti_container_list list = {0};
@@ -48,7 +49,7 @@ static void a_saved_data_set(void **state)
         "\"data-00000-of-00002.arrow\"}], \"_fingerprint\": \"1\", \"_format_columns\": [\"x\"], "
         "\"_format_kwargs\": {}, \"_format_type\": null, \"_output_all_columns\": false, "
         "\"_split\": \"train\"}");
-    /* In the order of the list, and not of the names. */
+    /* Shards come in the order of the list in state.json, not of their names. */
     assert_adds("a", NULL, "train:a/data-00001-of-00002.arrow train:a/data-00000-of-00002.arrow");
     assert_int_equal(chdir("a"), 0);
     assert_adds(".", NULL, "train:data-00001-of-00002.arrow train:data-00000-of-00002.arrow");
@@ -91,7 +92,7 @@ static void a_dict_of_data_sets(void **state)
     assert_adds("d", "all", "validation:d/validation/data.arrow train:d/train/data.arrow");
     assert_adds("d", "train", "train:d/train/data.arrow");
     assert_adds("d", "val", "validation:d/validation/data.arrow");
-    /* What is wrong with a split that nobody asks for does not matter. */
+    /* A faulty split matters only to those who ask for it. */
     put("d/train/state.json", "{");
     assert_adds("d", "validation", "validation:d/validation/data.arrow");
     assert_fails("d", PST_ERROR_CORRUPT, "JSON");

@@ -1,6 +1,6 @@
-/* test_containers_kinds.c - do names tell the kinds of files, and are the shards of tables found,
- * in the order of MosaicML's index too, but nothing that lies beside them? All kinds count as read.
- */
+/* test_containers_kinds.c - is the kind of a file recognised by its name, and are the shards of
+ * tables found, in the order of MosaicML's index too, but no other files beside them? The test
+ * treats all kinds as readable. */
 #include "test.h"
 
 #include "containers/root_helper.h"
@@ -79,8 +79,8 @@ static void names_tell_kinds(void **state)
     assert_string_equal(line, "*.tar, *.zip, *.arrow, *.mds, *.tfrecord or *.mdb");
 }
 
-/* Lists one text and compares the shards and their numbers of samples, which a wrong one has as
- * "?". */
+/* Lists the shards for one text and compares their paths and numbers of samples. "?" stands for a
+ * wrong shard. */
 static void assert_lists(const char *text, const char *split, enum psti_container_kind kind,
                          const char *want)
 {
@@ -164,12 +164,13 @@ static void the_index_of_mosaic_tells_shards(void **state)
     put("m/shard.00001.mds", "");
     put("m/shard.00002.mds", "");
     assert_lists("m", NULL, PSTI_CONTAINER_MDS, "shard.00000.mds shard.00001.mds shard.00002.mds");
-    /* Its order, its numbers, and no shard that it does not name. */
+    /* The index gives the order and sizes of the shards. A shard that it does not name is left
+     * out. */
     put("m/index.json",
         INDEX(SHARD("shard.00002.mds", ",\"compression\":null") "," SHARD("shard.00000.mds", "")));
     assert_lists("m", NULL, PSTI_CONTAINER_MDS, "shard.00002.mds:7 shard.00000.mds:7");
     assert_lists("m/index.json", NULL, PSTI_CONTAINER_MDS, "shard.00002.mds:7 shard.00000.mds:7");
-    /* One that was merged lies above the shards. */
+    /* A merged index lies in the folder above the shards. */
     put("merged/00/shard.00000.mds", "");
     put("merged/01/shard.00000.mds", "");
     put("merged/index.json",
@@ -180,7 +181,7 @@ static void the_index_of_mosaic_tells_shards(void **state)
     put("s/val/index.json", INDEX(SHARD("a.mds", "")));
     put("s/val/a.mds", "");
     assert_lists("s", "val", PSTI_CONTAINER_MDS, "val/a.mds:7");
-    /* Decompressed beside the compressed one, it can be read. */
+    /* If the decompressed shard lies beside the compressed one, it is read. */
     put("z/a.mds.zstd", "");
     put("z/index.json", INDEX(SHARD("a.mds", ",\"compression\":\"zstd\"")));
     assert_fails("z", PST_ERROR_UNSUPPORTED, "compressed as a whole (zstd)");
@@ -222,7 +223,7 @@ static void indexes_of_mosaic_that_lie(void **state)
         put("l/index.json", bad[i].index);
         assert_fails("l", bad[i].status, bad[i].text);
     }
-    /* What is no such index tells nothing. */
+    /* A file that is not such an index is ignored. */
     put("l/index.json", "{\"shards\":[]}");
     assert_lists("l", NULL, PSTI_CONTAINER_MDS, "a.mds link.mds");
 }

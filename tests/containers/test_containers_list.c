@@ -1,4 +1,4 @@
-/* test_containers_list.c - are the shards that a user means found, in order, and no others? */
+/* test_containers_list.c - are exactly the shards found that the user's text means, in order? */
 #include "test.h"
 
 #include "containers/root_helper.h"
@@ -15,7 +15,7 @@ static void put_all(const char *const *paths)
 
 #define PUT(...) put_all((const char *const[]){__VA_ARGS__, NULL})
 
-/* Lists one text and compares base and paths, which are joined by spaces. */
+/* Lists the shards for one text and compares base and paths, which are joined by spaces. */
 static void assert_lists(const char *text, const char *split, const char *base, const char *want)
 {
     struct psti_container_list list;

@@ -1,5 +1,5 @@
 /* test_containers_lmdb.c - does the walk over LMDB give what the library itself reads, and does it
- * refuse by name what cannot be samples? */
+ * refuse, with a named reason, what cannot be samples? */
 #include "test.h"
 
 #include "rows_helper.h"
@@ -14,7 +14,7 @@
 static const char *folder;
 #define WALK psti_containers_lmdb_walk
 
-/* Offsets in a first page (liblmdb's MDB_meta behind 16 bytes of MDB_page). */
+/* Offsets in a meta page (liblmdb's MDB_meta follows 16 bytes of MDB_page). */
 enum {
     PAGE = 4096,
     MAGIC = 16,
@@ -76,7 +76,7 @@ static void what_tells_about_the_database_is_left_out_and_said(void **state)
     assert_ok(rows_walk(&rows, WALK, NULL, NULL, 0, &err));
     assert_non_null(strstr(rows_log, "2 databases with names, such as 'train', are left out"));
     rows_close(&rows);
-    /* A key like that whose value is none of a length is a sample. */
+    /* A key "length" whose value is no number is a sample. */
     rows_keep_log();
     rows_open(&rows, folder, "keys.mdb");
     assert_ok(rows_walk(&rows, WALK, NULL, NULL, 0, &err));
@@ -169,7 +169,7 @@ static void rules_name_and_type_the_columns(void **state)
     assert_ok(rows_walk(&rows, WALK, NULL, rules, 2, &err));
     assert_string_equal(rows.fields[0].name, "photo");
     assert_string_equal(rows.fields[1].name, "class");
-    /* The bytes are the image's, not the Datum's. */
+    /* The bytes are those of the image, not of the Datum that contains it. */
     char *with_label = rows_list(&rows);
     assert_non_null(strstr(with_label, "photo=729:"));
     free(with_label);
@@ -184,7 +184,7 @@ static void rules_name_and_type_the_columns(void **state)
     rows_close(&rows);
 }
 
-/* A commit that the machine's end has torn leaves the state before it. */
+/* A commit that was torn by a crash leaves the state of the commit before it. */
 static void the_newest_whole_commit_counts(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void the_newest_whole_commit_counts(void **state)
     memset(newest_meta(&rows) + MAGIC, 0, 8);
     if (newest_meta(&rows) != rows.bytes)
         rows_assert_list(&rows, WALK, folder, "commits_before.txt");
-    else /* the first page says how long pages are: without it nothing is known */
+    else /* the first meta page gives the page size: without it the file cannot be read */
         rows_assert_fails(&rows, WALK, NULL, 0, PST_ERROR_CORRUPT, "no data file of LMDB");
     rows_close(&rows);
     rows_open(&rows, folder, "commits.mdb");
@@ -207,7 +207,7 @@ static void the_newest_whole_commit_counts(void **state)
 
 static uint64_t n_commits;
 
-/* Another program commits while the walk runs. */
+/* Imitates another program that commits while the walk runs. */
 static void commit(struct rows *rows)
 {
     if (rows->n_reads != 2)
@@ -249,14 +249,15 @@ static void other_layouts_are_refused_by_name(void **state)
     psti_store_u32(rows.bytes + 12, 0xbeefc0de);
     rows_assert_fails(&rows, WALK, NULL, 0, PST_ERROR_UNSUPPORTED, "32 bits");
     memset(rows.bytes, 0, 32);
-    psti_store_u32(rows.bytes + 24, 0xbeefc0de); /* its pages have heads of 24 bytes */
+    /* magic number of a format with page headers of 24 bytes */
+    psti_store_u32(rows.bytes + 24, 0xbeefc0de);
     rows_assert_fails(&rows, WALK, NULL, 0, PST_ERROR_UNSUPPORTED, "the layout of LMDB 1.0");
     rows.nbytes = 100;
     rows_assert_fails(&rows, WALK, NULL, 0, PST_ERROR_CORRUPT, "too short");
     rows_close(&rows);
 }
 
-/* Copies the file, changes it, and walks. */
+/* Copies the file, applies the change, walks, and expects an error with `text`. */
 static void assert_damage(void (*change)(struct rows *), const char *text)
 {
     struct rows rows;
@@ -296,7 +297,7 @@ static void lengthen_key(struct rows *rows)
 static void lower_bound(struct rows *rows) { psti_store_u16(root_of(rows) + 12, 5000); }
 static void renumber(struct rows *rows) { root_of(rows)[0]++; }
 
-/* The leaf with the first or the last entries. */
+/* Returns the leaf page with the first or the last entries. */
 static uint8_t *leaf_of(struct rows *rows, bool is_last)
 {
     uint8_t *page = root_of(rows);
@@ -316,7 +317,7 @@ static void lengthen_value(struct rows *rows)
 static void empty_key(struct rows *rows) { psti_store_u16(node_of(first_leaf(rows), 0) + 6, 0); }
 static void make_big(struct rows *rows)
 {
-    uint8_t *node = node_of(leaf_of(rows, true), 0); /* its value has 8 bytes or more */
+    uint8_t *node = node_of(leaf_of(rows, true), 0); /* the node's value has at least 8 bytes */
     psti_store_u16(node + 4, 1);
     psti_store_u64(node + 8 + psti_load_u16(node + 6), 2);
 }
@@ -342,7 +343,7 @@ static void damaged_trees_are_told(void **state)
     assert_damage(make_big, "is no overflow page");
 }
 
-/* Moves the last leaf to a page of its own behind all others. */
+/* Copies the last leaf to a new page behind all others. */
 static void append_leaf(struct rows *rows)
 {
     enum { LAST_PAGE = 136 };

@@ -1,5 +1,5 @@
-/* test_containers_mds.c - are shards of MDS read as streaming reads them, and is every lie of a
- * shard, its index.json or its file told? */
+/* test_containers_mds.c - are MDS shards read as streaming reads them, and is every false statement
+ * in a shard, its index.json or its file detected? */
 #include "test.h"
 
 #include "table_print.h"
@@ -11,7 +11,7 @@
 
 enum { SHARD_CAP = 1 << 16 };
 
-/* A shard that is made by hand. */
+/* A shard that a test makes byte by byte. */
 struct shard {
     uint8_t bytes[SHARD_CAP];
     size_t nbytes;
@@ -19,7 +19,7 @@ struct shard {
 
 static void put_u32(uint8_t *out, uint32_t value) { memcpy(out, &value, 4); }
 
-/* Makes a shard of n samples, each of nbytes[i] bytes of `data`. */
+/* Makes a shard of n samples. Sample i is nbytes[i] bytes of `data`. */
 static void make(struct shard *shard, const char *json, uint32_t n, const void *data,
                  const uint32_t *nbytes)
 {
@@ -40,7 +40,7 @@ static void make(struct shard *shard, const char *json, uint32_t n, const void *
     shard->nbytes = at;
 }
 
-/* A configuration of one column. size: a number, or "null". */
+/* Returns the JSON configuration of one column. size: a number, or "null". */
 static const char *one_column(const char *encoding, const char *size)
 {
     static char json[512];
@@ -74,7 +74,7 @@ static enum pst_status walk(struct table_print *table, const struct shard *shard
                       shard->nbytes, notes);
 }
 
-/* A shard fails so, without a row. */
+/* Asserts that the walk over a shard ends with this status and text before the first row. */
 static void assert_fails(const struct shard *shard, const char *notes, enum pst_status status,
                          const char *text)
 {
@@ -84,7 +84,7 @@ static void assert_fails(const struct shard *shard, const char *notes, enum pst_
     table_close(table);
 }
 
-/* The one value of a shard is printed so. */
+/* Asserts that the only value of a shard is printed as this text. */
 static void assert_value(const char *encoding, const char *size, const void *value, uint32_t nbytes,
                          const char *want)
 {
@@ -144,7 +144,7 @@ static void streaming_reads_the_same(void **state)
     free(index);
 }
 
-/* Wherever the file ends, and whatever byte is another one, the walk ends by itself. */
+/* The walk ends by itself wherever the file is truncated and whichever byte is changed. */
 static void cut_and_flipped_files_are_told(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void cut_and_flipped_files_are_told(void **state)
     uint8_t *bytes = table_file("mds/all", "shard.00000.mds", &nbytes);
     char *index = (char *)table_file("mds/all", "index.json", &n_index);
     for (size_t n = 0; n < nbytes; n += n < 2048 ? 1 : 97) {
-        uint8_t *copy = malloc(n + 1); /* of exactly n bytes, for the sanitizer */
+        uint8_t *copy = malloc(n + 1); /* memory of exactly n bytes, for the sanitizer */
         memcpy(copy, bytes, n);
         copy = realloc(copy, n > 0 ? n : 1);
         struct table_print *table = table_open(NULL, 0);
@@ -191,13 +191,13 @@ static void offsets_must_rise_and_end_with_the_file(void **state)
     assert_fails(shard, NULL, PST_ERROR_TRUNCATED,
                  "ends within sample 2 of 3; the last whole one is sample 1");
     shard->nbytes += 8;
-    put_u32(shard->bytes + 4 + 8, 40); /* as the low half of an offset above 4 GiB */
+    put_u32(shard->bytes + 4 + 8, 40); /* like the low half of an offset above 4 GiB */
     assert_fails(shard, NULL, PST_ERROR_CORRUPT, "sample 1 would end at byte 40");
     put_u32(shard->bytes + 4, 12);
     assert_fails(shard, NULL, PST_ERROR_CORRUPT, "within the header");
     put_u32(shard->bytes, 1 << 30);
     assert_fails(shard, NULL, PST_ERROR_CORRUPT, "no shard of MDS");
-    /* More than one block of offsets. */
+    /* More samples than fit in one block of offsets. */
     enum { N = 9000 };
     uint32_t *many = calloc(N, sizeof *many);
     uint8_t *values = calloc(1, N);
@@ -265,7 +265,7 @@ static void packed_shards_are_refused(void **state)
     free(shard);
 }
 
-/* An index.json of one entry. */
+/* Returns an index.json with one entry. */
 static const char *index_of(const char *name, int samples, size_t nbytes, const char *encoding)
 {
     static char text[1024];
@@ -292,7 +292,7 @@ static void index_and_shard_must_agree(void **state)
         err = table->err;
         assert_ok(status);
         table_close(table);
-        /* The last sample is missing in the shard. */
+        /* The index lists a sample that the shard does not have. */
         assert_fails(shard, index_of(fits[i], 2, shard->nbytes, "uint8"), PST_ERROR_CORRUPT,
                      "has 1 samples, and notes.json says 2");
     }
@@ -300,7 +300,7 @@ static void index_and_shard_must_agree(void **state)
                  "bytes, and notes.json says 7");
     assert_fails(shard, index_of(fits[0], 1, shard->nbytes, "int8"), PST_ERROR_CORRUPT,
                  "\"column_encodings\" has 'uint8' in the shard and 'int8' in notes.json");
-    /* Entries of other shards, and an index that is none, say nothing. */
+    /* Entries of other shards, and files that are no index, are ignored. */
     static const char *const others[] = {"other/shard.00000.mds", "xshard.00000.mds"};
     for (size_t i = 0; i < 3; i++) {
         struct table_print *table = table_open(NULL, 0);
@@ -314,7 +314,8 @@ static void index_and_shard_must_agree(void **state)
     free(shard);
 }
 
-/* Of the names that end a path the longest one counts, as merged indexes have them. */
+/* A merged index names shards with their folders. If several names fit the end of a path, the
+ * longest counts. */
 static void merged_index_has_folders(void **state)
 {
     (void)state;
@@ -391,7 +392,7 @@ static void values_become_numbers(void **state)
 static void arrays_and_pixels_have_their_own_headers(void **state)
 {
     (void)state;
-    /* Type 8 (uint8); 2 dimensions of one byte. */
+    /* Header: type 8 (uint8), two dimensions of one byte each. */
     assert_value("ndarray", "null",
                  "\x08\x08\x02\x03"
                  "abcdef",
@@ -424,7 +425,7 @@ static void arrays_and_pixels_have_their_own_headers(void **state)
                        PST_ERROR_CORRUPT, "does not fit its bytes");
     assert_value_fails("pil", "null", "\2\0\0\0\1\0\0\0\xff\xff\xff\xffLab", 15, PST_ERROR_CORRUPT,
                        "no image");
-    /* Another type than that of sample 0. */
+    /* Sample 1 has another type than sample 0. */
     static const uint8_t two[] = {4, 0, 0, 0, 8, 4, 1, 'a', 4, 0, 0, 0, 9, 4, 1, 'a'};
     static const uint32_t sizes[] = {8, 8};
     struct shard *shard = calloc(1, sizeof *shard);
@@ -471,7 +472,8 @@ static void odd_encodings_are_refused_by_name(void **state)
     assert_value_fails("str:x", "null", "a", 1, PST_ERROR_UNSUPPORTED, "behind its colon");
 }
 
-/* Bytes are what the first of them begin with, and what the files before had. */
+/* The type of a bytes column is guessed from the first bytes of its first value, and must agree
+ * with earlier files. */
 static void bytes_are_guessed(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_containers_npy.c - does the header of a numpy file give dtype, shape and place, and is a
- * wrong one refused? */
+/* test_containers_npy.c - are dtype, shape and offset of the data read from the header of a numpy
+ * file, and are wrong headers refused? */
 #include "test.h"
 
 #include "base/bits.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes a file of a version, with that dictionary, padded to `align`, and `nbytes` of elements.
+/* Makes a .npy file of a version with that dictionary, padded to `align`, and `nbytes` of elements.
  * Returns its length. */
 static size_t make(uint8_t *file, int version, const char *dictionary, size_t align, size_t nbytes)
 {
@@ -32,7 +32,7 @@ static enum pst_status parse(const uint8_t *file, size_t n, struct psti_npy *npy
                              const char **problem)
 {
     size_t n_head = n < PSTI_NPY_HEAD_NBYTES ? n : PSTI_NPY_HEAD_NBYTES;
-    uint8_t *head = malloc(n_head > 0 ? n_head : 1); /* a sanitizer sees its end */
+    uint8_t *head = malloc(n_head > 0 ? n_head : 1); /* a sanitizer detects reads behind its end */
     assert_non_null(head);
     memcpy(head, file, n_head);
     enum pst_status status = psti_containers_npy_parse(head, n_head, n, npy, problem);
@@ -82,7 +82,7 @@ static void types_and_shapes_are_read(void **state)
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }", 16, PST_DTYPE_I64, 1, 2},
         {"{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", 4, PST_DTYPE_F16, 1, 2},
         {"{'descr': '=f8', 'fortran_order': False, 'shape': (2,), }", 16, PST_DTYPE_F64, 1, 2},
-        /* Any order of the keys, either quote, no white space. */
+        /* Keys in any order, both kinds of quotes, no white space. */
         {"{\"shape\":(2,0,3),\"descr\":\"<f4\",\"fortran_order\":False}", 0, PST_DTYPE_F32, 3, 3},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967295, 0), }", 0, PST_DTYPE_F32,
          2, 0},
@@ -99,7 +99,7 @@ static void types_and_shapes_are_read(void **state)
         assert_int_equal(npy.ndim, right[i].ndim);
         if (npy.ndim > 0)
             assert_int_equal(npy.shape[npy.ndim - 1], right[i].last);
-        /* One byte more or less is not as many as the shape says. */
+        /* The shape needs exactly n bytes, so one byte more or less is refused. */
         assert_int_equal(parse(file, n + 1, &npy, &problem), PST_ERROR_CORRUPT);
         assert_non_null(strstr(problem, "as its shape says"));
         assert_int_equal(parse(file, n - 1, &npy, &problem), PST_ERROR_CORRUPT);
@@ -154,7 +154,7 @@ static void wrong_headers_are_refused(void **state)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)", "cannot be read",
          PST_ERROR_CORRUPT},
         {"", "cannot be read", PST_ERROR_CORRUPT},
-        /* The product of the shape does not fit in 64 bits, and its low bits would. */
+        /* The product of the shape overflows 64 bits, and its low 64 bits would fit. */
         {D("'|u1'", "False", "(4294967295, 4294967295, 4294967295)"), "its shape",
          PST_ERROR_CORRUPT},
         {D("'<f4'", "False", "(2147483648, 2147483648, 4)"), "its shape", PST_ERROR_CORRUPT},
@@ -163,7 +163,7 @@ static void wrong_headers_are_refused(void **state)
     for (size_t k = 0; k < 2 * (sizeof wrong / sizeof *wrong); k++) {
         struct psti_npy npy;
         const char *problem = NULL;
-        size_t i = k / 2, nbytes = k % 2 == 0 ? 4 : 0; /* of elements */
+        size_t i = k / 2, nbytes = k % 2 == 0 ? 4 : 0; /* bytes of the elements */
         size_t n = make(file, 1 + (int)(i % 3), wrong[i].dictionary, 64, nbytes);
         enum pst_status status = parse(file, n, &npy, &problem);
         if (status != wrong[i].status || strstr(problem, wrong[i].problem) == NULL)
@@ -180,7 +180,7 @@ static void what_is_no_numpy_file_is_refused(void **state)
     struct psti_npy npy;
     const char *problem = NULL;
     size_t n = make(file, 1, D("'<f4'", "False", "(1,)"), 64, 4);
-    /* Each of its beginnings. */
+    /* Every truncation of the header is refused. */
     for (size_t cut = 0; cut < n; cut++)
         assert_int_equal(parse(file, cut, &npy, &problem), PST_ERROR_CORRUPT);
     for (int version = 0; version < 256; version += 4) {
@@ -196,7 +196,8 @@ static void what_is_no_numpy_file_is_refused(void **state)
     assert_string_equal(problem, "is no numpy file");
 }
 
-/* A dictionary that is longer than the head is refused by name, and longer padding is fine. */
+/* A dictionary that is longer than the bytes read is refused with a named reason. Longer padding is
+ * allowed. */
 static void long_headers_need_a_short_dictionary(void **state)
 {
     (void)state;
@@ -215,7 +216,7 @@ static void long_headers_need_a_short_dictionary(void **state)
         else if (12 + strlen(dictionary) > PSTI_NPY_HEAD_NBYTES)
             assert_int_equal(status, PST_ERROR_UNSUPPORTED);
     }
-    /* A length that lies. */
+    /* The header states a false length. */
     size_t n = make(file, 2, D("'<f4'", "False", "(1,)"), 64, 4);
     psti_store_u32(file + 8, UINT32_MAX);
     assert_int_equal(parse(file, n, &npy, &problem), PST_ERROR_CORRUPT);

@@ -1,5 +1,5 @@
 /* test_containers_parquet.c - does the walk give the rows of files of several libraries as pyarrow
- * reads them, and refuse by name what it does not read? */
+ * reads them, and refuse, with a named reason, what it cannot read? */
 #include "test.h"
 
 #include "parquet_helper.h"
@@ -55,7 +55,7 @@ static void what_is_not_read_is_refused_by_name(void **state)
     static const struct {
         const char *name, *column, *text;
         enum pst_status status;
-        bool is_whole; /* it is refused before the first row */
+        bool is_whole; /* the file is refused before the first row */
     } cases[] = {
         {"refused_gzip", "image", "GZIP", PST_ERROR_UNSUPPORTED, true},
         {"refused_brotli", "image", "BROTLI", PST_ERROR_UNSUPPORTED, true},
@@ -86,7 +86,7 @@ static void what_is_not_read_is_refused_by_name(void **state)
         if (strstr(err.text, column) == NULL)
             fail_msg("%s: %s has no %s", cases[i].name, err.text, column);
         parquet_close(file);
-        /* Without the column it is read. */
+        /* Without the refused column the file is read. */
         struct psti_field_rule rules[2] = {{.suffix = cases[i].column, .is_left_out = true},
                                            {.suffix = "images_1", .is_left_out = true}};
         assert_ok(walk(file, cases[i].name, rules, 2, &err));
@@ -120,7 +120,7 @@ static void rules_decide_about_columns(void **state)
     }
     assert_int_equal(n, 3);
     parquet_close(file);
-    /* A rule for a column that is no field is an error, and the log says why it is none. */
+    /* A rule for a column that became no field is an error, and the log says why. */
     const struct psti_field_rule words = {.suffix = "words", .type = PST_FIELD_TEXT};
     assert_int_equal(walk(file, "pyarrow_default", &words, 1, &err), PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "words"));
@@ -167,7 +167,7 @@ static void the_log_names_what_is_left_out(void **state)
     free(log);
 }
 
-/* Replaces the file's bytes by those of a text, and walks. */
+/* Replaces the contents of the file by those of a text, walks, and expects this error. */
 static void assert_no_parquet(const char *bytes, size_t nbytes, enum pst_status status,
                               const char *text)
 {

@@ -1,6 +1,6 @@
 /* test_containers_parquet_damage.c - does a damaged Parquet file give an error that names the
- * place, and never rows of somewhere else? Every place that the walk gives is looked at by the
- * sink. */
+ * place, and never values from outside of the file? The sink reads every place that the walk
+ * gives. */
 #include "test.h"
 
 #include "parquet_helper.h"
@@ -29,7 +29,7 @@ static void check_error(enum pst_status status, const struct pst_error *err)
         fail_msg("\"%s\" names the file \"%s\"", err->text, err->file);
 }
 
-/* A file that was cut has no footer: nothing of it is given. */
+/* A truncated file has no footer, so no row is given. */
 static void a_file_that_is_cut_gives_nothing(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void a_file_that_is_cut_gives_nothing(void **state)
     free(file);
 }
 
-/* Changes bytes, one at a time, and walks. */
+/* Changes one byte at a time and walks. */
 static void changed_bytes_are_refused_or_do_no_harm(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void changed_bytes_are_refused_or_do_no_harm(void **state)
     free(file);
 }
 
-/* Every byte of the pages of this file is under a checksum. */
+/* Checksums cover every byte of this file's pages, so any change is an error. */
 static void a_wrong_checksum_is_an_error(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void a_wrong_checksum_is_an_error(void **state)
     struct psti_walk_counts counts;
     struct pst_error err;
     parquet_open(file, folder, "pyarrow_v2_none");
-    /* The first JPEG lies somewhere in a page. */
+    /* Finds the first JPEG, which lies somewhere in a page. */
     size_t at = 0;
     while (memcmp(file->bytes + at, "\xff\xd8\xff", 3) != 0)
         at++;

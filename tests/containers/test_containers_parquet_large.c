@@ -1,7 +1,7 @@
-/* test_containers_parquet_large.c - are values of a file of 6 GiB where they are, and is no image
- * read to find them?
+/* test_containers_parquet_large.c - are the offsets of values in a file of 6 GiB right, and are
+ * they found without reading the images?
  *
- * The file is not written anywhere: it is zeros, but for the pieces of it that a walk looks at. */
+ * The file exists nowhere: reads give zeros, except for the pieces that a walk needs. */
 #include "test.h"
 
 #include "containers/parquet/containers_parquet.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    IMAGE_NBYTES = 100 << 20, /* the images of a row group are one page, of nearly 2^31 bytes */
+    IMAGE_NBYTES = 100 << 20, /* a row group has one page of images of nearly 2^31 bytes */
     IMAGES = 20,
     GROUPS = 3,
     PIECE_CAP = 64,
@@ -30,8 +30,8 @@ struct piece {
 struct huge {
     struct piece pieces[GROUPS * (IMAGES + 1) + 8];
     uint32_t n_pieces;
-    uint64_t values[GROUPS * IMAGES]; /* where each image begins */
-    uint64_t end;                     /* of what was put */
+    uint64_t values[GROUPS * IMAGES]; /* offset of each image in the file */
+    uint64_t end;                     /* end of the bytes written so far */
     uint8_t footer[4096];
     uint32_t n_footer;
     uint64_t n_read;
@@ -51,7 +51,7 @@ static uint32_t put_varint(uint8_t *at, uint64_t value)
 
 static void put(struct huge *huge, uint8_t byte) { huge->footer[huge->n_footer++] = byte; }
 
-/* A field of type i64, which takes numbers of all widths. */
+/* Writes a Thrift field of type i64, which can hold numbers of any width. */
 static void put_number(struct huge *huge, uint8_t delta, uint64_t value)
 {
     put(huge, (uint8_t)(delta << 4 | 6));
@@ -66,7 +66,7 @@ static void put_text(struct huge *huge, uint8_t delta, const char *text)
         put(huge, (uint8_t)*text++);
 }
 
-/* The head of a list field of n structs. */
+/* Writes the header of a Thrift list of n structs. */
 static void put_list(struct huge *huge, uint8_t delta, uint8_t n)
 {
     put(huge, (uint8_t)(delta << 4 | 9));
@@ -117,7 +117,7 @@ static void put_piece(struct huge *huge, uint64_t at, const void *bytes, uint32_
     huge->end = at + n;
 }
 
-/* A page: its header, and the images with their lengths. */
+/* Writes a page: its header, then the lengths of the images and the images. */
 static void put_page(struct huge *huge, uint32_t i_group)
 {
     uint8_t head[PIECE_CAP];
@@ -126,14 +126,14 @@ static void put_page(struct huge *huge, uint32_t i_group)
     assert_true(nbytes <= INT32_MAX);
     head[n++] = 0x15; /* kind: a data page */
     n += put_varint(head + n, 0);
-    for (int i = 0; i < 2; i++) { /* bytes decoded and stored */
+    for (int i = 0; i < 2; i++) { /* decoded and stored size of the page */
         head[n++] = 0x15;
         n += put_varint(head + n, nbytes << 1);
     }
     head[n++] = 0x2c;
     head[n++] = 0x15;
     n += put_varint(head + n, IMAGES << 1);
-    for (int i = 0; i < 3; i++) { /* PLAIN values, levels that there are none of */
+    for (int i = 0; i < 3; i++) { /* encodings: PLAIN values, and levels, of which there are none */
         head[n++] = 0x15;
         n += put_varint(head + n, 0);
     }
@@ -161,7 +161,7 @@ static void make(struct huge *huge)
     make_footer(huge, pages);
 }
 
-/* Copies what bytes at `at` have in common with the piece that is asked for. */
+/* Copies the part of `bytes`, which lie at `at` in the file, that overlaps the requested range. */
 static void overlay(uint8_t *out, size_t nbytes, uint64_t offset, const uint8_t *bytes, uint32_t n,
                     uint64_t at)
 {
@@ -234,7 +234,7 @@ static void values_beyond_4_gib_are_where_they_are(void **state)
     assert_int_equal(counts.n_samples, GROUPS * IMAGES);
     assert_int_equal(huge->n_rows, GROUPS * IMAGES);
     assert_true(huge->values[GROUPS * IMAGES - 1] > UINT64_C(5) << 30);
-    /* A slow machine may make the window try reads of 1 MiB. */
+    /* On a slow machine the window may try reads of 1 MiB. */
     if (huge->n_read > 128 << 20)
         fail_msg("%" PRIu64 " bytes were read", huge->n_read);
     free(huge);

@@ -1,5 +1,5 @@
-/* test_containers_parquet_pages.c - are pages read that no library at hand writes, and those
- * refused that no one may write? Each file here has one column of one leaf, and is made page by
+/* test_containers_parquet_pages.c - tests pages that are legal but that no available library
+ * writes, and illegal pages that must be refused. Each file has one column and is made page by
  * page. */
 #include "test.h"
 
@@ -20,18 +20,18 @@ enum { PLAIN = 0, RLE = 3, BIT_PACKED = 4, RLE_DICTIONARY = 8 };
 
 struct page {
     uint8_t kind, encoding;
-    uint8_t n; /* values */
+    uint8_t n; /* number of values */
     const char *body;
-    uint8_t nbytes, decoded_nbytes; /* decoded: 0: as many */
-    uint8_t n_reps, n_defs;         /* bytes of levels, of the second version */
-    bool is_stored;                 /* of the second version: is_compressed is false */
-    uint8_t levels;                 /* their encoding, of the first version; 0: RLE */
+    uint8_t nbytes, decoded_nbytes; /* stored bytes, and decoded bytes (0: as many) */
+    uint8_t n_reps, n_defs;         /* bytes of repetition and definition levels, in version 2 */
+    bool is_stored;                 /* is_compressed is false, in version 2 */
+    uint8_t levels;                 /* encoding of the levels, in version 1; 0: RLE */
 };
 
 struct table {
     uint8_t type, repetition, codec;
     uint8_t n_rows, n_values;
-    struct page pages[4]; /* up to one without a body */
+    struct page pages[4]; /* ends at the first page without a body */
 };
 
 static void put(struct parquet_file *file, uint8_t byte)
@@ -40,7 +40,8 @@ static void put(struct parquet_file *file, uint8_t byte)
     file->bytes[file->nbytes++] = byte;
 }
 
-/* A field of a small whole number; `delta` is the distance from the field before. */
+/* Writes a Thrift field of a small integer; `delta` is its distance from the id of the field
+ * before. */
 static void put_int(struct parquet_file *file, uint8_t delta, uint32_t value)
 {
     put(file, (uint8_t)(delta << 4 | 5));
@@ -99,9 +100,9 @@ static void put_footer(struct parquet_file *file, const struct table *table)
     put(file, 0);
     put_int(file, 1, table->n_rows);
     put(file, 1 << 4 | 9);
-    put(file, 1 << 4 | 12); /* one row group */
+    put(file, 1 << 4 | 12); /* the footer's list of one row group */
     put(file, 1 << 4 | 9);
-    put(file, 1 << 4 | 12); /* of one column */
+    put(file, 1 << 4 | 12); /* the row group's list of one column */
     put(file, 3 << 4 | 12);
     put_int(file, 1, table->type);
     put_int(file, 3, table->codec);
@@ -185,7 +186,7 @@ static void second_pages_may_be_stored_although_there_is_a_codec(void **state)
                                   .nbytes = 6,
                                   .decoded_nbytes = 4}}},
                 "{\"x\": 1}\n{\"x\": 2}\n{\"x\": 7}\n");
-    /* With levels in front: a null, then 7. */
+    /* Here with levels before the values: a null, then 7. */
     assert_rows(&(struct table){INT32,
                                 OPTIONAL,
                                 1,
@@ -240,12 +241,12 @@ static void a_dictionary_may_be_given_up(void **state)
                                                                                              */
          {.kind = DATA, .encoding = PLAIN, .n = 1, .body = ONE, .nbytes = 4}}};
     assert_rows(&table, "{\"x\": 2}\n{\"x\": 7}\n{\"x\": 7}\n{\"x\": 1}\n");
-    table.pages[0].encoding = 2; /* as the first version calls both */
+    table.pages[0].encoding = 2; /* version 1 has another name for the encoding */
     table.pages[1].encoding = 2;
     assert_rows(&table, "{\"x\": 2}\n{\"x\": 7}\n{\"x\": 7}\n{\"x\": 1}\n");
-    table.pages[1].body = "\0\6\0"; /* three times 0, in no bits */
+    table.pages[1].body = "\0\6\0"; /* three indices 0 of 0 bits */
     assert_rows(&table, "{\"x\": 2}\n{\"x\": 2}\n{\"x\": 2}\n{\"x\": 1}\n");
-    table.pages[1].body = "\2\3\x28"; /* 0 2 2 */
+    table.pages[1].body = "\2\3\x28"; /* indices 0 2 2 */
     assert_fails(&table, PST_ERROR_CORRUPT, "outside of the dictionary");
     table.pages[1].body = "\x21\3\6";
     assert_fails(&table, PST_ERROR_CORRUPT, "too many bits");
@@ -289,11 +290,11 @@ static void dictionaries_of_bytes_are_within_their_pages(void **state)
     assert_fails(&table, PST_ERROR_CORRUPT, "longer than its page");
 }
 
-/* Pages of the first version may end within a row. */
+/* In version 1 a page may end within a row. */
 static void a_list_may_lie_in_two_pages(void **state)
 {
     (void)state;
-    /* [1, 2, 7] and [1]: repetition levels 0 1 | 1 0; all values are there. */
+    /* Rows [1, 2, 7] and [1]: repetition levels 0 1 | 1 0, and no value is null. */
     struct table table = {INT32,
                           REPEATED,
                           0,
@@ -319,7 +320,8 @@ static void a_list_may_lie_in_two_pages(void **state)
     table.n_rows = 1;
     assert_fails(&table, PST_ERROR_CORRUPT, "more values");
     table.n_rows = 2;
-    table.pages[0].body = "\2\0\0\0\3\3\2\0\0\0\4\1" ONE TWO; /* it begins with level 1 */
+    /* the column begins with repetition level 1, but a row begins with 0 */
+    table.pages[0].body = "\2\0\0\0\3\3\2\0\0\0\4\1" ONE TWO;
     assert_fails(&table, PST_ERROR_UNSUPPORTED, "shape");
 }
 
@@ -349,9 +351,9 @@ static void pages_and_rows_must_agree(void **state)
     assert_fails(&table, PST_ERROR_CORRUPT, "more values than the row group");
     table.n_rows = 3;
     assert_fails(&table, PST_ERROR_CORRUPT, "fewer values than the row group");
-    table.n_values = 3; /* the page after the last one is the footer */
+    table.n_values = 3; /* one value more than the pages have: the footer follows */
     assert_fails(&table, PST_ERROR_CORRUPT, "column \"x\"");
-    table.n_values = 0; /* a column without pages */
+    table.n_values = 0; /* the column chunk has no pages at all */
     assert_fails(&table, PST_ERROR_CORRUPT, "fewer values than the row group");
     table.n_rows = 2;
     table.n_values = 1;
@@ -378,7 +380,7 @@ static void levels_must_be_levels(void **state)
     table.pages[0].levels = BIT_PACKED;
     assert_fails(&table, PST_ERROR_UNSUPPORTED, "too old");
     table.pages[0].levels = RLE;
-    table.pages[0].body = "\2\0\0\0\4\2" ONE TWO; /* the level 2, and 1 is the highest */
+    table.pages[0].body = "\2\0\0\0\4\2" ONE TWO; /* level 2, while the highest is 1 */
     assert_fails(&table, PST_ERROR_CORRUPT, "levels are damaged");
     table.pages[0].body = "\2\0\0\0\2\1" ONE TWO; /* one level */
     assert_fails(&table, PST_ERROR_CORRUPT, "levels are damaged");

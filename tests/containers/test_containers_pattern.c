@@ -1,4 +1,4 @@
-/* test_containers_pattern.c - do brace lists and wildcards mean what they mean in bash? */
+/* test_containers_pattern.c - do brace lists and wildcards match what they match in bash? */
 #include "test.h"
 
 #include "containers/list/containers_pattern.h"

@@ -1,5 +1,5 @@
-/* test_containers_recordio.c - does the walk over RecordIO give what MXNet reads, joined records
- * and all, and are labels what they were before they were written? */
+/* test_containers_recordio.c - does the walk over RecordIO give what MXNet reads, including records
+ * in several parts, and are labels those that were written? */
 #include "test.h"
 
 #include "rows_helper.h"
@@ -18,7 +18,7 @@ static const char *folder;
 
 enum { WHOLE = 0, FIRST = 1, MIDDLE = 2, LAST = 3 };
 
-/* Adds a part to a file that a test makes. */
+/* Adds a part of a record to a file that a test makes. */
 static void add_part(struct rows *rows, uint32_t flag, const void *data, size_t nbytes)
 {
     size_t padded = (nbytes + 3) / 4 * 4;
@@ -33,7 +33,7 @@ static void add_part(struct rows *rows, uint32_t flag, const void *data, size_t 
     rows->nbytes += 8 + padded;
 }
 
-/* Adds a record with a header and a JPEG of four bytes. */
+/* Adds a record of a header and a JPEG of four bytes. */
 static void add_image(struct rows *rows, float label)
 {
     uint8_t record[28] = {0};
@@ -68,7 +68,7 @@ static void records_of_identities_are_left_out_and_said(void **state)
     assert_ok(rows_walk(&rows, WALK, NULL, NULL, 0, &err));
     assert_int_equal(rows.n_samples, 3);
     assert_non_null(strstr(rows_log, "3 records that tell about identities and have no image"));
-    /* Elsewhere a record without an image is an error. */
+    /* Without a leading record about identities, a record without an image is an error. */
     size_t first = 8 + 24 + 8;
     memmove(rows.bytes, rows.bytes + first, rows.nbytes - first);
     rows.nbytes -= first;
@@ -106,7 +106,7 @@ static void labels_that_were_rounded_are_refused(void **state)
         }
         rows_close(&made);
     }
-    /* Where one label is no whole number all are floats, and large ones too. */
+    /* If one label is no whole number, all labels are floats, so large ones are allowed too. */
     struct rows made = {0};
     add_image(&made, 1e30f);
     add_image(&made, -0.25f);
@@ -153,13 +153,13 @@ static void all_records_are_of_one_kind(void **state)
     psti_store_u32(rows.bytes + rows.nbytes - 24, 0);
     rows_assert_fails(&rows, WALK, NULL, 0, PST_ERROR_CORRUPT, "record 1 has no image");
     rows_close(&rows);
-    /* More labels are stated than there are bytes. */
+    /* The header states more labels than the record has bytes. */
     add_image(&rows, 1);
     add_image(&rows, 2);
     psti_store_u32(rows.bytes + 36 + 8, UINT32_MAX);
     rows_assert_fails(&rows, WALK, NULL, 0, PST_ERROR_CORRUPT, "record 1 has no header");
     rows_close(&rows);
-    /* Bytes may be anything. */
+    /* Records that a rule takes whole may have any contents. */
     static const struct psti_field_rule text = {.suffix = "record", .type = PST_FIELD_TEXT};
     add_part(&rows, WHOLE, "text", 4);
     add_image(&rows, 1);
@@ -169,7 +169,7 @@ static void all_records_are_of_one_kind(void **state)
     rows_close(&rows);
 }
 
-/* The number that begins each part may be cut out of a header, too. */
+/* A writer splits a record wherever the magic number occurs in it, even within its header. */
 static void a_record_may_be_cut_anywhere(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void a_file_that_ends_early_names_its_last_whole_record(void **state)
     rows_close(&rows);
 }
 
-/* Walks with an index. Returns what the log says. */
+/* Walks with an index file. Returns the log messages. */
 static const char *log_of(struct rows *rows, const char *index)
 {
     struct psti_table_notes notes = {.bytes = index, .nbytes = strlen(index), .path = "a.idx"};
@@ -269,10 +269,10 @@ static void an_index_that_does_not_fit_is_said_and_not_used(void **state)
     (void)state;
     static const char good[] = "0 lines are no entries, 0 offsets are 18446744073709551615, 0 lie";
     static const struct {
-        const char *index, *text; /* NULL: it fits */
+        const char *index, *text; /* NULL: it fits the file */
     } indexes[] = {
         {"0\t0\n1\t36\n2\t72\n", NULL},
-        {"b\t72\na\t0\nc\t36", NULL}, /* in any order, with any keys, without the last line's end */
+        {"b\t72\na\t0\nc\t36", NULL}, /* any order, any keys, no newline at the end */
         {"0\t0\r\n1\t36\r\n2\t72\r\n", NULL},
         {"0\t0\n1\t36\n", "1 records are not named"},
         {"0\t0\n1\t36\n1\t72\n", "1 keys came before"},
@@ -320,7 +320,7 @@ static void an_index_of_mxnet_fits(void **state)
     }
 }
 
-/* A record of 3 GiB, as its headers say, of which only these exist. */
+/* Reads from an imitated record of 3 GiB, of which only the headers exist. */
 static ssize_t read_sparse(void *context, void *bytes, size_t nbytes, uint64_t offset)
 {
     enum { PARTS = 6 };
@@ -362,7 +362,8 @@ static void damage_is_borne(void **state)
         struct rows rows;
         struct pst_error err;
         rows_open(&rows, folder, names[i]);
-        /* A cut between two records leaves a whole file, so only its errors are looked at here. */
+        /* A file that is truncated between two records is still a complete file, so only flipped
+         * bits are tested here. */
         size_t nbytes = rows.nbytes;
         for (rows.nbytes = 0; rows.nbytes < nbytes; rows.nbytes += 31) {
             enum pst_status status = rows_walk(&rows, WALK, NULL, NULL, 0, &err);

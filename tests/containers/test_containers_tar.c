@@ -1,4 +1,5 @@
-/* test_containers_tar.c - does the walk find each member of a tar, and refuse what is none? */
+/* test_containers_tar.c - does the walk find each member of a tar, and refuse what is no valid
+ * member? */
 #include "test.h"
 
 #include "tar_helper.h"
@@ -12,7 +13,7 @@
 #define GNU "ustar  "
 #define V7 "\0\0\0\0\0\0\0\0"
 
-/* A walk over a tar of memory. */
+/* A walk over a tar in memory. */
 struct walk {
     struct tar_memory memory;
     struct psti_walk_source source;
@@ -51,13 +52,13 @@ static void assert_end(struct walk *w)
     struct psti_tar_member member;
     struct pst_error err;
     bool has = true;
-    for (int i = 0; i < 2; i++) { /* it stays at the end */
+    for (int i = 0; i < 2; i++) { /* a second call at the end returns the end again */
         assert_ok(psti_containers_tar_next(&w->walk, &member, &has, &err));
         assert_false(has);
     }
 }
 
-/* Walks over all, and returns the first failure's status. */
+/* Walks until an error and returns its status. */
 static enum pst_status fails(const struct tar *tar, struct pst_error *err)
 {
     struct tar_memory memory = {.bytes = tar->bytes, .given = tar->nbytes};
@@ -146,20 +147,20 @@ static void names_are_those_of_each_format(void **state)
     assert_int_equal(pax.mtime, -7);
     assert_int_equal(pax.offset, pax.header + 3 * PSTI_TAR_BLOCK);
     struct psti_tar_member after = next(w);
-    assert_string_equal(after.name, "after"); /* records are for one member */
+    assert_string_equal(after.name, "after"); /* a member's records apply to it alone */
     assert_int_equal(after.mtime, 5);
     assert_end(w);
     end(w);
     tar_free(&tar);
 }
 
-/* Records of a pax header 'g' hold for all members that follow, until another one says otherwise; a
- * member's own ones come before them, and hold for it alone. */
+/* Records of a pax header 'g' apply to all members that follow, until another one replaces them. A
+ * member's own records apply to it alone and take precedence. */
 static void global_records_hold_for_all_that_follow(void **state)
 {
     (void)state;
     static const struct {
-        char kind; /* of the records before the member; 0: none */
+        char kind; /* kind of the pax header before the member; 0: none */
         const char *mtime;
         int64_t want;
     } members[] = {{0, NULL, 5}, {'g', "9", 9}, {0, NULL, 9},   {'x', "-7.25", -7},
@@ -208,7 +209,7 @@ static void numbers_may_be_large(void **state)
     end(w);
     tar_free(&tar);
 
-    /* More than a file can hold, and more than 64 bits hold. */
+    /* Sizes larger than a file may be, and larger than 64 bits. */
     tar_member(&tar,
                &(struct tar_header){.name = "huge",
                                     .nbytes = (uint64_t)INT64_MAX,
@@ -308,7 +309,7 @@ static void joined_tars_go_on(void **state)
     assert_int_equal(w->walk.n_joins, 3);
     end(w);
 
-    /* Behind the end may be anything. Behind one block of zeros may not. */
+    /* After the end of a tar any bytes may follow, but not after a single block of zeros. */
     tar_add(&tar, "anything", 8);
     struct pst_error err;
     assert_int_equal(fails(&tar, &err), PST_OK);
@@ -321,7 +322,8 @@ static void joined_tars_go_on(void **state)
     tar_free(&tar);
 }
 
-/* Cuts a tar at every byte: the walk ends with whole members, or with an error that names one. */
+/* Truncates a tar at every byte: the walk gives complete members only, or an error that names the
+ * last one. */
 static void a_tar_cut_anywhere_gives_whole_members(void **state)
 {
     (void)state;

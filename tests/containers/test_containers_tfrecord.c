@@ -1,5 +1,5 @@
 /* test_containers_tfrecord.c - are TFRecord files read as TensorFlow reads them, and are Examples
- * in every legal form, and no other ones, taken? */
+ * accepted in every legal encoding and in no other? */
 #include "test.h"
 
 #include "table_print.h"
@@ -12,7 +12,7 @@
 
 enum { FILE_CAP = 1 << 20 };
 
-/* A message, or a file, that is made by hand. */
+/* A message, or a file, that a test makes byte by byte. */
 struct text {
     size_t n;
     uint8_t bytes[FILE_CAP];
@@ -39,7 +39,7 @@ static void add_varint(struct text *text, uint64_t value)
     add(text, &(uint8_t){(uint8_t)value}, 1);
 }
 
-/* A field with a length. */
+/* Writes a length-delimited protobuf field. */
 static void add_field(struct text *text, uint32_t number, const void *bytes, size_t n)
 {
     add_varint(text, number << 3 | 2);
@@ -47,14 +47,14 @@ static void add_field(struct text *text, uint32_t number, const void *bytes, siz
     add(text, bytes, n);
 }
 
-/* Closes a message: makes it a field of another one, and frees it. */
+/* Closes a message: adds it to `outer` as a field, and frees it. */
 static void close_into(struct text *outer, uint32_t number, struct text *inner)
 {
     add_field(outer, number, inner->bytes, inner->n);
     free(inner);
 }
 
-/* Adds an entry of the map, with the content of a Feature. Frees the feature. */
+/* Adds an entry to the map of features, with the contents of a Feature. Frees the feature. */
 static void add_entry(struct text *features, const char *key, struct text *feature)
 {
     struct text *entry = text_new();
@@ -112,7 +112,7 @@ static void add_record(struct text *file, const void *bytes, size_t n)
     add(file, &crc, 4);
 }
 
-/* Adds a record that is an Example with these features, and frees them. */
+/* Adds a record: an Example with these features, which are freed. */
 static void add_example(struct text *file, struct text *features)
 {
     struct text *example = text_new();
@@ -123,7 +123,7 @@ static void add_example(struct text *file, struct text *features)
 
 static enum pst_status walk(struct table_print *table, const struct text *file, const char *notes)
 {
-    /* Of exactly its size, for the sanitizer. */
+    /* Memory of exactly the file's size, for the sanitizer. */
     uint8_t *copy = malloc(file->n > 0 ? file->n : 1);
     memcpy(copy, file->bytes, file->n);
     enum pst_status status =
@@ -201,7 +201,7 @@ static void tfds_reads_the_same(void **state)
                                     "wave array float32\nweight float\n");
     table_close(table);
     free(expected);
-    /* What TFDS compressed is refused by name, and may be taken as bytes. */
+    /* Values that TFDS compressed are refused with a named reason, and may be taken as bytes. */
     table = table_open(NULL, 0);
     status = table_walk_file(table, psti_containers_tfrecord_walk, "tfrecord/tfds", name,
                              "features.json");
@@ -229,7 +229,7 @@ static void cut_and_flipped_files_are_told(void **state)
         struct table_print *table = table_open(NULL, 0);
         enum pst_status status =
             table_walk(table, psti_containers_tfrecord_walk, name, copy, n, NULL);
-        /* A cut between records leaves a file that is whole. */
+        /* A file that is truncated between records is still a complete file. */
         if (status != PST_OK) {
             assert_int_equal(status, PST_ERROR_TRUNCATED);
             assert_int_equal(table->n_rows, 0);
@@ -239,7 +239,7 @@ static void cut_and_flipped_files_are_told(void **state)
         table_close(table);
         free(copy);
     }
-    /* All records are small, so that every byte is under a checksum. */
+    /* All records are small, so checksums cover every byte. */
     for (size_t i = 0; i < nbytes; i++) {
         struct table_print *table = table_open(NULL, 0);
         bytes[i] ^= i % 3 == 0 ? 0xFF : 1;
@@ -269,7 +269,7 @@ static void other_files_are_refused_by_name(void **state)
     struct text *file = text_new();
     add(file, "This is a text, and no record at all.", 37);
     assert_fails(file, NULL, PST_ERROR_CORRUPT, "no TFRecord file");
-    /* A huge length whose checksum is right is compared with the file. */
+    /* A huge length with a correct checksum exceeds the file. */
     file->n = 0;
     uint64_t length = UINT64_MAX - 15;
     uint32_t crc = masked(psti_crc32c(0, &length, 8));
@@ -310,8 +310,8 @@ static void sequences_and_other_records_are_given_whole(void **state)
     free(file);
 }
 
-/* Both forms of lists, all orders of fields, fields that are not known, and the last of two keys.
- */
+/* Tests both encodings of lists, fields in any order, unknown fields, and a key that occurs twice,
+ * of which the last counts. */
 static void examples_have_many_forms(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void examples_have_many_forms(void **state)
         add_example(file, features);
     }
     struct text *features = text_new(), *entry = text_new(), *feature = ints_of(&ints[3], 1, true);
-    /* The value before the key, and fields of each type that are not known around them. */
+    /* The value stands before the key, and unknown fields of each type stand around them. */
     add(entry, "\x78\x05\x7d\x01\x02\x03\x04\x79\x01\x02\x03\x04\x05\x06\x07\x08", 16);
     close_into(entry, 2, feature);
     add_field(entry, 9, "unknown", 7);
@@ -335,7 +335,7 @@ static void examples_have_many_forms(void **state)
     add_entry(features, "i", bytes_of("lost", 4));
     add_field(features, 7, "unknown", 7);
     close_into(features, 1, entry);
-    /* A list in two pieces, and a list that another kind takes the place of. */
+    /* A list in two pieces, and a list that is replaced by a list of another kind. */
     feature = floats_of(floats, 2, true);
     struct text *more = floats_of(&floats[2], 1, true);
     add(feature, more->bytes, more->n);
@@ -346,7 +346,7 @@ static void examples_have_many_forms(void **state)
     add(feature, more->bytes, more->n);
     free(more);
     add_entry(features, "f", feature);
-    /* No list at all: no value. */
+    /* A feature without a list has no value. */
     add_entry(features, "none", text_new());
     add_entry(features, "is", ints_of(ints, 0, true));
     add_example(file, features);
@@ -389,7 +389,7 @@ static void records_must_be_alike(void **state)
     add_entry(features, "a", floats_of(&one, 1, true));
     add_example(file, features);
     assert_fails(file, NULL, PST_ERROR_CORRUPT, "\"a\" holds a list of another type");
-    /* A key that only later records have: earlier ones have no value of it. */
+    /* Earlier records have no value for a key that only later records have. */
     file->n = n;
     features = text_new();
     add_entry(features, "a", ints_of(&(int64_t){2}, 1, true));
@@ -401,8 +401,8 @@ static void records_must_be_alike(void **state)
     free(file);
 }
 
-/* One of ImageNet's "JPEGs" is a PNG, and labels of its files count from 1: neither the key nor the
- * key "image/format" says what a value is, and no label is shifted. */
+/* One of ImageNet's "JPEGs" is a PNG, and the labels of its files count from 1. The walk looks at
+ * the content, not at the key or at "image/format", and changes no label. */
 static void the_content_tells_what_an_image_is(void **state)
 {
     (void)state;
@@ -449,8 +449,8 @@ static void several_bytes_are_refused_by_name(void **state)
     free(file);
 }
 
-/* The first file decides; lists of one value are arrays where those before were, and a rule makes
- * arrays of numbers. */
+/* The first file decides on the type: lists of one value are arrays if they were in earlier files.
+ * A rule can also make arrays of single numbers. */
 static void files_agree_on_arrays(void **state)
 {
     (void)state;
@@ -493,7 +493,8 @@ static void lists_have_a_limit(void **state)
     float *floats = calloc(MOST * 3, sizeof *floats);
     struct text *file = text_new(), *features = text_new();
     add_entry(features, "a", ints_of(values, MOST, true));
-    add_entry(features, "f", floats_of(floats, MOST * 3, true)); /* in place: no limit */
+    /* its values lie in the file as they are: no limit */
+    add_entry(features, "f", floats_of(floats, MOST * 3, true));
     add_example(file, features);
     struct table_print *table = table_open(NULL, 0);
     enum pst_status status = walk(table, file, NULL);
@@ -511,8 +512,8 @@ static void lists_have_a_limit(void **state)
     free(values);
 }
 
-/* Large records are not read whole: their values are found, and a wrong checksum of their data is
- * left to those who read them. */
+/* Large records are not read whole. Their values are located, and a wrong checksum of their data is
+ * detected only by those who read the values. */
 static void large_records_are_passed_over(void **state)
 {
     (void)state;
@@ -556,7 +557,7 @@ static void features_json_is_compared(void **state)
     add_entry(features, "a", ints_of(two, 2, true));
     add_example(list, features);
     assert_log(one, notes_of("\"classLabel\": {}"), NULL, "a/00000000\n  a int -1\n");
-    /* A label that is hidden has no class. */
+    /* The class of a hidden label is none. */
     assert_log(one, notes_of("\"classLabel\": {\"numClasses\": \"3\"}"), NULL,
                "a/00000000\n  a int -1\n");
     assert_fails(one, notes_of("\"image\": {\"dtype\": \"uint8\"}"), PST_ERROR_CORRUPT,
@@ -581,7 +582,7 @@ static void features_json_is_compared(void **state)
                NULL, "a/00000000\n  a array uint16 2x1 d7cee341\n");
     assert_log(list, notes_of("\"sequence\": {\"feature\": {\"classLabel\": {}}}"), NULL,
                "a/00000000\n  a array int64 2 4a7da669\n");
-    /* What is not known says nothing. */
+    /* Unknown contents are ignored. */
     assert_log(list, "{\"featuresDict\": [1, {}], \"x\": null}", NULL,
                "a/00000000\n  a array int64 2 4a7da669\n");
     struct table_print *table = table_open(NULL, 0);

@@ -1,4 +1,5 @@
-/* test_containers_tree.c - are JSON and YAML read as others read them, and the rest refused? */
+/* test_containers_tree.c - are JSON and YAML read as other parsers read them, and is all else
+ * refused? */
 #include "test.h"
 
 #include "containers/list/containers_tree.h"
@@ -6,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes a tree as one line: {a: 1, b: [x, "y"]}; quoted scalars keep quotes, plain ones not. */
+/* Writes a tree as one line: {a: 1, b: [x, "y"]}. Quoted scalars keep their quotes, plain ones have
+ * none. */
 static void print_node(const struct psti_tree *tree, const struct psti_tree_node *node, char *out,
                        size_t capacity)
 {
@@ -40,7 +42,7 @@ static void assert_reads(reader read, const char *text, const char *want)
     struct pst_error err;
     char got[4096] = "";
     size_t n = strlen(text);
-    char *bytes = malloc(n + 1); /* so that a read behind the end is seen */
+    char *bytes = malloc(n + 1); /* exact size, so a sanitizer detects reads behind the end */
     assert_non_null(bytes);
     memcpy(bytes, text, n);
     assert_ok(read(&tree, "a.yaml", bytes, n, &err));

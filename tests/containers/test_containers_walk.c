@@ -1,5 +1,4 @@
-/* test_containers_walk.c - does the walk make the samples of a tar that its names say, and no other
- * ones? */
+/* test_containers_walk.c - does the walk group the members of a tar into samples by their names? */
 #include "test.h"
 
 #include "tar_helper.h"
@@ -13,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes down what it takes: "key[suffix suffix]key[suffix]". */
+/* Records the samples that it takes: "key[suffix suffix]key[suffix]". */
 struct taker {
     char log[65536];
-    uint32_t n_wanted;            /* first bytes of each member */
-    const struct tar *tar;        /* heads and places are compared with it, if it is set */
-    uint64_t n_samples, fails_at; /* the sample that is refused; 0: none */
+    uint32_t n_wanted;            /* number of first bytes that it wants of each member */
+    const struct tar *tar;        /* if not NULL, heads and offsets are compared with this tar */
+    uint64_t n_samples, fails_at; /* number of the sample that it refuses; 0: none */
 };
 
 static uint32_t wants(void *context, const char *suffix, uint64_t decoded_nbytes)
@@ -112,7 +111,7 @@ static void names_are_split_at_the_first_dot_of_the_base_name(void **state)
 {
     (void)state;
     static const struct {
-        const char *name, *want; /* NULL: passed over */
+        const char *name, *want; /* NULL: the member is skipped */
     } names[] = {
         {"000017.jpg", "000017[jpg]"},
         {"a/000017.seg.png", "a/000017[seg.png]"},
@@ -128,10 +127,10 @@ static void names_are_split_at_the_first_dot_of_the_base_name(void **state)
         {"__a.jpg", "__a[jpg]"},
         {"a__.b__", "a__[b__]"},
         {"___.jpg", "___[jpg]"},
-        /* They leave the folder; as names they harm nobody. */
+        /* Paths that leave the folder do no harm as names. */
         {"../../etc/passwd.txt", "../../etc/passwd[txt]"},
         {"/etc/passwd.txt", "/etc/passwd[txt]"},
-        /* No dot, a hidden file, nothing behind the dot, nothing at all. */
+        /* Skipped: no dot, a hidden file, nothing after the dot, an empty name. */
         {"README", NULL},
         {"a.b/README", NULL},
         {".hidden.jpg", NULL},
@@ -151,7 +150,7 @@ static void names_are_split_at_the_first_dot_of_the_base_name(void **state)
         {"b/__a__/1.jpg", NULL},
         {"b/__a.b__/c/1.jpg", NULL},
         {"./__a__/1.jpg", NULL},
-        /* No names of samples. */
+        /* These names are illegal for samples. */
         {"a\nb.jpg", NULL},
         {"\xff.jpg", NULL},
         {"\xed\xa0\x80.jpg", NULL},
@@ -190,7 +189,7 @@ static void members_of_a_sample_may_lie_apart(void **state)
     tar_free(&tar);
 }
 
-/* The sizes of tables change several times on the way. */
+/* With many samples the tables grow several times. */
 static void many_samples_keep_their_order_and_their_members(void **state)
 {
     (void)state;
@@ -372,7 +371,7 @@ static void other_kinds_have_no_walk(void **state)
     assert_string_equal(err.file, "a.tar");
 }
 
-/* The group alone, as other kinds of containers use it. -------------------------------------- */
+/* Tests of the grouping alone, as other kinds of containers use it. ---------------------------- */
 
 static enum pst_status read_letters(void *context, const struct psti_walk_member *member,
                                     uint32_t n, const uint8_t **bytes, struct pst_error *err)
@@ -482,8 +481,8 @@ static void what_cannot_be_kept_is_refused(void **state)
     }
 }
 
-/* Members and their samples take few bytes beside the names. The lists that grow have a fifth more
- * than they need at most. */
+/* A member and its sample take few bytes besides their names. The lists that grow have at most a
+ * fifth more memory than they need. */
 static void a_member_takes_few_bytes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_containers_window.c - does a window give the right bytes in either way of reading, and
- * choose the faster way? Storage and clock are made: reads take the time that a test wants. */
+/* test_containers_window.c - does a window give the right bytes with both ways of reading, and
+ * choose the faster one? Storage and clock are imitated, so a test sets how long reads take. */
 #include "test.h"
 
 #include "containers/containers_window.h"
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Bytes of a file that are known by their offset. */
+/* Returns the byte of the file at this offset. */
 static uint8_t byte_at(uint64_t offset) { return (uint8_t)(offset * 2654435761u >> 13); }
 
 static int64_t now_ns;
@@ -15,10 +15,10 @@ static int64_t now_ns;
 static int64_t made_clock(void) { return now_ns; }
 
 struct disk {
-    uint64_t nbytes;    /* that are there, which may be fewer than is said */
-    int64_t seek_ns;    /* of a read that does not follow the one before */
-    double ns_for_byte; /* of each byte */
-    uint64_t last;      /* end of the last read */
+    uint64_t nbytes;    /* actual size of the file, which may be less than stated */
+    int64_t seek_ns;    /* time for a read that does not follow the one before */
+    double ns_for_byte; /* time for each byte */
+    uint64_t last;      /* end offset of the last read */
     uint64_t n_reads, n_read;
     bool was_advised, reads_through;
     int error;
@@ -70,7 +70,7 @@ static void open_window(struct psti_window *window, const struct psti_walk_sourc
     window->begun_ns = now_ns;
 }
 
-/* Reads pieces of 512 bytes that lie `gap` apart, and checks their bytes. */
+/* Reads pieces of 512 bytes at offsets `gap` apart, and checks their bytes. */
 static void read_pieces(struct psti_window *window, uint64_t first, uint64_t gap, uint64_t n)
 {
     struct pst_error err;
@@ -115,12 +115,12 @@ static void a_disk_that_seeks_slowly_is_read_through(void **state)
     struct psti_walk_source source = source_of(&disk, disk.nbytes);
     struct psti_window window;
     open_window(&window, &source);
-    read_pieces(&window, 0, 100000, 400); /* a trial of either way */
+    read_pieces(&window, 0, 100000, 400); /* enough pieces for the window to try both ways */
     uint64_t before = disk.n_reads;
     read_pieces(&window, 400 * 100000, 100000, 400);
     assert_true(window.reads_through && disk.reads_through);
-    assert_true(disk.n_reads - before < 60); /* of a MiB */
-    /* A gap that takes longer than a seek is not read. */
+    assert_true(disk.n_reads - before < 60); /* gaps are read through in reads of 1 MiB */
+    /* A gap that takes longer to read than a seek is skipped. */
     uint64_t read = disk.n_read;
     read_pieces(&window, (uint64_t)1 << 38, 100000, 3);
     assert_true(disk.n_read - read < (8 << 20));
@@ -175,7 +175,7 @@ static void what_is_not_there_is_an_error(void **state)
                      PST_ERROR_TRUNCATED);
     assert_int_equal(psti_containers_window_get(&window, UINT64_MAX - 10, 100, &bytes, &err),
                      PST_ERROR_TRUNCATED);
-    /* It became shorter. */
+    /* The file became shorter. */
     assert_int_equal(psti_containers_window_get(&window, 4900, 200, &bytes, &err),
                      PST_ERROR_TRUNCATED);
     assert_non_null(strstr(err.text, "became shorter"));
@@ -184,7 +184,7 @@ static void what_is_not_there_is_an_error(void **state)
     assert_string_equal(err.file, "a.tar");
     disk.error = 0;
     assert_ok(
-        psti_containers_window_get(&window, 0, 100, &bytes, &err)); /* it may be asked again */
+        psti_containers_window_get(&window, 0, 100, &bytes, &err)); /* another call is allowed */
     assert_int_equal(bytes[99], byte_at(99));
     psti_containers_window_close(&window);
 }

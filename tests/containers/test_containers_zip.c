@@ -1,5 +1,5 @@
-/* test_containers_zip.c - does the walk find each member of a zip, and refuse what is none, or what
- * could be read in two ways? */
+/* test_containers_zip.c - does the walk find each member of a zip, and refuse zips that are invalid
+ * or that could be read in two ways? */
 #include "test.h"
 
 #include "zip_helper.h"
@@ -47,13 +47,13 @@ static void assert_end(struct walk *w)
     struct psti_zip_member member;
     struct pst_error err;
     bool has = true;
-    for (int i = 0; i < 2; i++) { /* it stays at the end */
+    for (int i = 0; i < 2; i++) { /* a second call at the end returns the end again */
         assert_ok(psti_containers_zip_next(&w->walk, &member, &has, &err));
         assert_false(has);
     }
 }
 
-/* Walks over all of the first `nbytes`, and returns the first failure's status. */
+/* Walks over the first `nbytes` until an error, and returns its status. */
 static enum pst_status fails_cut(const struct zip *zip, size_t nbytes, struct pst_error *err)
 {
     struct zip_memory memory = {.bytes = zip->file.bytes, .given = nbytes};
@@ -85,7 +85,7 @@ static void assert_whole(const struct zip *zip)
     assert_ok(fails_cut(zip, zip->file.nbytes, &err));
 }
 
-/* A zip of two members, the second deflated, whose bytes a test changes then. */
+/* Makes a zip of two members, the second deflated. Tests then change its bytes. */
 static struct zip two(void)
 {
     struct zip zip = {0};
@@ -98,7 +98,7 @@ static struct zip two(void)
     return zip;
 }
 
-/* Changes 16 or 32 bits, walks, and frees the zip. */
+/* Changes 16 or 32 bits, walks, expects this error, and frees the zip. */
 static void assert_changed_u16(size_t (*place)(const struct zip *), uint16_t value,
                                enum pst_status status, const char *text)
 {
@@ -181,7 +181,8 @@ static void places_are_those_of_the_contents(void **state)
 static void names_are_given_in_utf8(void **state)
 {
     (void)state;
-    /* Info-ZIP's field: a version, the CRC-32 of the name that it stands for, and UTF-8. */
+    /* Info-ZIP's Unicode field: a version, the CRC-32 of the name that it replaces, and the UTF-8
+     * name. */
     static const uint8_t unicode[12] = {0x75, 0x70, 8, 0, 1, 0, 0, 0, 0, 0xc3, 0xa9, 'x'};
     uint8_t right[12];
     memcpy(right, unicode, sizeof right);
@@ -197,7 +198,7 @@ static void names_are_given_in_utf8(void **state)
     assert_string_equal(next(w).name, "plain.txt");
     assert_string_equal(next(w).name, "caf\xc3\xa9\xc3\x9f\xe2\x94\x82");
     assert_string_equal(next(w).name, "d\xc3\xa9j\xc3\xa0");
-    assert_string_equal(next(w).name, "old"); /* the field is of another name */
+    assert_string_equal(next(w).name, "old"); /* the field belongs to another name */
     assert_string_equal(next(w).name, "\xc3\xa9x");
     assert_end(w);
     end(w);
@@ -333,10 +334,10 @@ static void headers_must_agree_with_entries(void **state)
     assert_changed_u32(entry_header, UINT32_MAX, PST_ERROR_CORRUPT, "zip64");
     assert_changed_u32(end_nbytes, 1 << 20, PST_ERROR_CORRUPT, "longer than the file");
     assert_changed_u32(end_nbytes, 50, PST_ERROR_CORRUPT, "too short");
-    /* It would have bytes before it then. */
+    /* A smaller offset of the directory would mean that bytes stand before the zip. */
     assert_changed_u32(end_offset, 1, PST_ERROR_CORRUPT, "not before the directory");
     assert_changed_u32(end_offset, 1 << 20, PST_ERROR_CORRUPT, "not where");
-    /* The last whole member is told. */
+    /* The error names the last complete member. */
     assert_changed_u32(header_check, 7, PST_ERROR_CORRUPT, "member 0 of the zip is the last whole");
 }
 
@@ -351,12 +352,12 @@ static void members_must_not_share_bytes(void **state)
     uint8_t *offsets[3];
     for (int i = 0; i < 3; i++)
         offsets[i] = zip.file.bytes + zip.entries[i] + 42;
-    /* Twice the same, next to each other and not. */
+    /* Two entries for the same member, adjacent or not, are refused. */
     psti_store_u32(offsets[1], (uint32_t)zip.headers[0]);
     assert_fails(&zip, PST_ERROR_CORRUPT, "share bytes");
     psti_store_u32(offsets[1], (uint32_t)zip.headers[2]);
     assert_fails(&zip, PST_ERROR_CORRUPT, "share bytes");
-    /* Another order than that of the directory is fine. */
+    /* Members may lie in another order than the directory's. */
     psti_store_u32(offsets[0], (uint32_t)zip.headers[2]);
     psti_store_u32(offsets[1], (uint32_t)zip.headers[0]);
     psti_store_u32(offsets[2], (uint32_t)zip.headers[1]);
@@ -364,7 +365,7 @@ static void members_must_not_share_bytes(void **state)
     psti_store_u32(offsets[2], (uint32_t)zip.headers[2]);
     assert_fails(&zip, PST_ERROR_CORRUPT, "share bytes");
     zip_free(&zip);
-    /* A member within the content of another one. */
+    /* A member within the content of another member is refused. */
     struct zip inner = {0};
     zip_member(&inner, &(struct zip_member){.name = "in", .content = "x", .nbytes = 1});
     zip_member(&zip, &(struct zip_member){.name = "out",
@@ -410,7 +411,7 @@ static void bytes_before_a_zip_are_passed_over(void **state)
     }
 }
 
-/* Two directories: of the zip, and one where the record at the end says it begins in the file. */
+/* The zip has two directories: its own, and another at the place that the end record states. */
 static void a_zip_that_could_be_read_in_two_ways_is_refused(void **state)
 {
     (void)state;
@@ -418,7 +419,7 @@ static void a_zip_that_could_be_read_in_two_ways_is_refused(void **state)
     memcpy(zip.file.bytes + zip.first - 1000, "PK\1\2", 4);
     assert_fails(&zip, PST_ERROR_CORRUPT, "two places");
     zip_free(&zip);
-    /* A comment that holds another end. */
+    /* The comment contains another end record. */
     zip = two();
     psti_store_u16(zip.file.bytes + zip.end + 20, 22);
     zip_add(&zip.file, "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);
@@ -441,7 +442,7 @@ static void counts_must_agree(void **state)
     psti_store_u16(zip.file.bytes + zip.end + 10, 0);
     assert_fails(&zip, PST_ERROR_CORRUPT, "no entries");
     zip_free(&zip);
-    zip_end(&zip, &(struct zip_end){0}); /* none at all */
+    zip_end(&zip, &(struct zip_end){0}); /* a zip without members */
     assert_whole(&zip);
     zip_free(&zip);
     zip = prefixed(0, true, false);
@@ -472,7 +473,7 @@ static void a_zip_cut_anywhere_is_an_error(void **state)
     zip_add(&other.file, "GIF89a, and then some bytes that are no zip", 43);
     assert_fails(&other, PST_ERROR_CORRUPT, "no zip");
     zip_free(&other);
-    /* It became shorter while it was read. */
+    /* The file became shorter while it was read. */
     zip = two();
     struct walk *w = begin(&zip);
     w->memory.given = 10;
@@ -490,12 +491,13 @@ static void damaged_contents_have_no_head(void **state)
     (void)state;
     struct zip zip = two();
     zip.file.bytes[zip.headers[0] + 30 + 5] ^= 1;
-    zip.file.bytes[zip.headers[1] + 30 + 5] ^= 2; /* the kind of the block */
+    zip.file.bytes[zip.headers[1] + 30 + 5] ^= 2; /* changes the type of the deflate block */
     struct walk *w = begin(&zip);
     const uint8_t *head = NULL;
     struct pst_error err;
     struct psti_zip_member m = next(w);
-    assert_ok(psti_containers_zip_head(&w->walk, &m, 2, &head, &err)); /* a part has no checksum */
+    /* a part of a member has no checksum */
+    assert_ok(psti_containers_zip_head(&w->walk, &m, 2, &head, &err));
     assert_int_equal(psti_containers_zip_head(&w->walk, &m, 3, &head, &err), PST_ERROR_CHECKSUM);
     assert_string_equal(err.file, "a.zip");
     assert_int_equal(err.offset, m.offset);

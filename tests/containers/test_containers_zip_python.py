@@ -21,7 +21,7 @@ PROGRAM = sys.argv.pop(1)
 
 
 class Unseekable(io.RawIOBase):
-    """A file without seek: zipfile writes data descriptors then."""
+    """A file that cannot seek, so zipfile writes data descriptors."""
 
     def __init__(self, path: Path) -> None:
         self.file = path.open("wb")
@@ -43,7 +43,7 @@ def run(path: Path) -> tuple[int, list[str]]:
 
 
 def wanted(path: Path) -> list[str]:
-    """What zip_list.c should print. zipfile gives offsets with the bytes before the zip."""
+    """Returns what zip_list.c should print. The offsets that zipfile gives include the bytes before the zip."""
     lines = []
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
@@ -104,7 +104,7 @@ class ZipTest(unittest.TestCase):
         with zipfile.ZipFile(self.path, "w") as archive:
             fill(archive, 10, 9)
         whole = self.path.read_bytes()
-        self.path.write_bytes(b"before" + whole)  # its offsets count from the zip
+        self.path.write_bytes(b"before" + whole)  # the zip's offsets count from its own start
         self.check()
 
     def test_many_members_need_zip64(self) -> None:

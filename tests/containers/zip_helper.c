@@ -1,4 +1,5 @@
-/* zip_helper.c - writes headers and entries as APPNOTE.TXT says, or as a test wants them. */
+/* zip_helper.c - writes zip headers and entries that follow APPNOTE.TXT or break it, as a test
+ * needs. */
 #include "zip_helper.h"
 
 #include "base/bits.h"
@@ -71,7 +72,7 @@ static void add_extra(struct zip_bytes *to, const void *extra, uint16_t n,
     zip_add(to, extra, n);
 }
 
-/* Adds what a local header and an entry have alike, from the version that is needed on. */
+/* Writes the fields that a local header and a directory entry share, from "version needed" on. */
 static void add_common(struct zip_bytes *to, const struct zip_member *member, uint16_t method,
                        const uint64_t numbers[3], bool has_sizes, uint32_t n_extra)
 {

@@ -1,4 +1,4 @@
-/* zip_helper.h - makes zips in memory, byte by byte, also wrong ones. */
+/* zip_helper.h - makes zips in memory byte by byte, valid or not. */
 #ifndef PST_TESTS_ZIP_HELPER_H
 #define PST_TESTS_ZIP_HELPER_H
 
@@ -11,33 +11,34 @@ struct zip_bytes {
     size_t nbytes, capacity;
 };
 
-/* A zip, and the places of what it has, for tests that change it. */
+/* A zip, and the offsets of its parts, for tests that change it. */
 struct zip {
     struct zip_bytes file, directory;
-    size_t base;                                             /* bytes before the zip */
+    size_t base;                                             /* number of bytes before the zip */
     size_t headers[ZIP_MEMBERS_MAX], entries[ZIP_MEMBERS_MAX]; /* offsets in the file */
-    size_t first, end; /* offsets of the directory and of the record at the end */
+    size_t first, end; /* offsets of the directory and of the end record */
     uint32_t n;
 };
 
-/* A member. Zeros: an empty file that is stored. */
+/* A member. All zeros: an empty file, stored without compression. */
 struct zip_member {
     const char *name;
-    const void *content; /* as it is decoded */
+    const void *content; /* the content before compression */
     size_t nbytes;
     bool is_deflated;
-    uint16_t method; /* not 0: it stands there, and the content is stored */
+    uint16_t method; /* written into the headers if not 0, while the content is stored */
     uint16_t flags;
     uint8_t host;
     uint32_t attributes;
     uint16_t date, time;
-    const void *extra, *local_extra; /* of the entry, and of the local header */
+    /* extra fields of the directory entry and of the local header */
+    const void *extra, *local_extra;
     uint16_t n_extra, n_local_extra;
-    bool has_descriptor; /* the sizes follow the content */
-    bool is_zip64;       /* all numbers of both are in fields of zip64 */
+    bool has_descriptor; /* a data descriptor with the sizes follows the content */
+    bool is_zip64;       /* both headers have all numbers in zip64 fields */
 };
 
-/* How a zip ends. Zeros: with no comment, without zip64. */
+/* The end of a zip. All zeros: no comment, no zip64. */
 struct zip_end {
     const char *comment;
     bool is_zip64;
@@ -52,10 +53,11 @@ void zip_add_u64(struct zip_bytes *to, uint64_t number);
 /* Deflates bytes into memory that the caller frees. */
 uint8_t *zip_deflate(const void *bytes, size_t nbytes, int level, size_t *n);
 void zip_member(struct zip *zip, const struct zip_member *member);
-/* Adds the directory and the records behind it. */
+/* Adds the directory and the records that follow it. */
 void zip_end(struct zip *zip, const struct zip_end *end);
 
-/* A source of these bytes, which may end earlier than it says: after `given` bytes. */
+/* A source of the zip's bytes. Reads get only the first `given` bytes, so the zip can end earlier
+ * than its size says. */
 struct zip_memory {
     const uint8_t *bytes;
     size_t given;

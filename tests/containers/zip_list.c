@@ -1,5 +1,5 @@
-/* zip_list.c - prints what the walk says of each member of a zip, and how it ends, for
- * test_containers_zip_python.py: one member a line, with its decoded content's CRC-32. */
+/* zip_list.c - prints each member of a zip that the walk finds, one a line, with the CRC-32 of its
+ * decoded content, and how the walk ends. test_containers_zip_python.py runs it. */
 #include "base/inflate.h"
 #include "containers/containers_zip.h"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads a member whole. Returns the CRC-32 of its decoded content. */
+/* Reads a whole member. Returns the CRC-32 of its decoded content. */
 static uint32_t read_member(int fd, struct psti_inflater *inflater,
                             const struct psti_zip_member *member)
 {

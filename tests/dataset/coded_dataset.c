@@ -1,4 +1,5 @@
-/* coded_dataset.c - puts an operation before that of the data set, which changes its items. */
+/* coded_dataset.c - replaces the operations of a data set by some that report its items as
+ * coded. */
 #include "dataset/coded_dataset.h"
 
 #include "dataset/dataset_int.h"
@@ -11,7 +12,7 @@ static struct {
     const struct psti_dataset_ops *under;
     struct psti_dataset_ops ops;
     enum pst_form forms[PST_MAX_FIELDS];
-    const uint64_t *decoded_nbytes[PST_MAX_FIELDS]; /* NULL: the field is as it is */
+    const uint64_t *decoded_nbytes[PST_MAX_FIELDS]; /* NULL: the field is unchanged */
 } coded;
 
 void *deflate_bytes(const void *bytes, size_t nbytes, size_t *n)
@@ -51,7 +52,7 @@ void code_field(pst_dataset *dataset, uint32_t i_field, enum pst_field_type type
                 enum pst_form form, const uint64_t *decoded_nbytes)
 {
     if (dataset->ops != &coded.ops) {
-        for (uint32_t i = 0; i < dataset->n_files; i++) /* by the types; it is remembered */
+        for (uint32_t i = 0; i < dataset->n_files; i++) /* checks shards with the old types, once */
             if (psti_dataset_check_shard(dataset, i, NULL) != PST_OK)
                 abort();
         coded.under = dataset->ops;

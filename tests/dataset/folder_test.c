@@ -1,4 +1,4 @@
-/* folder_test.c - see folder_test.h. */
+/* folder_test.c - implements folder_test.h. */
 #include "folder_test.h"
 
 #include <errno.h>

@@ -51,7 +51,7 @@ class Index:
                        for at in range(shards, shards + 64 * self.n_shards, 64)]
 
     def check_samples(self, stated):
-        """Compares the identity of the samples that the header states with section 3.6."""
+        """Compares the identity of the samples that the header states with docs/format-dataset.md, section 3.6."""
         if xxhash is None or stated == bytes(16):
             return
         parts = [struct.pack("<Q", self.n_samples)]
@@ -106,7 +106,7 @@ class Index:
 
 
 def read_shard(index, path, number):
-    """All items of a shard, as its own records tell: {(sample, field, variant): (offset, bytes)}."""
+    """Returns all items of a shard, as its own records list them: {(sample, field, variant): (offset, bytes)}."""
     name, nbytes, header_sum, n_items = index.shards[number]
     with open(os.path.join(path, name), "rb") as file:
         data = file.read(nbytes)

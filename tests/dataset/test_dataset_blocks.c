@@ -1,5 +1,5 @@
-/* test_dataset_blocks.c - an index that other processes cut, change or replace while it is open:
- * the values that were written or an error that names the file, never a signal. */
+/* test_dataset_blocks.c - other processes truncate, change or replace an index while it is open:
+ * reads give the written values or an error that names the file, never a signal. */
 #include "writer/writer_fixture.h"
 
 #include "base/bits.h"
@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A data set whose index has several blocks -----------------------------------------------------
- */
+/* Tests of a data set whose index has several blocks
+ * --------------------------------------------- */
 
 enum { N_SAMPLES = 400 };
 
@@ -46,7 +46,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Counts a call that must have failed with `want` and named the index. */
+/* Counts a call. If it failed, the status must be `want` and the error must name the index. */
 static void count(enum pst_status status, enum pst_status want, const struct place *place,
                   const struct pst_error *err, uint64_t *n_good, uint64_t *n_failed)
 {
@@ -61,7 +61,8 @@ static void count(enum pst_status status, enum pst_status want, const struct pla
     ++*n_failed;
 }
 
-/* Asks for everything: what comes is what was written, and what does not come failed as said. */
+/* Reads everything from a data set. Each value must be the one that was written, and each call that
+ * fails must fail with `want`. */
 static void use(const pst_dataset *ds, const struct place *place, enum pst_status want,
                 uint64_t *n_good, uint64_t *n_failed)
 {
@@ -128,11 +129,11 @@ static void reads_that_fail(void **state)
     use(ds, place, PST_ERROR_IO, &n_good, &n_failed);
     psti_fault_arm(PSTI_FAULT_READ, 0, false);
     assert_true(n_failed > 0);
-    /* The mount is back: so are the values. */
+    /* The file system is mounted again, so all values can be read. */
     use(ds, place, PST_OK, &n_good, &n_failed);
     assert_int_equal(n_failed, 0);
     pst_dataset_close(&ds);
-    for (uint64_t n = 1;; n++) { /* each read of an open */
+    for (uint64_t n = 1;; n++) { /* lets each read of an open fail in turn */
         psti_fault_arm(PSTI_FAULT_READ, n, false);
         enum pst_status status = pst_dataset_open(place->path, NULL, &ds, &err);
         psti_fault_arm(PSTI_FAULT_READ, 0, false);
@@ -191,7 +192,8 @@ static void columns_and_names(void **state)
     pst_dataset_close(&ds);
 }
 
-/* More blocks than fit in memory --------------------------------------------------------------- */
+/* Tests of more blocks than fit in memory
+ * -------------------------------------------------------- */
 
 enum { N_BLOCKS = PSTI_DATASET_BLOCKS_MAX_FRAMES * 2 + 17, LAST_NBYTES = 64 * 5 };
 
@@ -255,7 +257,7 @@ static enum pst_status get(struct large *large, size_t at, size_t n, bool *equal
     return status;
 }
 
-/* Reads at random and in order, of all lengths. Returns how many were not as written. */
+/* Reads at random and in order, with all lengths. Returns how many reads gave wrong bytes. */
 static uint64_t read_much(struct large *large, uint64_t seed, unsigned n_reads)
 {
     uint64_t n_bad = 0, x = seed;
@@ -287,7 +289,8 @@ static void bytes_are_those_written(void **state)
 static void nobody_waits_for_a_frame(void **state)
 {
     struct large *large = *state;
-    /* As a forked child finds them when its parent's threads were at work. */
+    /* All frames are marked busy, as a forked child finds them if its parent's threads were
+     * reading. */
     for (size_t i = 0; i < PSTI_DATASET_BLOCKS_MAX_FRAMES; i++)
         atomic_store(&large->blocks.frames[i].busy, true);
     assert_int_equal(read_much(large, 3, 3000), 0);
@@ -321,7 +324,7 @@ static void many_threads(void **state)
     }
 }
 
-/* Blocks that were verified are not believed any more once the file has changed. */
+/* Verified blocks are verified again once the file has changed. */
 static void changed_in_place(void **state)
 {
     struct large *large = *state;
@@ -329,7 +332,7 @@ static void changed_in_place(void **state)
     uint64_t n_noticed = 0;
     bool equal;
     int fd = open(large->path, O_RDWR);
-    for (size_t b = 0; b < N_BLOCKS; b++) /* verified, and most of them not in memory any more */
+    for (size_t b = 0; b < N_BLOCKS; b++) /* reads verify all blocks; most do not stay in memory */
         assert_ok(get(large, b * PSTI_INDEX_BLOCK_NBYTES + 16, 8, &equal, &err));
     for (size_t b = 0; b < N_BLOCKS; b += 5) {
         size_t at = b * PSTI_INDEX_BLOCK_NBYTES + 16;

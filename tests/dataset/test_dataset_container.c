@@ -1,5 +1,6 @@
-/* test_dataset_container.c - an index of other people's files: what is written is read again, late
- * fields, missing values, files that changed, and an index that lies. */
+/* test_dataset_container.c - tests the index of containers made by other programs: reading back
+ * what was written, late fields, missing values, files that changed, and an index with false
+ * contents. */
 #include "folder_test.h"
 
 #include "base/bits.h"
@@ -20,7 +21,7 @@
 #define N_SAMPLES 5000 /* several blocks */
 
 static const uint8_t options[16] = {7};
-static struct pst_error err; /* of the last call */
+static struct pst_error err; /* error of the last call */
 
 struct place {
     char *folder;
@@ -48,8 +49,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Sample i has `image` of 7 bytes at 512 + 16 i of its file, a label, a text from sample 100 on
- * that is in the index, and an array with i % 3 rows. */
+/* Writes a file. The `image` of sample i has 7 bytes at offset 512 + 16 i. Each sample has a label
+ * and an array of i % 3 rows; from sample 100 on also a text, which is stored in the index. */
 static void write_file(const struct place *place, const char *name)
 {
     char path[512];
@@ -110,7 +111,7 @@ static void begin(const struct place *place, struct psti_containers_writer **wri
     }
 }
 
-/* Two files, of which the second has 11 samples. */
+/* Writes an index of two files. The second file has 11 samples. */
 static void write_index(const struct place *place)
 {
     struct psti_containers_writer *writer;
@@ -201,7 +202,8 @@ static void test_files_that_changed(void **state)
     snprintf(path, sizeof path, "%s/b.tar", place->folder);
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000}};
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-    /* Found at the first read of an open data set, and when the index is opened. */
+    /* A changed file is detected at the first read of an open data set, and when the index is
+     * opened. */
     assert_ok(pst_dataset_read(dataset, 2, 0, 0, 0, 7, bytes, &err));
     assert_int_equal(pst_dataset_read(dataset, N_SAMPLES + 1, 0, 0, 0, 7, bytes, &err),
                      PST_ERROR_CORRUPT);
@@ -231,8 +233,8 @@ static void test_other_options(void **state)
     assert_non_null(strstr(why, "options"));
 }
 
-/* Every byte of the header, and some of the payload, altered: an error, or no effect on what is
- * read (bytes that pad). */
+/* Alters every byte of the header and some of the payload: the result is an error, or the same
+ * values if the byte is padding. */
 static void test_altered(void **state)
 {
     const struct place *place = *state;
@@ -261,7 +263,8 @@ static void test_altered(void **state)
     close(fd);
 }
 
-/* With right checksums, but impossible: a path that leaves the folder, an item outside its file. */
+/* Forges an index with correct checksums but impossible contents: a path that leaves the folder, an
+ * item outside its file. */
 static void test_forged(void **state)
 {
     const struct place *place = *state;
@@ -309,7 +312,7 @@ static void test_missing_number(void **state)
     assert_int_equal(access(place->index, F_OK), -1);
 }
 
-/* An int field that may be left out is left out. The index keeps a notice of that, and all other
+/* An optional int field is left out. The index keeps a notice of that, besides all other
  * notices. */
 static void test_notices(void **state)
 {
@@ -352,7 +355,7 @@ static void test_notices(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* An index is not written over a file that is there, which stays. */
+/* Writing an index does not replace an existing file. */
 static void test_index_is_there(void **state)
 {
     const struct place *place = *state;
@@ -367,7 +370,7 @@ static void test_index_is_there(void **state)
     assert_int_equal(access(place->index, F_OK), 0);
 }
 
-/* Names of all lengths come back, also those of the last group, which is not full. */
+/* Names of all lengths can be read back, including those of the last group, which is not full. */
 static void test_names(void **state)
 {
     enum { N = 37 };
@@ -402,8 +405,8 @@ static void test_names(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* An item with the place of its name takes 24 bytes at most; where one item of the field has a
- * coding, four more. All items come back. */
+/* An item and the offset of its name take at most 24 bytes in the index, or 28 if an item of the
+ * field has a coding. All items can be read back. */
 static void test_sizes(void **state)
 {
     static const struct pst_field image = {

@@ -1,5 +1,6 @@
-/* Hazard: a folder with annotations of CVAT, Labelme, Pascal VOC or Roboflow beside its images is
- * opened without them in silence, or a folder of another kind is taken for one. */
+/* Guards against a hazard: a folder with annotations of CVAT, Labelme, Pascal VOC or Roboflow
+ * beside its images is silently opened without them, or a folder of another kind is mistaken for
+ * one. */
 #include "folder_test.h"
 
 #include <penstock/penstock.h>

@@ -1,5 +1,5 @@
-/* test_dataset_files.c - a data set over files that the caller names: order, names, what cannot be
- * used, and when it counts as the same data set. */
+/* test_dataset_files.c - tests a data set over files that the caller lists: order, names, unusable
+ * files, and when it counts as the same data set. */
 #include "folder_test.h"
 
 #include "base/alloc.h"
@@ -72,7 +72,7 @@ static void order_names_and_files_tell(void **state)
     assert_memory_not_equal(first, other, 16);
     version_of(state, files, 1, other);
     assert_memory_not_equal(first, other, 16);
-    folder_text(state, "f/unnamed.jpg", "y"); /* does not matter */
+    folder_text(state, "f/unnamed.jpg", "y"); /* a file that is not in the list has no effect */
     version_of(state, files, 2, other);
     assert_memory_equal(first, other, 16);
     folder_text(state, "f/sub/b.jpg", "THREE");
@@ -127,7 +127,8 @@ static void what_cannot_be(void **state)
     fails(state, &options, PST_ERROR_NOT_FOUND, "none of the files");
 }
 
-/* By path: NULL where samples are so already. The order of the table does not depend on inodes. */
+/* psti_dataset_by_path gives the samples sorted by path, or NULL if they already are. The order
+ * does not depend on inodes. */
 static void samples_by_path(void **state)
 {
     static const char *const files[] = {"sub/b.jpg", "unnamed.jpg", "no_ending", "a.png"};
@@ -158,7 +159,7 @@ static void places_are_inodes(void **state)
         struct stat st;
         assert_ok(pst_dataset_file_path(dataset, i, path, sizeof path, &err));
         assert_int_equal(stat(path, &st), 0);
-        if (st.st_ino < (1u << 26)) /* one device; larger numbers are rounded */
+        if (st.st_ino < (1u << 26)) /* one device; larger inode numbers are rounded */
             assert_int_equal(psti_dataset_file_place(dataset, i), st.st_ino);
     }
     assert_int_equal(psti_dataset_file_place(dataset, 4), 0);

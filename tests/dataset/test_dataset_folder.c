@@ -1,5 +1,5 @@
-/* test_dataset_folder.c - a folder of images without a label file: order, classes, links, names
- * that hurt. */
+/* test_dataset_folder.c - tests a folder of images without a label file: order, classes, links, and
+ * difficult names. */
 #include "folder_test.h"
 
 #include "base/fault.h"
@@ -64,7 +64,7 @@ static void items_and_bytes(void **state)
                      PST_ERROR_LIMIT);
     assert_ok(pst_dataset_read(dataset, 1, 0, 0, 1, 3, bytes, &err));
     assert_memory_equal(bytes, "orl", 3);
-    /* A file that grew or shrank since is noticed. */
+    /* A file whose size has changed since it was listed is detected. */
     folder_text(state, "f/b.jpg", "worlds");
     assert_int_equal(pst_dataset_read(dataset, 1, 0, 0, 0, 5, bytes, &err), PST_ERROR_CORRUPT);
     assert_int_equal(err.sample, 1);
@@ -74,7 +74,7 @@ static void items_and_bytes(void **state)
 
 static void classes_are_sub_folders_by_bytes(void **state)
 {
-    /* Classes sort as names, samples as paths: "a-b/" < "a/", but "a" < "a-b". */
+    /* Classes are sorted by name, samples by path: "a-b/" < "a/", but "a" < "a-b". */
     folder_text(state, "f/a/1.jpg", "");
     folder_text(state, "f/a/deep/er/2.jpg", "");
     folder_text(state, "f/a-b/1.jpg", "");
@@ -176,7 +176,8 @@ static void what_cannot_be_read_is_named_or_skipped(void **state)
     assert_non_null(strstr(line, "a/pipe.jpg"));
 }
 
-/* Nothing in it is looked at: what cannot be read is not met. */
+/* With no_folder a plain folder is refused before its files are looked at, so an unreadable file
+ * causes no error. */
 static void folders_are_refused_unseen(void **state)
 {
     struct pst_dataset_options options = {.struct_size = sizeof options, .no_folder = true};
@@ -203,7 +204,7 @@ static void permissions(void **state)
     struct pst_error err;
     pst_dataset *dataset;
     bool root = geteuid() == 0;
-    if (root) { /* root reads everything: be somebody else */
+    if (root) { /* root may read everything, so continue as another user */
         assert_int_equal(chmod(*state, 0777), 0);
         assert_int_equal(seteuid(65534), 0);
     }
@@ -219,7 +220,7 @@ static void permissions(void **state)
     assert_non_null(strstr(line, "b/"));
     assert_ok(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err));
     assert_int_equal(pst_dataset_count(dataset), 2);
-    /* The class keeps its number. */
+    /* The class that cannot be read keeps its number. */
     assert_int_equal(pst_dataset_field(dataset, 1)->n_classes, 3);
     assert_int_equal(label_of(dataset, 1), 2);
     pst_dataset_close(&dataset);
@@ -266,7 +267,7 @@ static void folders_without_images(void **state)
     (void)folder_open_fails(state, "absent", NULL, PST_ERROR_NOT_FOUND);
 }
 
-/* Count of the notice of that name; -1: there is none. */
+/* Returns the count of the notice of that name, or -1 if there is none. */
 static int64_t noticed(const pst_dataset *dataset, const char *name)
 {
     struct pst_notice notice;
@@ -323,7 +324,8 @@ static void folders_of_systems_are_no_classes(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* With allow_unreadable a class without images keeps its number, whatever became of its files. */
+/* With allow_unreadable a class without images keeps its number, even if none of its files can be
+ * used. */
 static void allow_unreadable_moves_no_label(void **state)
 {
     struct pst_dataset_options options = {.struct_size = sizeof options, .allow_unreadable = true};
@@ -342,7 +344,7 @@ static void allow_unreadable_moves_no_label(void **state)
     assert_int_equal(mkfifo(folder_path(state, "f/pipes/1.jpg"), 0600), 0);
     assert_ok(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err));
     assert_int_equal(pst_dataset_count(dataset), 1);
-    /* broken empty hidden_too lost pipes texts z */
+    /* the 7 classes: broken empty hidden_too lost pipes texts z */
     assert_int_equal(pst_dataset_field(dataset, 1)->n_classes, 7);
     assert_int_equal(label_of(dataset, 0), 6);
     pst_dataset_close(&dataset);
@@ -386,7 +388,8 @@ static void id_depends_on_names_and_sizes(void **state)
     assert_memory_not_equal(ids[0], ids[0] + 8, 8);
 }
 
-/* Names are found by steps from every 16th, sizes of 4 GiB and more in a table of their own. */
+/* A name is found by stepping from every 16th name; sizes of 4 GiB and more are in a table of their
+ * own. */
 static void many_names_and_long_files(void **state)
 {
     enum { N = 50 };
@@ -438,14 +441,14 @@ static void memory_per_sample_is_small(void **state)
     assert_int_equal(pst_dataset_count(dataset), N);
     uint64_t per_sample = (after.live_nbytes - before.live_nbytes - names) / N;
     print_message("%llu bytes per sample beside its name\n", (unsigned long long)per_sample);
-    assert_true(per_sample < 16); /* 12.5, and the handle */
+    assert_true(per_sample < 16); /* 12.5 bytes for a sample, plus the handle */
     pst_dataset_close(&dataset);
     pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, before.live_nbytes);
 }
 
 #ifdef PST_FAULTS
-/* Lets the n-th allocation or read fail, n = 1, 2, ... until opening succeeds. */
+/* Lets the n-th allocation or read fail, for n = 1, 2, ... until opening succeeds. */
 static void every_failure_is_clean(void **state)
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_READ};

@@ -1,5 +1,5 @@
-/* test_dataset_folder_labels.c - label files: what CSV and JSON lines mean, and what is refused, by
- * line. */
+/* test_dataset_folder_labels.c - tests label files: the meaning of CSV and JSON lines, and what is
+ * refused, with the line's number. */
 #include "folder_test.h"
 
 #include "base/fault.h"
@@ -51,7 +51,7 @@ static double float_of(const pst_dataset *dataset, uint64_t sample, const char *
     return value;
 }
 
-/* The bytes of an item, with a NUL after them, static. */
+/* Returns the bytes of an item, followed by a NUL, in static memory. */
 static const char *bytes_of(const pst_dataset *dataset, uint64_t sample, const char *field,
                             size_t *nbytes)
 {
@@ -110,7 +110,7 @@ static void csv_types(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* 007 stays a text: a number would lose its zeros. */
+/* The label 007 stays a text, because a number would lose its zeros. */
 static void csv_codes(void **state)
 {
     three_images(state);
@@ -175,7 +175,7 @@ static void json_types(void **state)
     assert_int_equal(type_of(dataset, "label"), PST_FIELD_INT);
     assert_int_equal(int_of(dataset, 1, "label"), 1);
     assert_true(int_of(dataset, 1, "id") ==
-                INT64_C(9007199254740993)); /* 2^53 + 1: no double holds it */
+                INT64_C(9007199254740993)); /* 2^53 + 1, which no double can represent */
     assert_int_equal(type_of(dataset, "w"), PST_FIELD_FLOAT);
     assert_true(float_of(dataset, 0, "w") == 2);
     assert_int_equal(int_of(dataset, 1, "ok"), 1);
@@ -376,7 +376,8 @@ static void many_lines_in_any_order(void **state)
     size_t used = (size_t)sprintf(text, "file,label,n,t\n");
     for (int i = 0; i < N; i++) {
         char name[32];
-        int k = (int)((int64_t)i * 1103 % N); /* a permutation: 1103 is prime and no factor of N */
+        /* a permutation, as 1103 is a prime that does not divide N */
+        int k = (int)((int64_t)i * 1103 % N);
         snprintf(name, sizeof name, "f/%04d.jpg", k);
         folder_text(state, name, "");
         used += (size_t)sprintf(text + used, "%04d.jpg,c%d,%d,t%d\n", k, k % 7, k * 3, k);
@@ -396,7 +397,7 @@ static void many_lines_in_any_order(void **state)
     free(text);
 }
 
-/* Lists of a path and labels in a line, as DALI's readers take them. */
+/* Each line is a path and its labels, the list format of DALI's readers. */
 static void list_of_paths_and_labels(void **state)
 {
     three_images(state);
@@ -432,7 +433,7 @@ static void list_of_paths_and_labels(void **state)
     assert_int_equal(pst_dataset_count(dataset), 2);
     assert_int_equal(pst_dataset_n_fields(dataset), 1);
     pst_dataset_close(&dataset);
-    /* A first line that names columns is that of CSV, whatever the file is called. */
+    /* A first line that names columns makes the file CSV, whatever its name. */
     dataset = folder_open(state, "f", folder_text(state, "labels.txt", "label,file\r\ncat,c.jpg"));
     assert_string_equal(pst_dataset_class_name(dataset, 1, 0), "cat");
     pst_dataset_close(&dataset);
@@ -491,7 +492,7 @@ static void every_failure_is_clean(void **state)
     three_images(state);
     pst_memory_stats(&before, sizeof before);
     for (unsigned i = 0; i < 6; i++) {
-        char path[4096]; /* folder_path's memory is used again and again */
+        char path[4096]; /* a copy, because folder_path reuses its memory */
         const char *name = i < 4 ? "labels" : "labels.txt";
         snprintf(path, sizeof path, "%s", folder_text(state, name, texts[i / 2]));
         struct pst_dataset_options options = {.struct_size = sizeof options, .labels = path};

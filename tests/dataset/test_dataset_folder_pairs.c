@@ -1,4 +1,5 @@
-/* test_dataset_folder_pairs.c - what a folder leaves out, and folders of images beside masks. */
+/* test_dataset_folder_pairs.c - tests what a folder leaves out, and folders of images beside
+ * folders of masks. */
 #include "folder_test.h"
 
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static void notices_are_told_apart_by_kind_and_name(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A name of control characters cannot upset whoever prints the notice, and a long one is cut. */
+/* A file name with control characters is made safe before a notice shows it, and a long one is
+ * shortened. */
 static void paths_in_notices_are_safe_to_print(void **state)
 {
     char name[260], path[512];
@@ -164,14 +166,14 @@ static void cityscapes_without_a_mask_is_an_error(void **state)
     folder_text(state, "g/gtFine/train/aachen/a_gtFine_color.png", "1");
     line = folder_open_fails(state, "g", NULL, PST_ERROR_NOT_FOUND);
     assert_non_null(strstr(line, "no mask"));
-    folder_text(state, "h/leftImg8bit/a.png", "1"); /* one of the two alone is a class */
+    folder_text(state, "h/leftImg8bit/a.png", "1"); /* a folder of this name alone is a class */
     folder_text(state, "h/dogs/a.png", "1");
     pst_dataset *dataset = folder_open(state, "h", NULL);
     assert_string_equal(pst_dataset_class_name(dataset, 1, 1), "leftImg8bit");
     pst_dataset_close(&dataset);
 }
 
-/* Both are needed: "images" alone, or masks alone, are classes as any other folders. */
+/* If only a folder "images" or only one of masks exists, it is a class like any other folder. */
 static void one_of_the_two_alone_is_a_class(void **state)
 {
     folder_text(state, "f/images/a.jpg", "1");

@@ -1,5 +1,5 @@
-/* Hazard: an archive, a file of records or an address is refused without a word on what to do; or a
- * file is taken for what it is not. Masks in colours are opened in silence. */
+/* Guards against hazards: an archive, a file of records or an address is refused without advice on
+ * what to do, a file is mistaken for another kind, or colour masks are opened silently. */
 #include "folder_test.h"
 
 #include "base/bits.h"
@@ -23,7 +23,7 @@ static void advises(void **state, const char *path, const char *word, const char
     assert_string_equal(err.text, advice);
 }
 
-/* Files with many samples are refused by who reads them. */
+/* Expects that opening the path is refused with advice that contains `word`. */
 static void refuses(const char *path, const char *word)
 {
     struct pst_error err;
@@ -34,7 +34,8 @@ static void refuses(const char *path, const char *word)
     assert_int_not_equal(pst_dataset_open(path, NULL, &dataset, &err), PST_OK);
 }
 
-/* What is read in place is no foreign path, whatever is wrong with it. */
+/* Expects an error without advice: a damaged file of a kind that Penstock reads in place is not
+ * foreign. */
 static void refuses_in_place(const char *path)
 {
     struct pst_error err;
@@ -70,7 +71,7 @@ static void by_name(void **state)
         "shard.00000.mds",
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        assert_null(pst_path_advice(folder_path(state, files[i].name))); /* it is not there */
+        assert_null(pst_path_advice(folder_path(state, files[i].name))); /* there is no such file */
         advises(state, folder_text(state, files[i].name, "x"), files[i].word, files[i].page);
     }
     for (size_t i = 0; i < sizeof read_in_place / sizeof *read_in_place; i++)
@@ -84,8 +85,8 @@ static uint32_t masked_crc(const char length[8])
     return (crc >> 15 | crc << 17) + 0xA282EAD8;
 }
 
-/* What a file is counts, whatever its name. A tar says it by its name, so that no file need be
- * read. */
+/* The kind of a file is decided by its first bytes, not by its name. Only tars are recognised by
+ * name, to avoid reading them. */
 static void by_first_bytes(void **state)
 {
     char tar[512] = {0};
@@ -94,8 +95,8 @@ static void by_first_bytes(void **state)
     advises(state, folder_file(state, "a.jpg", "PAR1....", 8), "Parquet", "from-huggingface.md");
     advises(state, folder_file(state, "a.bin", "PK\x03\x04....", 8), "zip", "from-zip.md");
     advises(state, folder_file(state, "b", "\x89HDF\r\n\x1a\n", 8), "HDF5", "from-records.md");
-    /* A TFRecord begins with a length and its checksum. With a length that does not fit, the file
-     * is none. */
+    /* A TFRecord begins with a length and its checksum. If the length does not fit the file, it is
+     * no TFRecord. */
     char record[17] = {1, 0, 0, 0, 0, 0, 0, 0};
     psti_store_u32(record + 8, masked_crc(record));
     advises(state, folder_file(state, "train-0", record, sizeof record), "TFRecord",
@@ -137,11 +138,12 @@ static void folders_of_them(void **state)
     }
     folder_text(state, "both/train-0.tfrecord", "x");
     folder_text(state, "both/a.jpg", "x");
-    pst_dataset *dataset = folder_open(state, "both", NULL); /* its images are wanted */
+    /* the folder is opened for its images */
+    pst_dataset *dataset = folder_open(state, "both", NULL);
     pst_dataset_close(&dataset);
 }
 
-/* Colour types of PNG: 0 gray, 2 RGB, 3 palette, 6 RGBA. */
+/* Tests a mask with a PNG colour type: 0 gray, 2 RGB, 3 palette, 6 RGBA. */
 static void mask(void **state, const char *name, uint8_t color)
 {
     uint8_t head[33] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x8";

@@ -1,5 +1,5 @@
-/* test_dataset_hostile.c - altered, short, foreign and future files: an error that names them,
- * never a crash, never other values than those written. */
+/* test_dataset_hostile.c - tests altered, truncated, foreign and future files: they give an error
+ * that names them, never a crash, and never values that differ from the written ones. */
 #include "writer/writer_fixture.h"
 
 #include "base/bits.h"
@@ -25,7 +25,8 @@ static void make(const char *path, uint64_t n)
     pst_writer_close(&writer);
 }
 
-/* Everything the index says about a data set, as one hash; errors are part of *n_errors. */
+/* Returns a hash of everything that the index says about a data set. Errors are counted in
+ * *n_errors. */
 static uint64_t digest(const pst_dataset *ds, uint64_t *n_errors)
 {
     struct psti_hash_state state;
@@ -108,7 +109,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Opens and uses everything. True: opened and no error, so the values must be the ones written. */
+/* Opens and reads everything. Returns true if there was no error; then all values must be the
+ * written ones. */
 static bool survives(const struct place *place, struct pst_error *err)
 {
     pst_dataset *ds;
@@ -132,7 +134,7 @@ static void every_byte_of_the_index_flipped(void **state)
     struct pst_error err;
     uint64_t n_unnoticed = 0;
     for (size_t at = 0; at < place->nbytes; at++) {
-        /* The header's zeros all stand for one another. */
+        /* All zero bytes of the header are treated alike, so only some are tried. */
         if (at > 160 && at < 4080 && at % 97 != 0)
             continue;
         place->bytes[at] ^= (uint8_t)(1 + at * 7 % 255);
@@ -163,7 +165,8 @@ static void every_length_of_the_index(void **state)
     free(longer);
 }
 
-/* A forger who sets the checksums right: arithmetic and ranges must hold by themselves. */
+/* Corrects the checksums, as a forger would: the reader's checks of numbers and ranges must be
+ * enough. */
 static void seal(uint8_t *bytes)
 {
     uint64_t blocks = psti_load_u64(bytes + 96), n_blocks = psti_load_u64(bytes + 104);
@@ -176,8 +179,9 @@ static void seal(uint8_t *bytes)
     psti_store_u64(bytes + 4088, psti_hash64(bytes, 4088));
 }
 
-/* Every u64 of header and payload set to extreme values, then sealed. Values may differ; memory
- * must not be touched outside (the sanitizers watch), and items stay within their shards. */
+/* Sets every u64 of header and payload to extreme values and corrects the checksums. Values may
+ * differ, but no memory outside may be accessed (sanitizers check this), and items must stay within
+ * their shards. */
 static void forged_and_sealed(void **state)
 {
     static const uint64_t evil[] = {
@@ -187,14 +191,14 @@ static void forged_and_sealed(void **state)
     struct pst_error err;
     uint8_t *copy = malloc(place->nbytes);
     uint64_t blocks = psti_load_u64(place->bytes + 96);
-    /* The header's numbers, then the payload; between them are zeros. */
+    /* Goes through the header's numbers and then the payload; between them are zeros. */
     for (size_t at = 32; at + 8 <= blocks; at = at == 124 ? 4096 : at + (at < 4096 ? 4 : 8)) {
         for (size_t e = 0; e < sizeof evil / sizeof evil[0]; e++) {
             pst_dataset *ds;
             uint64_t n_errors;
             memcpy(copy, place->bytes, place->nbytes);
             psti_store_u64(copy + at, evil[e]);
-            if (at > 88 && at < 112) /* where the sums lie and how many: seal only the header */
+            if (at > 88 && at < 112) /* offset and count of checksums: seal only the header */
                 psti_store_u64(copy + 4088, psti_hash64(copy, 4088));
             else
                 seal(copy);
@@ -223,7 +227,7 @@ static void future_versions(void **state)
     assert_int_equal(err.offset, 8);
     assert_non_null(strstr(err.text, "2.7"));
     assert_non_null(strstr(err.text, "1."));
-    /* A newer minor version is read, but not added to. */
+    /* A newer minor version can be read, but not appended to. */
     psti_store_u16(copy + 8, 1);
     seal(copy);
     fixture_write_file(place->index, copy, place->nbytes);
@@ -250,7 +254,7 @@ static void shards_spoiled(void **state)
             *foreign = fixture_read_file(other, &other_nbytes);
     snprintf(other, sizeof other, "%s/shard-000000.pst", place->path);
     uint8_t *neighbour = fixture_read_file(other, &other_nbytes);
-    foreign[16] ^= 1; /* the id; without this they would be alike, because the schema is the same */
+    foreign[16] ^= 1; /* a bit of the id; both have the same schema, so the ids would be equal */
     psti_store_u64(foreign + 56, psti_hash64(foreign, 56));
     for (int kind = 0; kind < 9; kind++) {
         enum pst_status want = PST_OK;
@@ -300,7 +304,7 @@ static void shards_spoiled(void **state)
         if (kind == 7)
             assert_int_equal(err.offset, 0);
         assert_int_equal(psti_dataset_scan_shard(ds, 1, &n_items, &err), want);
-        /* Others' shards are not concerned. */
+        /* Samples in other shards can still be read. */
         assert_ok(pst_dataset_item(ds, 0, FIX_AUDIO, 0, &item, sizeof item, &err));
         assert_ok(pst_dataset_read(ds, 0, FIX_AUDIO, 0, 0, item.nbytes, buffer, &err));
         pst_dataset_close(&ds);
@@ -311,8 +315,8 @@ static void shards_spoiled(void **state)
     free(neighbour);
 }
 
-/* An index that states no identities, as older software writes it, has the same ones by its names
- * and labels. A wrong one is found. */
+/* An index without stated identities, as older software writes it, has the identities computed from
+ * its names and labels. A wrong stated identity is detected. */
 static void identities_stated_and_computed(void **state)
 {
     struct place *place = *state;
@@ -345,7 +349,7 @@ static void identities_stated_and_computed(void **state)
     free(bytes);
 }
 
-/* Each byte of a shard flipped: scan finds it unless it is padding, which nobody reads. */
+/* Flips each byte of a shard: a scan detects it unless the byte is padding, which is never read. */
 static void every_byte_of_a_shard_flipped(void **state)
 {
     struct place *place = *state;
@@ -380,8 +384,8 @@ static void missing_index(void **state)
     assert_int_equal(err.status, PST_ERROR_CORRUPT);
 }
 
-/* A journal with each byte flipped or cut: resumed to a prefix of what was committed, or refused.
- */
+/* Flips or cuts off each byte of a journal: the writer resumes a prefix of the committed samples,
+ * or refuses the journal. */
 static void journals_spoiled(void **state)
 {
     struct place *place = *state;
@@ -415,7 +419,7 @@ static void journals_spoiled(void **state)
         } else {
             assert_ok(status);
             n_shortened += pst_writer_count(writer) < 3;
-            /* Unnoticed only in the padding. */
+            /* Only changes in the padding go undetected. */
             assert_true(pst_writer_count(writer) < 3 || bytes[at] == 0);
         }
         pst_writer_close(&writer);

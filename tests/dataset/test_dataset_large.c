@@ -1,9 +1,9 @@
-/* test_dataset_large.c - ten million samples: what open costs, what use costs, and many threads at
- * once.
+/* test_dataset_large.c - tests ten million samples: the cost of opening, the cost of use, and
+ * many threads at once.
  *
- * The index is printed directly, as a sparse file: its columns are holes (absent items, zero
- * labels, names all in one place), so that 1.5 GB of index take little disk and less than five
- * seconds. */
+ * The test writes the index itself, as a sparse file: its columns are holes (absent items, zero
+ * labels, all names at one place). So an index of 1.5 GB takes little disk space and less than
+ * five seconds. */
 #include "sanitizer.h"
 #include "writer/writer_fixture.h"
 
@@ -36,7 +36,8 @@ static long resident_kb(void)
     return kb;
 }
 
-/* Sums of all blocks of a mapped index; blocks without data share the sum of zeros. */
+/* Writes the checksums of all blocks of a mapped index. Blocks without data share the checksum of
+ * zeros. */
 static void seal_sparse(int fd, uint8_t *map, struct psti_index_header *header)
 {
     static const uint8_t zeros[PSTI_INDEX_BLOCK_NBYTES];
@@ -55,8 +56,8 @@ static void seal_sparse(int fd, uint8_t *map, struct psti_index_header *header)
     psti_format_print_index_header(header, map);
 }
 
-/* Fields image (absent in all samples) and label (0 but for one sample in a thousand); names
- * "0000000" on. */
+/* Writes an index with the fields image (absent in all samples) and label (0 except for one sample
+ * in a thousand), and the names "0000000" on. */
 static uint64_t print_index(const char *path)
 {
     struct psti_index_field fields[2] = {
@@ -140,7 +141,7 @@ static void ten_million_samples(void **state)
         print_message("pst_dataset_item: %.1f ns a call (%s blocks)\n",
                       (double)(psti_clock_ns() - start) / 1e5, pass ? "verified" : "new");
     }
-    /* A shuffled epoch: item and label of samples at random. */
+    /* Reads item and label of random samples, as in a shuffled epoch. */
     uint64_t x = 1;
     for (int pass = 0; pass < 3; pass++) {
         start = psti_clock_ns();
@@ -157,7 +158,7 @@ static void ten_million_samples(void **state)
     }
     grown = resident_kb() - before;
     print_message("%ld KiB more resident in the end\n", grown);
-    /* TSan's shadow of the blocks is resident, too. */
+    /* ThreadSanitizer's shadow memory of the blocks is resident, too. */
     assert_true(grown < (TEST_TSAN ? 5 : 1) * 64 * 1024);
     assert_int_equal(sum, 0);
     pst_dataset_close(&ds);
@@ -172,7 +173,7 @@ struct walk {
     atomic_int *n_bad;
 };
 
-/* cmocka's asserts belong to the main thread: counted instead. */
+/* cmocka's asserts only work in the main thread, so this thread counts errors. */
 static void walk_thread(void *arg)
 {
     struct walk *walk = arg;

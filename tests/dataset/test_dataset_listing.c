@@ -1,5 +1,5 @@
-/* test_dataset_listing.c - saved listings of folders: what is opened by one is what a scan finds,
- * whatever has changed since, and whatever has become of the listing. */
+/* test_dataset_listing.c - tests saved listings of folders: a folder opened by its listing has what
+ * a scan finds, whatever has changed since, and whatever has happened to the listing. */
 #include "folder_test.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ static int setup(void **state)
     return failed;
 }
 
-/* Times of directories count when some ticks of the clock have passed since. */
+/* Waits until a change of a directory is certain to change its times: a few ticks of the clock. */
 static void wait_ticks(void) { psti_clock_sleep_until(psti_clock_ns() + 300 * MS); }
 
 static uint64_t add(uint64_t digest, const void *bytes, size_t nbytes)
@@ -38,7 +38,7 @@ static uint64_t add(uint64_t digest, const void *bytes, size_t nbytes)
     return psti_hash64(both, sizeof both);
 }
 
-/* A number of all that a data set tells. */
+/* Returns a hash of everything that a data set reports. */
 static uint64_t digest_of(const pst_dataset *dataset)
 {
     struct pst_error err;
@@ -129,11 +129,12 @@ static void a_listing_gives_what_a_scan_finds(void **state)
     ino_t first = inode_of(state, LISTING);
     assert_true(open_digest(state) == scanned);
     assert_true(open_digest(state) == scanned);
-    assert_int_equal(inode_of(state, LISTING), first); /* nothing was listed, so nothing saved */
+    /* no directory was listed, so no listing was saved */
+    assert_int_equal(inode_of(state, LISTING), first);
 }
 
-/* Proves that entries come from the listing: a file that was rewritten in place is not noticed
- * until it is read, because its directory's times are the same. */
+/* Proves that entries come from the listing: a file that was rewritten in place is noticed only
+ * when it is read, because the times of its directory have not changed. */
 static void a_replaced_file_is_found_when_it_is_read(void **state)
 {
     struct pst_error err;
@@ -179,16 +180,16 @@ static void changes_are_found(void **state)
     assert_int_equal(unlink(folder_path(state, "f/c/6.JPEG")), 0);
     assert_int_equal(rmdir(folder_path(state, "f/c")), 0);
     check_same(state);
-    /* A folder that becomes a data set is no class any more. */
+    /* A folder that becomes a packed data set is no longer a class. */
     folder_text(state, "f/z/index.pst", "");
     check_same(state);
-    /* A file of another size under the same name, by a rename. */
+    /* A rename puts a file of another size under the same name. */
     folder_text(state, "other.jpg", "another file");
     assert_int_equal(rename(folder_path(state, "other.jpg"), folder_path(state, "f/0/0.jpg")), 0);
     check_same(state);
 }
 
-/* Directories that change right after they were listed, within a tick of the clock. */
+/* Changes directories right after they were listed, within the same tick of the clock. */
 static void changes_within_a_tick(void **state)
 {
     char name[64];
@@ -215,7 +216,7 @@ static void flat_folders_and_links(void **state)
     ino_t first = inode_of(state, LISTING);
     check_same(state);
     assert_int_equal(inode_of(state, LISTING), first);
-    /* A link that leads nowhere, and then to a folder of images. */
+    /* A link that leads nowhere later leads to a folder of images. */
     assert_int_equal(unlink(folder_path(state, "f/77.jpg")), 0);
     assert_int_equal(symlink(folder_path(state, "later"), folder_path(state, "f/link.d")), 0);
     check_same(state);
@@ -240,14 +241,14 @@ static void sounds(void **state)
     wait_ticks();
     folder_text(state, "f/b/3.jpg", "an image");
     setenv("PENSTOCK_LISTING_FILES", "0", 1);
-    folder_open_fails(state, "f", NULL, PST_ERROR_NOT_FOUND); /* class a has none */
+    folder_open_fails(state, "f", NULL, PST_ERROR_NOT_FOUND); /* class a has no sounds */
     setenv("PENSTOCK_LISTING_FILES", "1", 1);
     folder_open_fails(state, "f", NULL, PST_ERROR_NOT_FOUND);
     folder_text(state, "f/a/4.jpg", "an image");
     check_same(state);
 }
 
-/* A tree that is drawn at random, and changed at random. */
+/* Makes random trees and changes them at random. */
 static void drawn_trees(void **state)
 {
     srand(7);
@@ -256,13 +257,14 @@ static void drawn_trees(void **state)
         int what = rand() % 4, a = rand() % 4, b = rand() % 3, n = rand() % 30;
         snprintf(name, sizeof name, what == 0 ? "f/%c/%d.jpg" : "f/%c/%c%d/%d.jpg", 'a' + a,
                  what == 0 ? n : 'x' + b, rand() % 2, n);
-        (void)unlink(folder_path(state, name)); /* a file that is only rewritten is not noticed */
+        /* a file that is only rewritten would not be noticed, so it is removed first */
+        (void)unlink(folder_path(state, name));
         if (what != 3)
             folder_text(state, name, &"0123456789"[rand() % 10]);
         if (rand() % 5 == 0)
             wait_ticks();
         if (i > 30)
-            for (char c = 'a'; c < 'e'; c++) { /* no class is empty */
+            for (char c = 'a'; c < 'e'; c++) { /* every class needs a file */
                 snprintf(name, sizeof name, "f/%c/0.jpg", c);
                 if (access(folder_path(state, name), F_OK) != 0)
                     folder_text(state, name, "0");
@@ -272,7 +274,7 @@ static void drawn_trees(void **state)
     }
 }
 
-/* Listings that are damaged
+/* Tests of damaged listings
  * -------------------------------------------------------------------------------------------- */
 
 static void damaged_listings_are_not_used(void **state)

@@ -1,6 +1,6 @@
-/* test_dataset_many.c - folders of many files: the memory that a folder takes while it is opened
- * and afterwards, names that lie in several blocks, and directories whose entries are read again
- * from the listing that is being saved. */
+/* test_dataset_many.c - tests folders of many files: the memory that a folder takes while and after
+ * it is opened, names stored in several blocks, and directories whose entries are read a second
+ * time from the listing being saved. */
 #include "folder_test.h"
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-/* Memory of the library, counted
+/* Counts the memory of the library
  * -------------------------------------------------------------------------------------------- */
 
 static size_t live, peak;
@@ -56,10 +56,10 @@ static int teardown(void **state)
     return pst_set_allocator(NULL, NULL) != PST_OK || live != 0 ? -1 : failed;
 }
 
-/* The table of files
+/* Tests of the table of files
  * -------------------------------------------------------------------------------------------- */
 
-/* The i-th name: as long as chance has it, up to the longest that there may be. */
+/* Makes the i-th name, of a pseudo-random length up to `longest`. Returns its length. */
 static size_t name_of(size_t i, size_t longest, char name[PSTI_DATASET_FOLDER_NAME_CAP])
 {
     size_t n = 12 + (i * UINT64_C(2654435761) >> 7) % (longest - 11);
@@ -124,7 +124,8 @@ static void names_of_all_lengths(void **state)
 
 enum { NAME_NBYTES = 200 };
 
-/* Makes n empty files in directories of n_each, in no order. Returns the bytes of all names. */
+/* Makes n empty files in directories of n_each files, in mixed order. Returns the bytes of all
+ * names. */
 static size_t make_files(void **state, size_t n, size_t n_each)
 {
     char name[NAME_NBYTES + 1], padding[NAME_NBYTES];
@@ -134,7 +135,7 @@ static size_t make_files(void **state, size_t n, size_t n_each)
         folder_mkdir(state, name);
     }
     for (size_t i = 0; i < n; i++) {
-        size_t k = i * 7919 % n; /* n and 7919 have no factor in common */
+        size_t k = i * 7919 % n; /* n and 7919 are coprime */
         int head = snprintf(name, sizeof name, "f/class_%04zu/%08zu_", k / n_each, k * 7 % 1000003);
         snprintf(name + head, sizeof name - (size_t)head, "%.*s.jpg", NAME_NBYTES - 5 - head,
                  padding);
@@ -143,10 +144,11 @@ static size_t make_files(void **state, size_t n, size_t n_each)
         assert_true(fd >= 0);
         close(fd);
     }
-    return n * (NAME_NBYTES - 2); /* without "f/", with a NUL */
+    return n * (NAME_NBYTES - 2); /* names without "f/", each with a NUL */
 }
 
-/* Opens the folder. beside_peak, beside_held: the bytes of memory beside names and n files. */
+/* Opens the folder and measures memory. beside_peak, beside_held: bytes besides the names and n
+ * entries, at the peak and afterwards. */
 static void open_counted(void **state, size_t names, uint64_t n, uint8_t identities[2][16],
                          int64_t *beside_peak, int64_t *beside_held)
 {
@@ -170,7 +172,7 @@ static void memory_of_a_folder(void **state)
     int64_t beside_peak, beside_held;
     size_t names = make_files(state, N, N_EACH);
     psti_clock_sleep_until(psti_clock_ns() + 300000000);
-    /* What waits until a listing is worth its file: 20,000 entries; and buffers of 1 MiB. */
+    /* Memory for 20,000 entries, fewer than are worth a listing file, and for buffers of 1 MiB. */
     int64_t waits = 20000 * (NAME_NBYTES + 20) * 3 / 2 * 3 / 2;
     open_counted(state, names, N, first, &beside_peak, &beside_held);
     assert_true(beside_peak < waits + 4 * (int64_t)MIB);
@@ -185,7 +187,7 @@ static void memory_of_a_folder(void **state)
     assert_memory_equal(again, scanned, sizeof again);
 }
 
-/* One directory with more entries than memory is to have twice. */
+/* A directory has more entries than may be in memory twice. */
 static void a_large_directory(void **state)
 {
     enum { N = 34000 };
@@ -203,7 +205,7 @@ static void a_large_directory(void **state)
     assert_memory_equal(again, scanned, sizeof again);
 }
 
-/* Removes the listing, and takes a cache folder where no other one lies. */
+/* Removes the listing, and uses a cache folder that has no other. */
 static void forget_listings(void **state)
 {
     static unsigned n;
@@ -213,7 +215,7 @@ static void forget_listings(void **state)
     (void)unlink(folder_path(state, "f/.penstock/files.pls"));
 }
 
-/* Reads and writes that fail while the entries are read again, or right before that. */
+/* Reads and writes fail while the entries are read again, or right before. */
 static void failures_while_entries_are_read_again(void **state)
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_READ, PSTI_FAULT_WRITE,
@@ -253,10 +255,11 @@ static void failures_while_entries_are_read_again(void **state)
     }
 }
 
-/* Whoever opens a folder hears of it, and can end it, whatever way its files are found. */
+/* The caller's progress function is called, and can cancel, however the files of a folder are
+ * found. */
 
 struct calls {
-    unsigned n, last; /* calls so far; the one that cancels */
+    unsigned n, last; /* number of calls so far, and the one that cancels */
 };
 
 static int cancel(void *ctx, const struct pst_progress *progress)
@@ -265,7 +268,8 @@ static int cancel(void *ctx, const struct pst_progress *progress)
     (void)progress;
     if (++calls->n == calls->last)
         return 1;
-    psti_clock_sleep_until(psti_clock_ns() + 150000000); /* it is called some times a second */
+    /* the function is called a few times a second */
+    psti_clock_sleep_until(psti_clock_ns() + 150000000);
     return 0;
 }
 
@@ -296,7 +300,7 @@ static void all_ways_of_finding_files_are_told(void **state)
     check_cancelled(state, &scan, 1);
     check_cancelled(state, &list, 1);
     check_cancelled(state, &labels, 1);
-    /* The top, the images and the masks are listed one after the other. */
+    /* The top folder, the images and the masks are listed one after the other. */
     folder_text(state, "f/masks/a.png", "a");
     folder_text(state, "f/masks/b.png", "b");
     for (unsigned last = 1; last <= 3; last++)

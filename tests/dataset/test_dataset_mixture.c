@@ -1,5 +1,6 @@
-/* test_dataset_mixture.c - several data sets as one: samples, names, files and values; fields and
- * tables of classes that fit together or do not; what it counts as; errors that name the source. */
+/* test_dataset_mixture.c - tests several data sets opened as one: samples, names, files and
+ * values; fields and class tables that fit together or do not; its identities; errors that name
+ * the source. */
 #include "containers/tar_helper.h"
 #include "folder_test.h"
 
@@ -13,20 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct pst_error err; /* of the last call */
+static struct pst_error err; /* error of the last call */
 
-/* Data sets ------------------------------------------------------------------------------------ */
+/* Makes the data sets of the tests
+ * --------------------------------------------------------------- */
 
 enum { MOST_CLASSES = 4, MOST = 64 };
 
 /* A packed data set: sample i of n has the label i % n_classes, an array of the labels i and i + 1,
  * the score i + first, and the text "text i". */
 struct set {
-    const char *classes[MOST_CLASSES]; /* of label and tags; none: any number */
+    const char *classes[MOST_CLASSES]; /* classes of label and tags; none: any number */
     int n_classes;
     bool nameless;
-    enum pst_dtype dtype; /* of tags; 0: i64 */
-    const char *score;    /* the field's name; NULL: "score" */
+    enum pst_dtype dtype; /* dtype of tags; 0: i64 */
+    const char *score;    /* name of the field; NULL: "score" */
 };
 
 static int fields_of(const struct set *set, struct pst_field fields[4])
@@ -96,7 +98,7 @@ static pst_dataset *pack(void **state, const char *name, const struct set *set, 
 static const struct set animals = {.classes = {"cat", "dog", "hen"}, .n_classes = 3};
 static const struct set others = {.classes = {"dog", "fox"}, .n_classes = 2};
 
-/* Opens a mixture of n data sets, and closes them. */
+/* Opens a mixture of n data sets, then closes the data sets. */
 static pst_dataset *mix(pst_dataset **sets, size_t n)
 {
     struct pst_mixture_source sources[MOST] = {0};
@@ -109,7 +111,7 @@ static pst_dataset *mix(pst_dataset **sets, size_t n)
     return mixture;
 }
 
-/* Opens a mixture that cannot be, and checks the words of the error. */
+/* Expects that opening a mixture fails, and checks the words of the error. */
 static void refuses(const struct pst_mixture_source *sources, size_t n,
                     const struct pst_mixture_options *options, enum pst_status status,
                     const char *words)
@@ -122,7 +124,7 @@ static void refuses(const struct pst_mixture_source *sources, size_t n,
     assert_null(mixture);
 }
 
-/* Two sources that do not fit together. */
+/* Expects that two sources do not fit together. */
 static void refuses_two(pst_dataset *a, pst_dataset *b, const char *words)
 {
     const struct pst_mixture_source sources[] = {{.dataset = a}, {.dataset = b}};
@@ -231,11 +233,11 @@ static void bad_numbers_are_errors(void **state)
     pst_dataset_close(&mixture);
 }
 
-/* Tables that differ are joined by names. */
+/* Sources with different class tables get one table, joined by the names of classes. */
 static void classes_are_joined(void **state)
 {
     static const char *const joined[] = {"cat", "dog", "hen", "fox"};
-    static const int64_t numbers[] = {1, 3}; /* of dog and fox */
+    static const int64_t numbers[] = {1, 3}; /* numbers of dog and fox in the joined table */
     pst_dataset *sets[] = {pack(state, "a", &animals, 6, 0), pack(state, "b", &others, 4, 0)};
     pst_dataset *mixture = mix(sets, 2);
     uint32_t i_label = place_of(mixture, "label"), i_tags = place_of(mixture, "tags");
@@ -258,7 +260,7 @@ static void classes_are_joined(void **state)
         assert_ok(pst_dataset_read(mixture, i, i_tags, 0, 0, 16, tags, &err));
         assert_int_equal(tags[0], want);
         assert_int_equal(tags[1], i < 6 ? (int64_t)(i + 1) % 3 : numbers[(i - 5) % 2]);
-        /* A part of the second element, of which the first byte is all that is not 0. */
+        /* Reads a part of the second element, of which only the first byte is not 0. */
         assert_ok(pst_dataset_read(mixture, i, i_tags, 0, 8, 3, &part, &err));
         assert_int_equal(part, tags[1]);
         assert_int_equal(pst_dataset_read(mixture, i, i_tags, 0, 8, 9, tags, &err),
@@ -284,10 +286,10 @@ static void tables_that_do_not_fit(void **state)
     refuses_two(a, d, "two classes \"crane\"");
     refuses_two(a, f, "another dtype");
     pst_dataset *same[] = {b, open_path(folder_path(state, "b"))};
-    pst_dataset *mixture = mix(same, 2); /* equal ones need no names */
+    pst_dataset *mixture = mix(same, 2); /* tables without names fit if they are equal */
     assert_int_equal(pst_dataset_field(mixture, 0)->n_classes, 3);
     pst_dataset_close(&mixture);
-    same[0] = d; /* nor different ones */
+    same[0] = d; /* tables with a repeated name fit if they are equal */
     same[1] = open_path(folder_path(state, "d"));
     mixture = mix(same, 2);
     assert_int_equal(pst_dataset_field(mixture, 0)->n_classes, 2);
@@ -316,7 +318,7 @@ static void fields_may_be_lacking_or_renamed(void **state)
     assert_ok(pst_dataset_open_many(sources, 2, &options, &mixture, &err));
     assert_int_equal(pst_dataset_n_fields(mixture), 3);
     pst_dataset_close(&mixture);
-    options.fields = lacking; /* a field that is named must be there */
+    options.fields = lacking; /* a field that the caller names must exist */
     options.n_fields = 1;
     refuses(sources, 2, &options, PST_ERROR_ARGUMENT, "lacks the field \"points\"");
     sources[1].renames = renames;
@@ -324,7 +326,7 @@ static void fields_may_be_lacking_or_renamed(void **state)
     options.fields = wanted;
     options.n_fields = 2;
     assert_ok(pst_dataset_open_many(sources, 2, &options, &mixture, &err));
-    assert_int_equal(pst_dataset_n_fields(mixture), 2); /* in the order of the data sets */
+    assert_int_equal(pst_dataset_n_fields(mixture), 2); /* fields have the order of the data sets */
     assert_string_equal(pst_dataset_field(mixture, 0)->name, "label");
     assert_ok(pst_dataset_float(mixture, 3, 1, &score, &err));
     assert_true(score == 7);
@@ -424,7 +426,7 @@ static void many_sources(void **state)
     pst_dataset *set = pack(state, "a", &animals, 2, 0), *mixture = NULL;
     assert_non_null(sources);
     for (size_t i = 0; i < N; i++)
-        sources[i].dataset = set; /* the same one */
+        sources[i].dataset = set; /* all sources are the same data set */
     assert_ok(pst_dataset_open_many(sources, N, NULL, &mixture, &err));
     assert_int_equal(pst_dataset_count(mixture), 2 * N);
     assert_int_equal(label_of(mixture, 2 * N - 1), 1);
@@ -464,11 +466,12 @@ static void identities(void **state)
     for (int kind = PST_IDENTITY_BYTES; kind <= PST_IDENTITY_LISTED; kind++) {
         identity_of(pair(state, "a", "b", NULL), (enum pst_identity)kind, first);
         identity_of(pair(state, "a", "b", "web"), (enum pst_identity)kind, other);
-        assert_memory_equal(first, other, 16); /* names of sources do not count */
+        assert_memory_equal(first, other, 16); /* names of sources do not change the identity */
         identity_of(pair(state, "a", "c", NULL), (enum pst_identity)kind, other);
-        assert_memory_equal(first, other, 16); /* nor does the place of the same data */
+        /* the path of the data does not change the identity */
+        assert_memory_equal(first, other, 16);
         identity_of(pair(state, "b", "a", NULL), (enum pst_identity)kind, other);
-        assert_memory_not_equal(first, other, 16); /* the order does */
+        assert_memory_not_equal(first, other, 16); /* the order of sources changes the identity */
         identity_of(pair(state, "a", "a", NULL), (enum pst_identity)kind, other);
         assert_memory_not_equal(first, other, 16);
         identity_of(open_path(folder_path(state, "a")), (enum pst_identity)kind, other);
@@ -481,8 +484,8 @@ static void identities(void **state)
     pst_dataset_close(&mixture);
 }
 
-/* Folders and tars -------------------------------------------------------------------------------
- */
+/* Tests of folders and tars
+ * ---------------------------------------------------------------------- */
 
 static void write_tar(void **state, const char *name)
 {
@@ -513,7 +516,8 @@ static void kinds_are_mixed(void **state)
     assert_int_equal(pst_dataset_count(mixture), 7);
     assert_false(pst_dataset_is_packed(mixture));
     assert_int_equal(pst_dataset_n_files(mixture), 4);
-    assert_int_equal(psti_dataset_n_shared_files(mixture), 1); /* the tar comes first */
+    /* files of the tar come before those of the folder */
+    assert_int_equal(psti_dataset_n_shared_files(mixture), 1);
     assert_true(psti_dataset_has_lone_files(mixture));
     assert_int_equal(pst_dataset_max_item_nbytes(mixture, 0), 7);
     static const struct {
@@ -576,7 +580,7 @@ static void order_by_path(void **state)
     pst_dataset_close(&mixture);
 }
 
-/* Without memory, opening fails and leaves nothing behind. */
+/* If an allocation fails, opening fails and leaves nothing behind. */
 static void no_memory(void **state)
 {
 #ifndef PST_FAULTS

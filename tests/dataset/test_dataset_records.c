@@ -1,5 +1,5 @@
-/* test_dataset_records.c - folders of MDS shards and of TFRecord files are opened in place: are all
- * their values those that the containers' own libraries read? The listings have the form of
+/* test_dataset_records.c - opens folders of MDS shards and of TFRecord files in place: are all
+ * values those that the containers' own libraries read? The listings have the format of
  * tests/containers/table_print.h. */
 #include "folder_test.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Walks are behind the door of their room: its table of kinds. This test has one of its own. */
+/* The table of container kinds is internal to src/containers, so this test has one of its own. */
 psti_table_walk psti_containers_mds_walk, psti_containers_tfrecord_walk;
 
 const struct psti_kind psti_containers_kinds[] = {
@@ -27,7 +27,7 @@ const struct psti_kind psti_containers_kinds[] = {
 };
 
 static const char *golden = "tests/golden/containers";
-static struct pst_error err; /* of the last call */
+static struct pst_error err; /* error of the last call */
 
 struct listing {
     char text[1 << 16];
@@ -45,7 +45,7 @@ static void note(struct listing *listing, const char *format, ...)
     listing->n += (size_t)n;
 }
 
-/* Reads a golden file, with a NUL behind it. */
+/* Reads a golden file and adds a NUL behind it. */
 static char *read_golden(const char *folder, const char *name, size_t *nbytes)
 {
     char path[4096];
@@ -98,7 +98,7 @@ static void list_item(struct listing *listing, const pst_dataset *dataset, uint6
     free(bytes);
 }
 
-/* Lists a data set, with the fields in the order of their names. */
+/* Lists a data set, with its fields sorted by name. */
 static void list(struct listing *listing, const pst_dataset *dataset)
 {
     uint32_t order[PST_MAX_FIELDS], n_fields = pst_dataset_n_fields(dataset);
@@ -128,7 +128,8 @@ static void list(struct listing *listing, const pst_dataset *dataset)
     }
 }
 
-/* Opens a folder twice, first without an index and then with it, and compares its listing. */
+/* Opens a folder twice, first without an index and then with it, and compares its listing with the
+ * golden one. */
 static void assert_reads(void **state, const char *folder, const struct pst_member_rule *rule,
                          const char *from, const char *expected)
 {
@@ -156,7 +157,7 @@ static void mds(void **state)
     static const char *const files[] = {"index.json", "shard.00000.mds", "shard.00001.mds", NULL};
     copy(state, "mds/all", "data", files);
     assert_reads(state, "data", NULL, "mds/all", "expected.txt");
-    /* Shards tell the same without the index, which was lost. */
+    /* The shards give the same listing without index.json, which was lost. */
     copy(state, "mds/all", "lost", files + 1);
     assert_reads(state, "lost", NULL, "mds/all", "expected.txt");
 }

@@ -1,5 +1,5 @@
-/* test_dataset_saved.c - saved indexes: where they lie, whose count, one maker, dead makers, full
- * disks. */
+/* test_dataset_saved.c - tests saved indexes: where they lie, whose indexes are trusted, that one
+ * process makes them, processes that die while making one, and full disks. */
 #include "folder_test.h"
 
 #include "base/clock.h"
@@ -51,7 +51,7 @@ static int find_one(struct psti_saved *saved, char text[64])
     return -1;
 }
 
-/* Removes the indexes at both places. */
+/* Removes the indexes at both places, beside the data and in the cache. */
 static void remove_index(struct psti_saved *saved)
 {
     const char *path;
@@ -118,7 +118,7 @@ static void lies_beside_the_data(void **state)
     assert_int_equal(count_files(state, "data/.penstock"), 1);
     assert_int_equal(find_one(saved, text), 0);
     assert_string_equal(text, "one");
-    /* It fits no more: it is made again. */
+    /* The index no longer fits the data, so it is made again. */
     make(saved, "two");
     assert_int_equal(find_one(saved, text), 0);
     assert_string_equal(text, "two");
@@ -139,7 +139,7 @@ static void an_end_leaves_nothing(void **state)
     psti_dataset_saved_close(&saved);
 }
 
-/* Another process made it between find and begin. */
+/* Another process makes the index between this process's find and begin. */
 static void looks_again(void **state)
 {
     char text[64];
@@ -148,7 +148,8 @@ static void looks_again(void **state)
     make(early, "early");
     assert_int_equal(begin(late), PSTI_SAVED_LOOK);
     assert_int_equal(find_one(late, text), 0);
-    assert_int_equal(begin(late), PSTI_SAVED_MAKE); /* it was seen, and does not fit */
+    /* the index was found before and does not fit */
+    assert_int_equal(begin(late), PSTI_SAVED_MAKE);
     psti_dataset_saved_close(&late);
     psti_dataset_saved_close(&early);
 }
@@ -164,7 +165,7 @@ static void index_of_others_does_not_count(void **state)
     assert_int_equal(find_one(saved, text), 0);
     assert_int_equal(chmod(folder_path(state, "data/.penstock"), 0777), 0);
     assert_int_equal(find_one(saved, text), -1);
-    make(saved, "cached"); /* that folder is not written to, either */
+    make(saved, "cached"); /* a new index is made in the cache, not in that folder */
     assert_int_equal(find_one(saved, text), 1);
     assert_string_equal(text, "cached");
     psti_dataset_saved_close(&saved);
@@ -176,7 +177,7 @@ static void index_of_others_does_not_count(void **state)
     assert_int_equal(find_one(saved, text), 1);
     psti_dataset_saved_close(&saved);
     assert_int_equal(chown(folder_path(state, "data"), 4242, 4242), 0);
-    saved = open_saved(state, NULL); /* the owner of the data counts */
+    saved = open_saved(state, NULL); /* the owner of the data is trusted */
     assert_int_equal(find_one(saved, text), 0);
     assert_string_equal(text, "mine");
     psti_dataset_saved_close(&saved);
@@ -196,7 +197,7 @@ static void links_are_not_followed(void **state)
     psti_dataset_saved_close(&saved);
 }
 
-/* As a user who may not write beside the data. */
+/* Runs as a user who may not write beside the data. */
 static void run_as_nobody(void **state)
 {
     char text[64];
@@ -237,7 +238,7 @@ static void no_place_is_an_error(void **state)
     psti_dataset_saved_close(&saved);
 }
 
-/* Makers that are gone
+/* Tests of makers that died
  * -------------------------------------------------------------------------------------------- */
 
 static void a_killed_maker_is_replaced(void **state)
@@ -249,7 +250,7 @@ static void a_killed_maker_is_replaced(void **state)
         struct psti_saved *saved = open_saved(state, NULL);
         if (begin(saved) == PSTI_SAVED_MAKE)
             write_index(saved, "half");
-        _exit(0); /* as if killed: nothing is cleaned up */
+        _exit(0); /* exits without cleaning up, as if killed */
     }
     assert_int_equal(waitpid(child, &result, 0), child);
     assert_int_equal(count_files(state, "data/.penstock"), 2);
@@ -291,7 +292,8 @@ static void a_lost_host_is_replaced(void **state)
     assert_int_equal(count_files(state, "data/.penstock"), 0);
 }
 
-/* A maker was killed between making its lock and writing it: nobody waits for two minutes. */
+/* A maker was killed after creating its lock and before writing to it. Others need not wait two
+ * minutes. */
 static void an_empty_lock_is_replaced(void **state)
 {
     const struct psti_saved_wait wait = {.patience_ns = 300 * MS};
@@ -300,7 +302,7 @@ static void an_empty_lock_is_replaced(void **state)
     struct timespec times[2];
     struct psti_saved *saved = open_saved(state, &wait);
     const char *path = folder_text(state, "data/.penstock/index.pix.lock", "");
-    /* It may be written yet. */
+    /* The maker may be about to write the lock. */
     assert_int_equal(psti_dataset_saved_begin(saved, &turn, &err), PST_ERROR_BUSY);
     clock_gettime(CLOCK_REALTIME, &times[0]);
     times[0].tv_sec -= 15;
@@ -325,7 +327,8 @@ static void a_silent_maker_is_named(void **state)
     assert_int_equal(psti_dataset_saved_begin(saved, &turn, &err), PST_ERROR_BUSY);
     assert_non_null(strstr(err.text, "some process"));
     psti_dataset_saved_close(&saved);
-    assert_int_equal(count_files(state, "data/.penstock"), 1); /* it is left alone */
+    /* the lock of the silent process is left alone */
+    assert_int_equal(count_files(state, "data/.penstock"), 1);
 }
 
 static int note_progress(void *ctx, const struct pst_progress *progress)
@@ -369,7 +372,7 @@ static void who_was_taken_over_publishes_nothing(void **state)
     psti_dataset_saved_close(&other);
 }
 
-/* Many at once
+/* Tests of many processes at once
  * -------------------------------------------------------------------------------------------- */
 
 enum { N_PROCESSES = 8 };
@@ -417,7 +420,8 @@ static void eight_ranks_make_one_index(void **state)
     assert_int_equal(count_files(state, "data/.penstock"), 1);
 }
 
-/* A disk that fails at its n-th change: the index is made, elsewhere too, or there is none. */
+/* A disk fails at its n-th change: the index is made there or at the other place, or there is
+ * none. */
 static void full_disks(void **state)
 {
     struct pst_error err;
@@ -453,7 +457,7 @@ static void full_disks(void **state)
     }
 }
 
-/* The text of a lock
+/* Tests of the text of a lock
  * -------------------------------------------------------------------------------------------- */
 
 static void lock_text(void **state)

@@ -1,5 +1,6 @@
-/* test_dataset_sums.c - checksums of items in tars and zips: errors while they are made, those that
- * a zip states, those that a reader notes, those that ranks note together, and full disks. */
+/* test_dataset_sums.c - tests checksums of items in tars and zips: errors while they are computed,
+ * checksums that a zip states, those that a reader records, those that several ranks record
+ * together, and full disks. */
 #include "containers/tar_helper.h"
 #include "containers/zip_helper.h"
 #include "folder_test.h"
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct pst_error err; /* of the last call */
+static struct pst_error err; /* error of the last call */
 
 static int setup(void **state)
 {
@@ -30,7 +31,7 @@ static int setup(void **state)
     return failed;
 }
 
-/* Writes a tar of n samples with a picture of 60 bytes. */
+/* Writes a tar of n samples, each with a picture of 60 bytes. */
 static void write_tar(void **state, const char *name, int first, int n)
 {
     struct tar tar = {0};
@@ -54,7 +55,7 @@ static pst_dataset *open_data(void **state, bool sums)
     return dataset;
 }
 
-/* Files in a folder of indexes, of which each is one. */
+/* Counts the files in a folder of indexes, each of which is an index. */
 static int count_files(const char *folder)
 {
     int n = 0;
@@ -82,11 +83,12 @@ static struct pst_item item_of(const pst_dataset *dataset, uint64_t sample)
 
 /* Errors -------------------------------------------------------------------------------------- */
 
-/* Cuts a tar while its items are summed: the samples that were told are those of the first piece.
- */
+/* Truncates a tar while checksums of its items are computed. The samples reported so far are those
+ * of the first piece. */
 static int cut(void *context, const struct pst_progress *progress)
 {
-    const struct timespec wait = {.tv_nsec = 150000000}; /* so that the next one is told, too */
+    /* long enough that progress of the next piece is reported */
+    const struct timespec wait = {.tv_nsec = 150000000};
     if (progress->n_total > 0 && progress->n_done >= 1024)
         assert_int_equal(truncate(context, 3000 * 512), 0);
     else
@@ -169,13 +171,15 @@ static enum pst_status read_sample(const pst_dataset *dataset, uint64_t sample)
     return pst_dataset_read(dataset, sample, 0, 0, 0, sizeof bytes, bytes, &err);
 }
 
-/* Without sums, members of a zip are compared with the CRC-32 that it states. */
+/* Without checksums in the index, members of a zip are compared with the CRC-32 that the zip
+ * states. */
 static void zips_state_checksums(void **state)
 {
     uint8_t part[50];
     write_zip(state, "data/z.zip");
     pst_dataset *dataset = open_data(state, false);
-    assert_false(psti_dataset_can_check_bytes(dataset)); /* the fleet wants sums of stored bytes */
+    /* a fleet needs checksums of stored bytes */
+    assert_false(psti_dataset_can_check_bytes(dataset));
     for (uint64_t i = 0; i < 4; i++) {
         struct pst_item item = item_of(dataset, i);
         assert_true(item.has_crc32);
@@ -185,18 +189,19 @@ static void zips_state_checksums(void **state)
     }
     const char *path = folder_path(state, "data/z.zip");
     struct pst_item stored = item_of(dataset, 2);
-    change_byte(path, stored.offset + 100); /* its times were looked at already */
+    change_byte(path, stored.offset + 100); /* the file's times were checked before */
     assert_int_equal(read_sample(dataset, 2), PST_ERROR_CHECKSUM);
     assert_int_equal(err.offset, stored.offset);
     assert_int_equal(err.sample, 2);
     assert_non_null(strstr(err.file, "z.zip"));
-    assert_ok(pst_dataset_read(dataset, 2, 0, 0, 0, 50, part, &err)); /* a part proves nothing */
+    /* a partial read cannot be verified */
+    assert_ok(pst_dataset_read(dataset, 2, 0, 0, 0, 50, part, &err));
     assert_ok(read_sample(dataset, 0));
     pst_dataset_close(&dataset);
 }
 
-/* A deflated member that still inflates to as many bytes. The index of the old one is given the
- * stamp of the new file by an open data set, which looked at the file before. */
+/* Changes a deflated member so that it inflates to the same number of bytes. The data set was
+ * opened before the change, so it does not check the file's times again. */
 static void deflated_members_are_compared(void **state)
 {
     write_zip(state, "data/z.zip");
@@ -225,7 +230,7 @@ static void deflated_members_are_compared(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* With sums, these take the place of what the zip states. */
+/* Checksums in the index replace the CRC-32 that a zip states. */
 static void sums_of_zips(void **state)
 {
     write_zip(state, "data/z.zip");
@@ -256,7 +261,8 @@ static void noted_sums_join_the_index(void **state)
     const bool wanted[PST_MAX_FIELDS] = {true};
     struct psti_noted *noted;
     bool is_over;
-    write_tar(state, "data/t-0.tar", 0, 3000); /* more than one block of the index */
+    /* enough samples for more than one block of the index */
+    write_tar(state, "data/t-0.tar", 0, 3000);
     write_tar(state, "data/t-1.tar", 3000, 50);
     pst_dataset *dataset = open_data(state, false);
     assert_int_equal(psti_dataset_noted_nbytes(dataset, wanted), 3050 * 8);
@@ -274,7 +280,7 @@ static void noted_sums_join_the_index(void **state)
     assert_true(psti_dataset_can_check_bytes(again));
     assert_int_equal(psti_dataset_noted_nbytes(again, wanted), 0);
     assert_ok(psti_dataset_check_index(again, &err));
-    /* They are what --sums makes. */
+    /* They equal the checksums that --sums computes. */
     assert_int_equal(unlink(pst_dataset_index_path(again)), 0);
     made = open_data(state, true);
     for (uint64_t i = 0; i < 3050; i++)
@@ -285,7 +291,7 @@ static void noted_sums_join_the_index(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* An index that was made anew, or damaged, meanwhile is not replaced. */
+/* Recorded checksums do not replace an index that was made anew, or damaged, in the meantime. */
 static void noted_sums_are_dropped(void **state)
 {
     const bool wanted[PST_MAX_FIELDS] = {true};
@@ -304,9 +310,9 @@ static void noted_sums_are_dropped(void **state)
             pst_dataset *other = open_data(state, false);
             pst_dataset_close(&other);
         }
-        if (kind == 1) /* the file is another one */
+        if (kind == 1) /* the file has changed */
             write_tar(state, "data/t.tar", 0, 100);
-        if (kind == 2) /* its header is damaged */
+        if (kind == 2) /* the index's header is damaged */
             change_byte(path, 200);
         assert_int_equal(stat(path, &before), 0);
         assert_int_not_equal(psti_dataset_noted_save(noted, &is_over, &err), PST_OK);
@@ -319,7 +325,7 @@ static void noted_sums_are_dropped(void **state)
     }
 }
 
-/* While another process makes an index, nobody waits: the next call may have its turn. */
+/* While another process makes an index, recording does not wait: the next call tries again. */
 static void noted_sums_wait_for_no_one(void **state)
 {
     const bool wanted[PST_MAX_FIELDS] = {true};
@@ -331,7 +337,8 @@ static void noted_sums_wait_for_no_one(void **state)
     assert_ok(psti_dataset_noted_open(dataset, wanted, false, &noted, &err));
     note(noted, dataset, 0, 100);
     snprintf(lock, sizeof lock, "%s.lock", pst_dataset_index_path(dataset));
-    int fd = open(lock, O_CREAT | O_EXCL | O_WRONLY, 0644); /* of a maker elsewhere, just begun */
+    /* the lock of a maker on another host that has just begun */
+    int fd = open(lock, O_CREAT | O_EXCL | O_WRONLY, 0644);
     assert_int_equal(write(fd, text, sizeof text), sizeof text);
     close(fd);
     enum pst_status status = psti_dataset_noted_save(noted, &is_over, &err);
@@ -349,7 +356,8 @@ static void noted_sums_wait_for_no_one(void **state)
 
 /* Ranks --------------------------------------------------------------------------------------- */
 
-/* One of several processes that note sums of a data set: for tests, in one process. */
+/* Stands for one of several processes that record checksums of a data set. In tests all of them are
+ * in one process. */
 struct rank {
     pst_dataset *dataset;
     struct psti_noted *noted;
@@ -364,7 +372,7 @@ static struct rank open_rank(void **state)
     return rank;
 }
 
-/* Reads some samples, and tells the others. */
+/* Reads some samples, and saves their checksums for the other ranks. */
 static enum pst_status rank_reads(struct rank *rank, uint64_t first, uint64_t end)
 {
     note(rank->noted, rank->dataset, first, end);
@@ -377,7 +385,8 @@ static void close_rank(struct rank *rank)
     pst_dataset_close(&rank->dataset);
 }
 
-/* Writes the path of some file of sums beside the index. Returns how many there are. */
+/* Copies the path of a file of checksums beside the index to `path`. Returns how many such files
+ * there are. */
 static int find_part(void **state, char path[1024])
 {
     int n = 0;
@@ -393,8 +402,8 @@ static int find_part(void **state, char path[1024])
     return n;
 }
 
-/* Asserts that the index has the sums that --sums makes, and that nothing else lies beside it. Then
- * there is no index any more. */
+/* Asserts that the index has the checksums that --sums computes, and that no other files lie beside
+ * it. Removes the index. */
 static void assert_has_sums(void **state)
 {
     pst_dataset *dataset = open_data(state, false);
@@ -419,7 +428,7 @@ static void assert_has_none(void **state)
 
 static void sums_of_ranks_are_joined(void **state)
 {
-    enum { N = 20000 }; /* more than two chunks of a file of sums */
+    enum { N = 20000 }; /* more than two chunks of a file of checksums */
     char path[1024];
     write_tar(state, "data/t.tar", 0, N);
     struct rank ranks[3] = {open_rank(state), open_rank(state), open_rank(state)};
@@ -427,13 +436,15 @@ static void sums_of_ranks_are_joined(void **state)
     assert_ok(rank_reads(&ranks[1], 8191, 8200));
     assert_false(ranks[0].is_over || ranks[1].is_over);
     assert_int_equal(find_part(state, path), 2);
-    assert_ok(rank_reads(&ranks[1], 8200, 17000)); /* its next epoch: its old file goes */
+    /* in the rank's next epoch its old file is removed */
+    assert_ok(rank_reads(&ranks[1], 8200, 17000));
     assert_int_equal(find_part(state, path), 2);
     assert_ok(psti_dataset_noted_save(ranks[2].noted, &ranks[2].is_over, &err)); /* nothing yet */
     assert_has_none(state);
-    assert_ok(rank_reads(&ranks[2], 16000, N)); /* two have read some: their bytes are the same */
+    /* samples that two ranks read gave the same checksums */
+    assert_ok(rank_reads(&ranks[2], 16000, N));
     assert_true(ranks[2].is_over);
-    for (int i = 0; i < 2; i++) { /* the others hear that it is done */
+    for (int i = 0; i < 2; i++) { /* the other ranks learn that it is done */
         assert_int_equal(rank_reads(&ranks[i], 17000, 17002), PST_ERROR_STATE);
         assert_true(ranks[i].is_over);
         assert_non_null(strstr(err.text, "sums into the index meanwhile"));
@@ -443,7 +454,7 @@ static void sums_of_ranks_are_joined(void **state)
     assert_has_sums(state);
 }
 
-/* What a rank read before it died counts, and a loader with any number of ranks takes it. */
+/* Checksums that a rank recorded before it died are used by a loader with any number of ranks. */
 static void sums_of_dead_ranks_count(void **state)
 {
     char path[1024];
@@ -452,12 +463,14 @@ static void sums_of_dead_ranks_count(void **state)
     assert_ok(rank_reads(&dead, 0, 60));
     close_rank(&dead);
     struct rank next = open_rank(state);
-    assert_ok(rank_reads(&next, 10, 90)); /* 140 sums: enough to look, and 10 samples lack theirs */
+    /* enough checksums are recorded to try joining, but 10 samples lack theirs */
+    assert_ok(rank_reads(&next, 10, 90));
     assert_false(next.is_over);
     assert_int_equal(find_part(state, path), 2);
-    assert_ok(rank_reads(&next, 90, 95)); /* its new file has those of the dead one */
+    /* its new file takes over the checksums of the dead rank */
+    assert_ok(rank_reads(&next, 90, 95));
     assert_int_equal(find_part(state, path), 1);
-    assert_int_equal(unlink(path), 0); /* what someone removed is written again */
+    assert_int_equal(unlink(path), 0); /* a file that someone removed is written again */
     assert_ok(psti_dataset_noted_save(next.noted, &next.is_over, &err));
     assert_int_equal(find_part(state, path), 1);
     close_rank(&next);
@@ -494,7 +507,7 @@ static void ranks_of_processes_at_once(void **state)
         assert_int_equal(waitpid(children[i], &result, 0), children[i]);
         assert_int_equal(result, 0);
     }
-    assert_has_sums(state); /* who wrote last has seen all */
+    assert_has_sums(state); /* the last process to write has seen all files */
 }
 
 static void a_changed_shard_voids_sums_of_ranks(void **state)
@@ -507,12 +520,13 @@ static void a_changed_shard_voids_sums_of_ranks(void **state)
     write_tar(state, "data/t.tar", 200, 100);
     assert_int_equal(psti_dataset_noted_save(late.noted, &late.is_over, &err), PST_OK);
     uint8_t bytes[60] = {0};
-    for (uint64_t i = 50; i < 100; i++) /* read before the change, told behind it */
+    for (uint64_t i = 50; i < 100; i++) /* the reads come before the change, saving after it */
         psti_dataset_noted_add(late.noted, i, 0, bytes, sizeof bytes);
     assert_int_equal(psti_dataset_noted_save(late.noted, &late.is_over, &err), PST_ERROR_CORRUPT);
     assert_true(late.is_over);
     close_rank(&late);
-    struct rank after = open_rank(state); /* makes the index anew, which removes the old sums */
+    /* makes the index again, which removes the old checksums */
+    struct rank after = open_rank(state);
     assert_int_equal(find_part(state, path), 0);
     assert_ok(rank_reads(&after, 50, 100));
     assert_false(after.is_over);
@@ -522,7 +536,8 @@ static void a_changed_shard_voids_sums_of_ranks(void **state)
     assert_has_sums(state);
 }
 
-/* Makes a file of sums out of another one: other bytes, another end, other rights. */
+/* Forges a file of checksums from another one: with changed bytes, another length, or other
+ * permissions. */
 static void forge_part(const char *path, int kind)
 {
     enum { PAYLOAD = 64 };
@@ -534,11 +549,11 @@ static void forge_part(const char *path, int kind)
     ssize_t n = read(fd, bytes, sizeof bytes);
     assert_true(n > PAYLOAD + 8 && fstat(fd, &st) == 0);
     close(fd);
-    if (kind < 64) /* a bit of the header */
+    if (kind < 64) /* changes a bit of the header */
         bytes[kind] ^= 1;
-    else if (kind == 64) /* of the sums */
+    else if (kind == 64) /* changes a checksum of an item */
         bytes[n - 20] ^= 1;
-    else if (kind == 65) /* of their sum */
+    else if (kind == 65) /* changes the checksum of the checksums */
         bytes[n - 1] ^= 1;
     else if (kind == 66)
         n -= 8;
@@ -575,14 +590,14 @@ static void sums_that_do_not_count(void **state)
     struct rank rank = open_rank(state);
     assert_int_equal(unlink(path), 0);
     assert_ok(rank_reads(&rank, 10, 100));
-    assert_false(rank.is_over); /* none of them gave the first ten */
+    assert_false(rank.is_over); /* the forged file gave no checksums of the first ten samples */
     assert_ok(rank_reads(&rank, 0, 10));
     assert_true(rank.is_over);
     close_rank(&rank);
     assert_has_sums(state);
 }
 
-/* Two have read different bytes: one of them has trained on wrong ones. */
+/* Two ranks have read different bytes of one sample, so one of them has trained on wrong bytes. */
 static void sums_that_contradict_each_other(void **state)
 {
     const uint8_t other[60] = {1};
@@ -617,8 +632,8 @@ static void full_disks_of_ranks(void **state)
         close_rank(&b);
         while (find_part(state, path) > 0)
             assert_int_equal(unlink(path), 0);
-        /* After a failure the index is the old one, or, if its folder alone could not be synced,
-         * the new one. It is whole. */
+        /* After a failure the index is the old one, or the new one if only syncing its folder
+         * failed. It is complete in either case. */
         pst_dataset *dataset = open_data(state, false);
         bool has = psti_dataset_can_check_bytes(dataset);
         assert_true(has || !was_good);
@@ -629,10 +644,10 @@ static void full_disks_of_ranks(void **state)
     assert_true(n > 8);
 }
 
-/* Full disks ---------------------------------------------------------------------------------- */
+/* Tests of full disks ------------------------------------------------------------------------- */
 
-/* A disk that fails at its n-th change: the index is made, elsewhere too, or there is none. Nothing
- * is left over. */
+/* A disk fails at its n-th change: the index is made there or at the other place, or there is none.
+ * No other file is left. */
 static void full_disks(void **state)
 {
     bool was_good = false;

@@ -1,6 +1,6 @@
-/* test_dataset_table.c - tables are opened in place: are all values those that were written, from
- * pages and without, by one index that is made once, with sums, and does an index that lies fail?
- */
+/* test_dataset_table.c - opens tables in place: are all values those that were written, inside
+ * pages and outside; is one index made once, with checksums; and is an index with false contents
+ * refused? */
 #include "toy_table.h"
 
 #include "folder_test.h"
@@ -24,7 +24,7 @@
 
 enum { N_FIRST = 23, N = 40 };
 
-static struct pst_error err; /* of the last call */
+static struct pst_error err; /* error of the last call */
 static char ground[1024];    /* folder of the test's files */
 
 static const char *place(void **state, const char *relative)
@@ -33,7 +33,7 @@ static const char *place(void **state, const char *relative)
     return folder_path(state, relative);
 }
 
-/* Two files of rows. */
+/* Writes two files of rows. */
 static const char *write_two(void **state)
 {
     folder_mkdir(state, "data");
@@ -60,7 +60,7 @@ static uint32_t field(const pst_dataset *dataset, const char *name)
 static const char *const names[TOY_N_FIELDS] = {"blob",   "vector", "plain", "joined",
                                                 "snappy", "note",   "label", "score"};
 
-/* A row is what it was written as: whole and in parts. */
+/* Asserts that a row has its written values, read whole and in parts. */
 static void assert_row(const pst_dataset *dataset, uint32_t i)
 {
     uint8_t want[TOY_VALUE_CAP], got[TOY_VALUE_CAP];
@@ -91,7 +91,7 @@ static void assert_row(const pst_dataset *dataset, uint32_t i)
     assert_string_equal(name, wanted);
 }
 
-/* libzstd or liblz4 may be missing, and most of this needs both. */
+/* Says whether libzstd and liblz4 are installed. Most tests need both. */
 static bool has_libraries(void)
 {
     struct psti_codings *codings = NULL;
@@ -120,7 +120,8 @@ static void rows_are_what_was_written(void **state)
         assert_ok(psti_dataset_check_identity(dataset, &err));
         pst_dataset_close(&dataset);
     }
-    assert_int_equal(toy_n_walks - before, 2); /* the second time by the index */
+    /* the second opening uses the index, without walks */
+    assert_int_equal(toy_n_walks - before, 2);
 }
 
 static void fields_have_types_shapes_and_class_names(void **state)
@@ -141,7 +142,7 @@ static void fields_have_types_shapes_and_class_names(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* What an item in a page says of itself. */
+/* An item within a page states the page's place and coding. */
 static void items_state_their_pages(void **state)
 {
     pst_dataset *dataset = open_with(write_two(state), NULL);
@@ -178,7 +179,7 @@ static void items_state_their_pages(void **state)
     for (int c = PST_CODING_SNAPPY; c <= PST_CODING_PIECES; c++)
         all |= psti_codings_of((enum pst_coding)c);
     assert_int_equal(psti_dataset_codings(dataset), all);
-    /* An item of no bytes lies in no page. */
+    /* An item of no bytes is not in any page. */
     assert_ok(pst_dataset_item(dataset, 0, blob, 0, &item, sizeof item, &err));
     assert_int_equal(item.nbytes, 0);
     assert_int_equal(item.i_file, PST_FILE_NONE);
@@ -200,7 +201,8 @@ static void rules_are_of_columns(void **state)
     uint32_t picture = field(dataset, "picture"), label = field(dataset, "label");
     assert_int_equal(pst_dataset_field(dataset, picture)->type, PST_FIELD_IMAGE);
     assert_int_equal(pst_dataset_field(dataset, label)->n_classes, 5);
-    assert_null(pst_dataset_class_name(dataset, label, 0)); /* these are of three classes */
+    /* the table's class names are for three classes */
+    assert_null(pst_dataset_class_name(dataset, label, 0));
     pst_dataset_close(&dataset);
     struct pst_member_rule wrong[] = {{.suffix = "Blob", .field = "picture"}};
     options.members = wrong;
@@ -260,7 +262,7 @@ static void paths_splits_and_patterns(void **state)
     assert_non_null(strstr(err.file, "bad/a.toy"));
 }
 
-/* A folder with pictures stays a plain folder. */
+/* A folder with pictures in it stays a plain folder. */
 static void pictures_make_a_plain_folder(void **state)
 {
     static const uint8_t jpeg[] = "\xff\xd8\xff\xe0";
@@ -271,7 +273,7 @@ static void pictures_make_a_plain_folder(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* What lies beside the shards goes to the walk, and another one makes another index. */
+/* Notes beside the shards are passed to the walk; changed notes make a new index. */
 static void notes_reach_the_walk(void **state)
 {
     const char *path = write_two(state);
@@ -285,10 +287,12 @@ static void notes_reach_the_walk(void **state)
         pst_dataset_close(&dataset);
         assert_int_equal(toy_notes_nbytes, i < 2 ? 2 : 3);
     }
-    assert_int_equal(toy_n_walks - before, 6); /* two files each: none, "{}", "{ }" */
+    /* three indexes of two files: without notes, with "{}", and with "{ }" */
+    assert_int_equal(toy_n_walks - before, 6);
 }
 
-/* Sums are of what caches keep: own bytes of what is in a page, stored bytes of the others. */
+/* Checksums cover the bytes that a cache keeps: the decoded bytes of an item in a page, otherwise
+ * the stored bytes. */
 static void sums_are_made(void **state)
 {
     struct pst_dataset_options options = {.struct_size = sizeof options, .sums = true};
@@ -319,7 +323,7 @@ static void sums_are_made(void **state)
     const char *file = place(state, "data/part-0.toy");
     dataset = open_with(path, &options);
     uint32_t blob = field(dataset, "blob");
-    assert_row(dataset, 3); /* the file is compared with its index before the first read */
+    assert_row(dataset, 3); /* the first read compares the file with the index */
     assert_ok(pst_dataset_item(dataset, 3, blob, 0, &item, sizeof item, &err));
     int fd = open(file, O_RDWR);
     uint8_t byte = 0;
@@ -360,9 +364,9 @@ static void class_names_enter_identities(void **state)
     assert_memory_not_equal(b[0], b[1], 16);
 }
 
-/* An index that lies ---------------------------------------------------------------- */
+/* Tests of an index with false contents ------------------------------------------------ */
 
-/* Changes bytes of the index and makes all its checksums right. */
+/* Changes bytes of the index and corrects all its checksums. */
 static void forge(uint8_t *index, size_t nbytes)
 {
     uint64_t blocks = psti_load_u64(index + 160), n = psti_load_u64(index + 168);
@@ -392,7 +396,7 @@ static uint8_t *read_file(const char *path, size_t *nbytes)
     return bytes;
 }
 
-/* Opens a forged index and reads every item. Returns the status of the first thing that fails. */
+/* Opens a forged index and reads every item. Returns the status of the first failure. */
 static enum pst_status use_index(const char *base, const uint8_t *bytes, size_t nbytes,
                                  const char *path)
 {
@@ -452,40 +456,40 @@ static void forged_indexes_are_refused(void **state)
         uint32_t nbytes;
         uint64_t value;
     } changes[] = {
-        {pages, 8, UINT64_MAX},                /* a page behind its file */
-        {pages, 8, 1 << 20},                   /* the same, no overflow */
-        {pages + 8, 4, UINT32_MAX},            /* longer than any */
-        {pages + 8, 4, INT32_MAX},             /* longer than its file */
-        {pages + 12, 4, 8},                    /* shorter than its items */
-        {pages + 12, 4, INT32_MAX},            /* decoded longer than the field's largest */
-        {pages + 16, 4, 1},                    /* of another file */
-        {pages + 16, 4, UINT32_MAX},           /* of none */
-        {pages + 20, 4, 0},                    /* without a coding */
-        {pages + 20, 4, 6},                    /* with one that there is not */
-        {pages + 20, 4, PST_CODING_LZ4},       /* with a wrong one */
-        {blobs + 24, 6, 9},                    /* an item in a page that there is not */
-        {blobs + 24, 6, 5},                    /* in one of another file */
+        {pages, 8, UINT64_MAX},                /* a page beyond the end of its file */
+        {pages, 8, 1 << 20},                   /* a page just beyond its file's end */
+        {pages + 8, 4, UINT32_MAX},            /* page longer than any page may be */
+        {pages + 8, 4, INT32_MAX},             /* page longer than its file */
+        {pages + 12, 4, 8},                    /* page shorter than its items */
+        {pages + 12, 4, INT32_MAX},            /* decoded size exceeds the field's largest */
+        {pages + 16, 4, 1},                    /* page of another file */
+        {pages + 16, 4, UINT32_MAX},           /* page that lies in no file */
+        {pages + 20, 4, 0},                    /* page without a coding */
+        {pages + 20, 4, 6},                    /* page with an unknown coding */
+        {pages + 20, 4, PST_CODING_LZ4},       /* page with a wrong coding */
+        {blobs + 24, 6, 9},                    /* item in a page that does not exist */
+        {blobs + 24, 6, 5},                    /* item in a page of another file */
         {blobs + 24, 6, (1ULL << 48) - 1},     /* far away */
-        {blobs + 24 + 6, 5, (1ULL << 40) - 1}, /* longer than its page */
-        {blobs + 24 + 11, 5, (1ULL << 39) | ((1ULL << 39) - 2)}, /* behind its page */
-        {blobs + 24 + 11, 5, (6ULL << 36) | 5}, /* with a coding that there is not */
-        {blobs + 24 + 11, 5, 5},                /* with none, and another length */
-        {labels, 8, 3},                         /* outside of the classes */
+        {blobs + 24 + 6, 5, (1ULL << 40) - 1}, /* item longer than its page */
+        {blobs + 24 + 11, 5, (1ULL << 39) | ((1ULL << 39) - 2)}, /* item beyond its page */
+        {blobs + 24 + 11, 5, (6ULL << 36) | 5},                  /* item with an unknown coding */
+        {blobs + 24 + 11, 5, 5}, /* uncoded, but of another length */
+        {labels, 8, 3},          /* label outside of the classes */
         {labels, 8, UINT64_MAX},
-        {groups, 8, UINT64_MAX},            /* samples whose names lie nowhere */
-        {groups, 8, 1 << 20},               /* behind all names */
+        {groups, 8, UINT64_MAX},            /* offset of the names far outside of the index */
+        {groups, 8, 1 << 20},               /* names beyond all names */
         {groups + 40 + 8, 2, 0},            /* an empty name */
-        {groups + 40 + 10, 2, 0},           /* one that ends before it begins */
-        {groups + 40 + 8, 2, 5000},         /* one that is too long */
-        {all_names, 1, 0},                  /* with a NUL in it */
-        {fields + 256 * blob + 249, 1, 20}, /* items shorter than they are */
+        {groups + 40 + 10, 2, 0},           /* name that ends before it begins */
+        {groups + 40 + 8, 2, 5000},         /* name that is too long */
+        {all_names, 1, 0},                  /* name with a NUL in it */
+        {fields + 256 * blob + 249, 1, 20}, /* largest item stated too small */
         {fields + 256 * blob + 249, 1, 8},
-        {120, 8, UINT64_MAX - 63}, /* places of names outside of the index */
-        {classes + 8, 8, 1000},    /* a name outside of the names */
-        {classes + 8, 8, 0},       /* an empty one */
-        {classes + 32, 1, 7},      /* one that is none */
+        {120, 8, UINT64_MAX - 63}, /* offsets of names outside of the index */
+        {classes + 8, 8, 1000},    /* class name outside of the names */
+        {classes + 8, 8, 0},       /* empty class name */
+        {classes + 32, 1, 7},      /* byte that is no class name */
         {200, 8, UINT64_MAX - 63}, /* pages outside of the index */
-        {208, 8, UINT64_MAX},      /* too many of them */
+        {208, 8, UINT64_MAX},      /* too many pages */
     };
     assert_int_equal(use_index(base, good, nbytes, path), PST_OK);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -501,7 +505,7 @@ static void forged_indexes_are_refused(void **state)
     free(bad);
 }
 
-/* The index of version 2 is made anew. */
+/* An index of version 2 is made again in the present version. */
 static void older_indexes_are_made_anew(void **state)
 {
     const char *base = write_two(state);
@@ -524,7 +528,7 @@ static void older_indexes_are_made_anew(void **state)
     assert_int_equal(toy_n_walks - before, 2);
 }
 
-/* A file without rows is one of the data set, too. */
+/* A file without rows is a file of the data set, too. */
 static void empty_files_are_passed(void **state)
 {
     (void)write_two(state);

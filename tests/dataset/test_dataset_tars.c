@@ -1,5 +1,6 @@
-/* test_dataset_tars.c - tars opened as data sets: one index is made and used again; files that
- * change, come, go, move and are copied; processes at once; folders that cannot be written. */
+/* test_dataset_tars.c - opens tars as data sets: one index is made and used again; files are
+ * changed, added, removed, moved and copied; several processes at once; folders that cannot be
+ * written. */
 #include "containers/tar_helper.h"
 #include "folder_test.h"
 
@@ -16,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct pst_error err; /* of the last call */
+static struct pst_error err; /* error of the last call */
 
 static int setup(void **state)
 {
@@ -80,8 +81,8 @@ static void assert_sample(const pst_dataset *dataset, uint64_t sample, int i)
     assert_memory_equal(bytes, want, strlen(want));
 }
 
-/* Finds the only index in a folder: its path, in static memory; NULL: none. More than one, or
- * anything else, fails. */
+/* Returns the path of the only index in a folder, in static memory, or NULL if there is none. Fails
+ * the test if there are two or any other file. */
 static const char *only_index(const char *folder, struct stat *st)
 {
     static char path[1024];
@@ -127,7 +128,7 @@ static void test_made_once(void **state)
     assert_true(is_same_file(&first, &second));
 }
 
-/* The door for indexes: made, found and checked; a plain folder has none. */
+/* The functions for indexes make, find and check an index. A plain folder has none. */
 static void test_index_door(void **state)
 {
     struct pst_dataset_options opening = {.struct_size = sizeof opening};
@@ -158,18 +159,19 @@ static void test_index_door(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A shard that changed, one that came, one that went: the index is made anew. */
+/* A shard was changed, added or removed: the index is made again. */
 static void test_shards_change(void **state)
 {
     write_tar(state, "data/t-000.tar", 0, 30);
     write_tar(state, "data/t-001.tar", 30, 12);
     pst_dataset *dataset = open_path(folder_path(state, "data")), *old = dataset;
-    write_tar(state, "data/t-000.tar", 100, 30); /* as long, in place */
+    /* rewrites the tar in place with the same length */
+    write_tar(state, "data/t-000.tar", 100, 30);
     dataset = open_path(folder_path(state, "data"));
     assert_int_equal(pst_dataset_count(dataset), 42);
     assert_sample(dataset, 0, 100);
     pst_dataset_close(&dataset);
-    /* The one that was open knows that its shard is another one. */
+    /* The data set that is open detects that its shard has changed. */
     char bytes[64];
     int image = pst_dataset_find_field(old, "image");
     assert_int_equal(pst_dataset_read(old, 3, (uint32_t)image, 0, 0, 10, bytes, &err),
@@ -190,7 +192,7 @@ static void test_shards_change(void **state)
     assert_non_null(only_index(folder_path(state, "data/.penstock"), &st));
 }
 
-/* A folder that moved keeps its index; a copy has the same identities, whatever its times. */
+/* A folder that was moved keeps its index. A copy has the same identities, whatever its times. */
 static void test_moved_and_copied(void **state)
 {
     struct stat first, second;
@@ -220,7 +222,7 @@ static void test_moved_and_copied(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Damage of the index is no damage of the data. */
+/* A damaged index is made again, and the data are not affected. */
 static void test_damaged_index(void **state)
 {
     struct stat st;
@@ -249,7 +251,7 @@ static void test_damaged_index(void **state)
     }
 }
 
-/* Eight processes open one folder at once: all see it, and one index is there. */
+/* Eight processes open one folder at once: all can read it, and one index is made. */
 static void test_processes_at_once(void **state)
 {
     enum { N = 8 };
@@ -278,7 +280,7 @@ static void test_processes_at_once(void **state)
     assert_non_null(only_index(folder_path(state, "data/.penstock"), &st));
 }
 
-/* A folder that the user cannot write, as an unprivileged user: the index lies in the cache. */
+/* An unprivileged user may not write to the folder, so the index lies in the cache. */
 static void test_no_right_to_write(void **state)
 {
     int status;
@@ -306,7 +308,7 @@ static void test_no_right_to_write(void **state)
     assert_int_equal(access(folder_path(state, "cache/index"), F_OK), 0);
 }
 
-/* What is wrong with a tar is said with its name and place, and no index is left. */
+/* An error of a tar states the file's name and the place, and no index is left. */
 static void test_bad_tars(void **state)
 {
     struct pst_dataset_options options = {.struct_size = sizeof options};
@@ -337,7 +339,7 @@ static void test_options(void **state)
     options.ignore_labels = false;
     options.no_folder = true;
     assert_int_equal(pst_dataset_open(path, &options, &dataset, &err), PST_ERROR_ARGUMENT);
-    assert_non_null(strstr(err.text, "splits")); /* no_folder speaks of plain folders alone */
+    assert_non_null(strstr(err.text, "splits")); /* no_folder concerns only plain folders */
     options.split = "val";
     assert_ok(pst_dataset_open(path, &options, &dataset, &err));
     pst_dataset_close(&dataset);
@@ -358,14 +360,14 @@ static void test_options(void **state)
     assert_true(i_class >= 0);
     assert_int_equal(pst_dataset_field(dataset, (uint32_t)i_class)->n_classes, 10);
     pst_dataset_close(&dataset);
-    /* They mean nothing in a plain folder. */
+    /* Options for splits and rules are refused for a plain folder. */
     folder_mkdir(state, "plain");
     folder_text(state, "plain/a.jpg", "x");
     assert_int_equal(pst_dataset_open(folder_path(state, "plain"), &options, &dataset, &err),
                      PST_ERROR_ARGUMENT);
 }
 
-/* With sums, a byte that changes without a trace in size and times is found. */
+/* With checksums, a changed byte is detected even if size and times of the file are the same. */
 static void test_sums(void **state)
 {
     struct pst_dataset_options options = {.struct_size = sizeof options};
@@ -396,7 +398,7 @@ static void test_sums(void **state)
     assert_int_equal(pwrite(fd, "x", 1, (off_t)item.offset + 5), 1);
     close(fd);
     pst_dataset_close(&dataset);
-    /* An open data set, whose file was looked at already, finds the byte by the sum. */
+    /* A data set that has already checked its file's times detects the byte by the checksum. */
     assert_ok(pst_dataset_open(folder_path(state, "data"), &options, &dataset, &err));
     char bytes[64];
     assert_ok(pst_dataset_read(dataset, 1504, (uint32_t)image, 0, 0, 40, bytes, &err));
@@ -408,13 +410,13 @@ static void test_sums(void **state)
         PST_ERROR_CHECKSUM);
     assert_int_equal(err.offset, item.offset);
     pst_dataset_close(&dataset);
-    /* One with sums is taken where none are asked for. */
+    /* An index with checksums is also used if none are asked for. */
     options.sums = false;
     assert_ok(pst_dataset_open(folder_path(state, "data"), &options, &dataset, &err));
     pst_dataset_close(&dataset);
 }
 
-/* Pictures beside a tar: somebody unpacked it, and the folder is a plain one as ever. */
+/* Pictures lie beside a tar, because somebody unpacked it: the folder is a plain folder. */
 static void test_plain_folders_with_tars(void **state)
 {
     struct pst_dataset_options options = {.struct_size = sizeof options};
@@ -438,7 +440,7 @@ static void test_plain_folders_with_tars(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A walk that is asked to stop leaves nothing behind, and the next one makes the index. */
+/* A walk that is cancelled leaves nothing behind, and the next one makes the index. */
 static int stop(void *context, const struct pst_progress *progress)
 {
     (void)progress;
@@ -465,7 +467,7 @@ static void test_cancelled(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Lets some time pass when it is called first, and ends the work at the second call. */
+/* Waits for some time in its first call, and cancels the work in the second. */
 struct watch {
     int n_calls;
     uint64_t nbytes_in;
@@ -479,7 +481,7 @@ static int stop_later(void *context, const struct pst_progress *progress)
     return ++watch->n_calls == 2;
 }
 
-/* A large file is told of while it is walked over, and not only behind it. */
+/* Progress is reported while a large file is walked over, and not only at its end. */
 static void test_cancelled_within_a_file(void **state)
 {
     enum { N = 400, NBYTES = 20000 };

@@ -1,5 +1,5 @@
-/* test_dataset_version.c - when two open data sets count as one, how many bytes they are, and what
- * becomes of paths and files that change afterwards. */
+/* test_dataset_version.c - tests when two open data sets count as the same, how many bytes they
+ * have, and what happens to paths and files that change after opening. */
 #include "folder_test.h"
 
 #include "dataset/dataset.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The version of the folder "f" as it is now, and the bytes of its files. */
+/* Gets the version of the folder "f" as it is now. Returns the bytes of its files. */
 static uint64_t look(void **state, const struct pst_dataset_options *options, uint8_t version[16])
 {
     struct pst_error err;
@@ -42,7 +42,7 @@ static void files_tell(void **state)
     folder_text(state, "f/bee/b.jpg", "three");
     assert_int_equal(look(state, NULL, version), 8);
     assert_false(changed(state, NULL, version));
-    folder_text(state, "f/bee/b.jpg", "THREE"); /* the same size, other bytes */
+    folder_text(state, "f/bee/b.jpg", "THREE"); /* a file of the same size with other bytes */
     assert_true(changed(state, NULL, version));
     assert_false(changed(state, NULL, version));
     const struct timespec times[2] = {{1000, 0}, {1000, 0}};
@@ -53,7 +53,7 @@ static void files_tell(void **state)
     assert_int_equal(look(state, NULL, version), 8);
 }
 
-/* Which image has which masks is part of it, though the files are the same. */
+/* The assignment of masks to images is part of the version, even if the files are the same. */
 static void masks_tell(void **state)
 {
     static const char *const masks[] = {"m", "k"};
@@ -77,7 +77,8 @@ static void get(const pst_dataset *dataset, enum pst_identity kind, uint8_t iden
     assert_ok(pst_dataset_identity(dataset, kind, identity, &err));
 }
 
-/* A path means the folder that it meant when it was opened: absolute, without links. */
+/* A path means the folder that it named when the data set was opened: it is stored as an absolute
+ * path without links. */
 static void paths_are_resolved_once(void **state)
 {
     struct pst_error err;
@@ -100,7 +101,8 @@ static void paths_are_resolved_once(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A file that has the size and the time of modification that it had is another one all the same. */
+/* A replaced file counts as changed, even if its size and modification time are those of the old
+ * file. */
 static void replaced_files_are_noticed(void **state)
 {
     struct pst_error err;
@@ -122,7 +124,8 @@ static void replaced_files_are_noticed(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* What makes two folders the same samples, the same listing, the same lengths of files. */
+/* Compares folders that have the same samples, the same listing or the same file lengths, by each
+ * kind of identity. */
 static void kinds_of_identities(void **state)
 {
     enum { N = 4 };
@@ -136,7 +139,7 @@ static void kinds_of_identities(void **state)
     for (int i = 0; i < N; i++) {
         pst_dataset *dataset = NULL;
         assert_ok(pst_dataset_open(folder_path(state, folders[i]), NULL, &dataset, &err));
-        for (int again = 0; again < 2; again++) /* it is remembered */
+        for (int again = 0; again < 2; again++) /* the second call gets the stored result */
             get(dataset, PST_IDENTITY_SAMPLES, samples[i]);
         get(dataset, PST_IDENTITY_LISTED, listed[i]);
         get(dataset, PST_IDENTITY_FILES, files[i]);

@@ -1,5 +1,6 @@
-/* test_dataset_walk_parts.c - an index that several processes make: the bytes of one process, no
- * file looked through twice, and failures of memory, reads and writes at each call. */
+/* test_dataset_walk_parts.c - several processes make an index together: it has the bytes of an
+ * index made by one process, no file is walked over twice, and allocations, reads and writes fail
+ * at each call. */
 #include "folder_test.h"
 #include "toy_table.h"
 
@@ -15,7 +16,7 @@
 
 enum { N_FILES = 4, N_PER_FILE = 9 };
 
-static struct pst_error err; /* of the last call */
+static struct pst_error err; /* error of the last call */
 
 static int setup(void **state)
 {
@@ -30,7 +31,8 @@ static int setup(void **state)
     return failed;
 }
 
-/* What is done: part 0 of 0: the index by one process; merge: of n_parts. */
+/* A step of the work. part 0 of 0: one process makes the whole index; merge: joins n_parts
+ * parts. */
 struct work {
     uint32_t part, n_parts;
     bool merge, sums;
@@ -50,7 +52,7 @@ static enum pst_status make(void **state, const struct work *work, struct pst_in
                                   dataset, &err);
 }
 
-/* Takes the bytes of a file away. The caller frees them. */
+/* Reads a file and removes it. The caller frees the bytes. */
 static uint8_t *take_file(const char *path, size_t *nbytes)
 {
     struct stat st;
@@ -66,7 +68,7 @@ static uint8_t *take_file(const char *path, size_t *nbytes)
     return bytes;
 }
 
-/* The index that one process makes. */
+/* Returns the bytes of the index that one process makes. */
 static uint8_t *made_alone(void **state, bool sums, size_t *nbytes)
 {
     const struct work work = {.sums = sums};
@@ -112,14 +114,14 @@ static void each_file_is_walked_over_once(void **state)
         assert_true(report.was_made);
         assert_int_equal(pst_dataset_count(dataset), N_FILES * N_PER_FILE);
         assert_int_equal(psti_dataset_can_check_bytes(dataset), sums);
-        assert_int_equal(toy_n_walks - before, N_FILES); /* none by the merge */
+        assert_int_equal(toy_n_walks - before, N_FILES); /* the merge walks over no file */
         assert_same(dataset, wanted, n_wanted);
         pst_dataset_close(&dataset);
         free(wanted);
     }
 }
 
-/* Does all, and returns the first failure. */
+/* Makes all parts and merges them. Returns the first failure. */
 static enum pst_status do_all(void **state, pst_dataset **dataset)
 {
     struct pst_index_report report;

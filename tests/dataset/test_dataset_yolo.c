@@ -1,5 +1,5 @@
-/* Hazard: a folder with boxes of YOLO's beside its images is opened without them in silence, or a
- * folder of another kind is taken for one. */
+/* Guards against a hazard: a folder with YOLO boxes beside its images is silently opened without
+ * them, or a folder of another kind is mistaken for one. */
 #include "folder_test.h"
 
 #include <penstock/penstock.h>
@@ -25,7 +25,8 @@ static uint64_t taken(void **state, const char *folder)
     return n;
 }
 
-/* One tree of images and one of labels: any folder above or in it is given. */
+/* There is one tree of images and one of labels. The test opens folders above and within the
+ * tree. */
 static void two_trees(void **state)
 {
     folder_text(state, "det/images/train/a.jpg", "1");
@@ -38,7 +39,7 @@ static void two_trees(void **state)
     refused(state, "det", "labels/train/b.txt");
     refused(state, "det/images", "labels/train/b.txt");
     refused(state, "det/images/train", "labels/train/b.txt");
-    assert_int_equal(taken(state, "det/images/val"), 1); /* its only text is empty */
+    assert_int_equal(taken(state, "det/images/val"), 1); /* the folder's only text file is empty */
 }
 
 static void by_split(void **state)
@@ -64,7 +65,7 @@ static void beside_the_images(void **state)
     refused(state, "pose/photos", "labels/a.txt");
 }
 
-/* None of these is YOLO's. */
+/* None of these folders is in YOLO's format. */
 static void others(void **state)
 {
     folder_text(state, "classes/labels/a.jpg", "1");
@@ -78,7 +79,7 @@ static void others(void **state)
     folder_text(state, "pixels/a.jpg", "1");
     folder_text(state, "pixels/a.txt", "1 10 20 110 220\n");
     folder_text(state, "pixels/b.txt", "0 0.5 0.5 0.25\n");
-    folder_text(state, "pixels/c.txt", BOXES); /* of no image */
+    folder_text(state, "pixels/c.txt", BOXES); /* a label file without an image */
     assert_int_equal(taken(state, "pixels"), 1);
     folder_text(state, "two/photos/z.jpg", "1");
     folder_text(state, "two/labels/of_another.txt", BOXES);

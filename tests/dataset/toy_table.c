@@ -1,8 +1,8 @@
 /* toy_table.c - writes the tests' own kind of table, and walks over it.
  *
  * File: "TOY1", u32 rows, u32 pages; u32 [pages][4] (offset, length, decoded length, coding);
- * u32 [rows][16], below; the bytes. Encoders here make the simplest data of their format: literals,
- * stored blocks. */
+ * u32 [rows][16], see the enum below; the bytes. The encoders here make the simplest valid data
+ * of their format: literals and stored blocks. */
 #include "dataset/toy_table.h"
 
 #include "test.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Members of a row. */
+/* Indices of the numbers of a row. */
 /* clang-format off */
 enum {
     PAGE, BLOB_AT, BLOB_N, VECTOR_AT, PLAIN_AT, PLAIN_N, JOINED_AT, JOINED_N, JOINED_DECODED,
@@ -45,7 +45,7 @@ size_t toy_value(uint32_t i, enum toy_field field, uint8_t value[TOY_VALUE_CAP])
         float x = (float)i + (float)k / 4;
         memcpy(value + 4 * k, &x, 4);
     }
-    /* The number that a writer of pieces has to cut at. */
+    /* The magic number, at which a writer has to cut the value into pieces. */
     for (size_t k = 0; field == TOY_JOINED && k + 4 <= n; k += 40)
         psti_store_u32(value + k, MAGIC_NUMBER);
     return n;
@@ -71,11 +71,13 @@ static size_t put(struct bytes *bytes, const void *from, size_t n)
 
 static void put_u32(struct bytes *bytes, uint32_t value) { (void)put(bytes, &value, 4); }
 
-/* Encodes bytes. Returns where they begin in `to`. */
+/* Encodes bytes and appends them to `to`. Returns where they begin. */
 static size_t put_coded(struct bytes *to, enum pst_coding coding, const uint8_t *raw, size_t n)
 {
     size_t start = to->n;
-    if (coding == PST_CODING_SNAPPY) { /* lengths of two groups of 7 bits, literals of two bytes */
+    /* Snappy: the value's length as two groups of 7 bits, then a literal with a length of two
+     * bytes */
+    if (coding == PST_CODING_SNAPPY) {
         uint8_t head[] = {(uint8_t)((n & 127) | 128), (uint8_t)(n >> 7)};
         (void)put(to, head, 2);
         if (n == 0)
@@ -83,14 +85,14 @@ static size_t put_coded(struct bytes *to, enum pst_coding coding, const uint8_t 
         uint8_t tag[] = {61 << 2, (uint8_t)(n - 1), (uint8_t)((n - 1) >> 8)};
         (void)put(to, tag, 3);
         (void)put(to, raw, n);
-    } else if (coding == PST_CODING_ZSTD) { /* one frame of one raw block */
+    } else if (coding == PST_CODING_ZSTD) { /* a zstd frame with one raw block */
         put_u32(to, 0xFD2FB528);
         (void)put(to, "\xa0", 1);
         put_u32(to, (uint32_t)n);
         uint32_t block = (uint32_t)n << 3 | 1;
         (void)put(to, &block, 3);
         (void)put(to, raw, n);
-    } else { /* one frame with a stored block and a checksum */
+    } else { /* an LZ4 frame with a stored block and a checksum */
         put_u32(to, 0x184D2204);
         uint8_t head[3] = {0x64, 0x40};
         head[2] = (uint8_t)(psti_hash32(head, 2) >> 8);
@@ -103,7 +105,8 @@ static size_t put_coded(struct bytes *to, enum pst_coding coding, const uint8_t 
     return start;
 }
 
-/* Cuts a value where the magic number stands at a multiple of 4, and leaves it out. */
+/* Cuts a value wherever the magic number stands at a multiple of 4, and leaves the magic number
+ * out. */
 static size_t put_pieces(struct bytes *to, const uint8_t *raw, size_t n)
 {
     size_t start = to->n, from = 0, n_parts = 0;
@@ -128,7 +131,7 @@ static enum pst_coding coding_of_page(uint32_t i_page)
     return codings[i_page % 3];
 }
 
-/* Puts a page with the blobs and vectors of some rows. */
+/* Appends a page with the blobs and vectors of some rows. */
 static void put_page(struct bytes *file, uint32_t head[4], uint32_t (*rows)[ROW_N], uint32_t first,
                      uint32_t n, uint32_t i_page)
 {
@@ -196,7 +199,7 @@ void toy_write(const char *path, uint32_t first, uint32_t n)
     free(rows);
 }
 
-/* The walk ------------------------------------------------------------------- */
+/* Walks over a table -------------------------------------------------------- */
 
 static enum pst_status add_columns(struct psti_containers_columns *columns,
                                    uint32_t fields[TOY_N_FIELDS], struct pst_error *err)

@@ -1,4 +1,4 @@
-/* decode_fixture.c - a decoder for a group of tests; see the header. */
+/* decode_fixture.c - implements decode_fixture.h: one decoder for a group of tests. */
 #include "decode_fixture.h"
 
 struct psti_decoder *decoder;

@@ -1,4 +1,4 @@
-/* decode_make.c - images made for the tests; see the header. */
+/* decode_make.c - makes images for the tests (decode_make.h). */
 #include "decode_make.h"
 
 #include <stdlib.h>
@@ -140,7 +140,7 @@ static void no_warnings(j_common_ptr cinfo, int level)
     assert_true(level >= 0);
 }
 
-/* Converts a pixel by PIL's MULDIV255 and cmyk2rgb, on inverted samples. */
+/* Converts a pixel from CMYK as PIL does (MULDIV255 and cmyk2rgb), on inverted samples. */
 static void pil_cmyk(const uint8_t *in, uint8_t *out)
 {
     int nk = 255 - (255 - in[3]);
@@ -206,8 +206,8 @@ static void set_trns(png_structp png, png_infop info, const struct png_spec *spe
         png_set_tRNS(png, info, NULL, 0, &colour);
 }
 
-/* Fills a row with random bits. Indices stay within the palette. Some pixels have the colour of
- * set_trns. */
+/* Fills a row with random bits. Indices stay within the palette. Some pixels have the transparent
+ * colour of set_trns. */
 static void fill_row(const struct png_spec *spec, uint8_t *row, size_t row_nbytes, uint64_t *state)
 {
     for (size_t i = 0; i < row_nbytes; i++)
@@ -316,7 +316,7 @@ uint8_t *turned(const uint8_t *pixels, uint32_t height, uint32_t width, size_t p
     assert_non_null(out);
     for (uint32_t y = 0; y < height; y++)
         for (uint32_t x = 0; x < width; x++) {
-            uint32_t ty = y, tx = x; /* place where the stored pixel is shown */
+            uint32_t ty = y, tx = x; /* where the stored pixel is shown */
             switch (orientation) {
             case 2:
                 tx = width - 1 - x;
@@ -364,7 +364,7 @@ bool region_equals(struct psti_decoder *decoder, const struct bytes *file,
     region = region ? region : &whole;
     psti_decode_output(info, options, &channels, &bits);
     size_t pixel_nbytes = (size_t)channels * (bits / 8), used = region->width * pixel_nbytes;
-    size_t row_nbytes = used + 2 * 3; /* rows have a gap, of even size for u16 */
+    size_t row_nbytes = used + 2 * 3; /* a gap after each row, of an even size for u16 */
     uint8_t *pixels = malloc(row_nbytes * region->height);
     assert_non_null(pixels);
     memset(pixels, 0xA5, row_nbytes * region->height);

@@ -1,5 +1,5 @@
-/* png_make.c - see png_make.h. Filters are applied here as the PNG specification says. zlib makes
- * the stream. */
+/* png_make.c - implements png_make.h. The filters follow the PNG specification; zlib makes the
+ * stream. */
 #include "png_make.h"
 
 #include <stdlib.h>

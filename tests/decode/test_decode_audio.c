@@ -1,5 +1,5 @@
-/* test_decode_audio.c - audio files in memory: kinds of WAV, any part of them, damaged ones, and
- * what happens with and without libsndfile. */
+/* test_decode_audio.c - tests audio files in memory: kinds of WAV, any part of them, damaged files,
+ * and the behaviour with and without libsndfile. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -81,7 +81,7 @@ static void kinds_of_wav(void **state)
     }
 }
 
-/* Other chunks, odd lengths, a format with a sub-format, lengths that nobody wrote down. */
+/* WAV files with other chunks, odd lengths, an extensible format, and missing lengths. */
 static void headers_of_wav(void **state)
 {
     (void)state;
@@ -109,7 +109,8 @@ static void headers_of_wav(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         psti_store_u32(file + 4, sizes[i].riff);
         psti_store_u32(file + 40, sizes[i].data);
-        assert_ok(pst_audio_probe(file, nbytes + 1, &info, sizeof info, &err)); /* half a sample */
+        /* the last sample is incomplete */
+        assert_ok(pst_audio_probe(file, nbytes + 1, &info, sizeof info, &err));
         assert_int_equal(info.n_samples, sizes[i].streamed ? FRAMES : 0);
     }
     psti_store_u32(file + 40, 0);
@@ -146,7 +147,7 @@ static void damaged_wav(void **state)
     }
 }
 
-/* NaN and infinity are errors where they are decoded, and only there. */
+/* A NaN or infinity is an error only if its sample is decoded. */
 static void not_finite(void **state)
 {
     (void)state;
@@ -162,7 +163,7 @@ static void not_finite(void **state)
     }
 }
 
-/* Only the head and what is asked for are read. */
+/* Only the header and the requested samples are read. */
 static void head_alone(void **state)
 {
     (void)state;
@@ -181,7 +182,7 @@ static void head_alone(void **state)
         psti_decode_audio_open(
             &audio, &(struct psti_audio_file){.bytes = file, .n_here = 40, .nbytes = nbytes}, &err),
         PST_ERROR_TRUNCATED);
-    psti_store_u16(file + 20, 7); /* mu-law, which is libsndfile's, from whole files */
+    psti_store_u16(file + 20, 7); /* mu-law, which only libsndfile decodes, from a whole file */
     assert_int_equal(psti_decode_audio_open(
                          &audio,
                          &(struct psti_audio_file){.bytes = file, .n_here = HEAD, .nbytes = nbytes},
@@ -225,7 +226,7 @@ static void without_sndfile(void **state)
     assert_false(pst_audio_has_sndfile(reason, sizeof reason));
     assert_non_null(strstr(reason, "libsndfile1"));
     assert_int_equal(probe(noise, sizeof noise, &err), PST_ERROR_UNSUPPORTED);
-    assert_string_equal(err.room, "libsndfile"); /* no fault of the sample's */
+    assert_string_equal(err.room, "libsndfile"); /* a missing library is no fault of the sample */
     if (before)
         setenv("PENSTOCK_SNDFILE", before, 1);
     else

@@ -1,6 +1,6 @@
-/* test_decode_bad.c - tests bad input and failures: files cut short, flipped bits, bombs, limits,
- * no memory. No decode crashes or gives wrong pixels without an error. Every error names the codec.
- */
+/* test_decode_bad.c - tests bad input and failures: truncated files, flipped bits, decompression
+ * bombs, limits, failed allocations. No decode crashes or gives wrong pixels without an error.
+ * Every error names the codec. */
 #include "decode_make.h"
 
 #include "base/fault.h"
@@ -17,7 +17,8 @@ struct subject {
     size_t row_nbytes;
 };
 
-/* Copies bytes to heap memory of exactly `nbytes`, so that ASan sees any read past them. */
+/* Copies bytes to heap memory of exactly `nbytes`, so that AddressSanitizer detects any read past
+ * them. */
 static uint8_t *exact_copy(const uint8_t *from, size_t nbytes)
 {
     uint8_t *copy = malloc(nbytes + !nbytes);
@@ -103,7 +104,7 @@ static void test_cut_short_at_every_byte(void **state)
         for (size_t n = 0; n < subject->file.nbytes; n++) {
             uint8_t *cut = exact_copy(subject->file.data, n);
             enum pst_status status = decode(cut, n, subject, pixels, &err);
-            if (status == PST_OK) { /* the bytes that were cut off hold no pixels */
+            if (status == PST_OK) { /* the missing bytes contain no pixels */
                 assert_true(subject->file.nbytes - n <= 16);
                 assert_memory_equal(pixels, subject->pixels,
                                     subject->row_nbytes * subject->info.height);
@@ -119,15 +120,15 @@ static void test_cut_short_at_every_byte(void **state)
     }
 }
 
-/* Files are cut within the pixels and end with an EOI, like broken uploads. */
+/* Files are truncated within the pixels and end with an EOI marker, like incomplete uploads. */
 static void test_cut_and_closed_jpeg(void **state)
 {
     static const uint8_t end[] = {0xFF, 0xD9};
     (void)state;
     for (size_t i = 0; i < 7; i++) {
         const struct subject *subject = &subjects[i];
-        /* these stay valid: a file may have a scan fewer, and zeroes after arithmetic codes are
-         * valid codes */
+        /* these may stay valid: a progressive file may lack a scan, and zeroes after arithmetic
+         * codes are valid codes */
         if (i == 1 || i == 3 || i == 5)
             continue;
         uint8_t pixels[SIDE_MAX_NBYTES];
@@ -156,9 +157,9 @@ static void test_flipped_bits(void **state)
             file[at] ^= mask;
             enum pst_status status = decode(file, subject->file.nbytes, subject, pixels, &err);
             assert_true(status == PST_OK || (err.status == status && err.text[0]));
-            /* An error for bytes that begin like none of the forms names no codec. */
+            /* If the first bytes match no form, the error names no codec. */
             assert_true(status == PST_OK || status == PST_ERROR_UNSUPPORTED || err.codec[0]);
-            /* A checksum covers every byte of a PNG but its end. */
+            /* In a PNG checksums cover every byte except the end. */
             if (status == PST_OK && subject->info.form == PST_FORM_PNG)
                 assert_memory_equal(pixels, subject->pixels,
                                     subject->row_nbytes * subject->info.height);
@@ -238,7 +239,7 @@ static void test_wrong_arguments(void **state)
     psti_decode_close(&decoder);
 }
 
-/* Options may come in an older, shorter struct. Members that it lacks count as 0. */
+/* The caller's options may be an older, shorter struct. Members that it lacks count as 0. */
 static void test_shorter_options(void **state)
 {
     const struct subject *subject = &subjects[4]; /* orientation 6 */
@@ -258,7 +259,7 @@ static void test_shorter_options(void **state)
     assert_int_equal(info.height, 20);
 }
 
-/* Headers promise 65500 x 65500 pixels, or more pixels than a side may have. */
+/* Headers state 65500 x 65500 pixels, or a side longer than allowed. */
 static void test_bombs(void **state)
 {
     struct pst_decode_options options = {.struct_size = sizeof options, .max_pixels = UINT64_MAX};
@@ -271,7 +272,7 @@ static void test_bombs(void **state)
     psti_decode_set_scratch_limit(decoder, 4 << 20);
     for (size_t i = 0; i < N_SUBJECTS; i++) {
         uint8_t *file = exact_copy(subjects[i].file.data, subjects[i].file.nbytes);
-        uint8_t *size = file + 16; /* place of the size in a PNG */
+        uint8_t *size = file + 16; /* offset of the size in a PNG */
         if (subjects[i].info.form == PST_FORM_JPEG) {
             size = file;
             while (size[0] != 0xFF || size[1] < 0xC0 || size[1] > 0xCA || size[1] == 0xC4)
@@ -327,8 +328,8 @@ static void test_max_pixels(void **state)
     }
 }
 
-/* Limits go from no scratch up to enough. Decodes give LIMIT first, then the right pixels. No
- * decoder holds more scratch than its limit. */
+/* Tries limits from no scratch up to enough. Decoding fails with LIMIT at first, then gives the
+ * right pixels. No decoder holds more scratch than its limit. */
 static void test_scratch_limit(void **state)
 {
     (void)state;
@@ -391,14 +392,14 @@ static void test_sink_stops(void **state)
                              PST_ERROR_CANCELLED);
             assert_int_equal(stopper.calls, stop_at);
         }
-        /* The decoder still works. */
+        /* The decoder works again afterwards. */
         assert_true(
             region_equals(decoder, &subject->file, &subject->info, NULL, NULL, subject->pixels));
         psti_decode_close(&decoder);
     }
 }
 
-/* One decoder decodes good and bad images in turn. A failed decode has no effect on later ones. */
+/* One decoder decodes good and bad images by turns. A failed decode has no effect on later ones. */
 static void test_good_after_bad(void **state)
 {
     struct psti_decoder *decoder = NULL;
@@ -429,7 +430,7 @@ static void test_palette_index_beyond_palette(void **state)
     uint8_t pixels[8 * 27];
     struct pst_error err;
     (void)state;
-    /* A palette of one entry, with its length and CRC, replaces the PLTE chunk. The rest of the
+    /* Replaces the PLTE chunk by a palette of one entry, with its length and CRC. The rest of the
      * file moves up. */
     uint8_t *plte = file.data + 33;
     assert_memory_equal(plte + 4, "PLTE", 4);
@@ -449,7 +450,7 @@ static void test_palette_index_beyond_palette(void **state)
     bytes_free(&file);
 }
 
-/* The n-th allocation fails, n = 1, 2, ... until none does. */
+/* The n-th allocation fails, for n = 1, 2, ... until no allocation fails. */
 static void test_no_memory(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_decode_jpeg.c - JPEG: pixels equal libjpeg's own, whole and by region, for every kind of
- * file. */
+/* test_decode_jpeg.c - JPEG: pixels equal libjpeg's own, for whole images and regions, for every
+ * kind of file. */
 #include "decode_fixture.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@ static const struct {
 
 enum regions { REGIONS_ALL, REGIONS_EDGES, REGIONS_SOME };
 
-/* Compares regions that begin and end at every place of one axis, with random ranges of the other
- * axis. */
+/* Compares regions that begin and end at every position on one axis, with random ranges on the
+ * other. */
 static bool strips_equal(const struct bytes *file, const struct pst_image_info *info,
                          const uint8_t *expected, uint64_t *state)
 {
@@ -86,7 +86,7 @@ static void test_every_size_whole(void **state)
                 }
 }
 
-/* The pictures have several rows of MCUs, so that there are rows to skip. */
+/* The pictures have several rows of MCUs, so that some can be skipped. */
 static void test_every_edge(void **state)
 {
     static const struct {
@@ -136,7 +136,7 @@ static void test_every_kind(void **state)
                                          .arithmetic = (kind & 6) == 6,
                                          .restart = kind & 8 ? 3 : 0};
                 if (colours >= COLOURS_CMYK && samplings[s].h * samplings[s].v * 2 + 2 > 10)
-                    continue; /* an MCU would have more blocks than are allowed */
+                    continue; /* an MCU would have more blocks than JPEG allows */
                 check_file(&spec, REGIONS_SOME, (uint64_t)kind * 100 + s);
             }
 }
@@ -187,7 +187,7 @@ static void test_channels(void **state)
     }
 }
 
-/* Without its DHT a JPEG must not be read with the tables of the image before it. */
+/* A JPEG without DHT must not be decoded with the Huffman tables of the image before it. */
 static void test_no_tables_left_over(void **state)
 {
     struct jpeg_spec odd = {
@@ -198,7 +198,7 @@ static void test_no_tables_left_over(void **state)
     struct pst_error err;
     uint8_t alone[32 * 32 * 3], after[32 * 32 * 3];
     (void)state;
-    /* DQT becomes COM, so that the file lacks its tables */
+    /* turns DQT into a comment, so that the file lacks its quantisation tables */
     for (size_t i = 0; i + 1 < file.nbytes; i++)
         if (file.data[i] == 0xFF && file.data[i + 1] == 0xDB)
             file.data[i + 1] = 0xFE;
@@ -251,7 +251,7 @@ static void test_fallbacks_are_counted(void **state)
     psti_decode_close(&own);
 }
 
-/* libjpeg skips segments whose length is 0 or 1, which is invalid. The probe does so too. */
+/* libjpeg skips segments with the invalid lengths 0 and 1, and so does the probe. */
 static void test_lengths_below_two(void **state)
 {
     static const uint8_t odd[] = {0xFF, 0xE5, 0, 0, 0xFF, 0xFE, 0, 1, 0xFF, 0xE1, 0, 0};

@@ -1,6 +1,6 @@
-/* test_decode_pli.c - PLI as a form of an image. It is probed by its first bytes, decoded whole and
- * in regions, and converted like any other form. Only the units of the region are read, decoded and
- * counted. */
+/* test_decode_pli.c - tests PLI as the form of an image: recognised by its first bytes, decoded
+ * whole and in regions, and converted like any other form. Only the units of the region are read,
+ * decoded and counted. */
 #include "pixels.h"
 #include "decode_fixture.h"
 
@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* Makes a picture of u8 or u16 (H,W,C). With 16 bits the high byte is the sample of the picture of
- * 8 bits, and the low byte another one of its samples. */
+/* Makes a picture of u8 or u16 (H,W,C). With 16 bits the high byte is the sample of the 8-bit
+ * picture, and the low byte another of its samples. */
 static uint8_t *make_samples(uint32_t height, uint32_t width, uint32_t channels, uint32_t bits)
 {
     uint8_t *picture = make_picture(height, width, channels, height * 100 + width + bits);
@@ -33,7 +33,7 @@ static struct bytes make_pli(uint8_t *samples, uint32_t height, uint32_t width, 
     size_t bound = pst_pli_encode_bound(height, width, channels, bits);
     struct bytes room = {malloc(bound), 0};
     assert_ok(pst_pli_encode(&pixels, &options, room.data, bound, &room.nbytes, &err));
-    /* exact size, so that a sanitizer sees over-reads */
+    /* exact size, so that a sanitizer detects over-reads */
     struct bytes file = {malloc(room.nbytes), room.nbytes};
     memcpy(file.data, room.data, room.nbytes);
     free(room.data);
@@ -78,7 +78,7 @@ static void test_whole_and_regions(void **state)
             }
 }
 
-/* Label maps may have larger units, whose rows of units are several hundred pixels high. */
+/* Label maps may have larger units, so their rows of units are several hundred pixels high. */
 static void test_label_maps(void **state)
 {
     enum { HEIGHT = 1100, WIDTH = 1300 };
@@ -146,7 +146,7 @@ static void test_conversions(void **state)
                 }
 }
 
-/* The units of a region are counted. No byte of other units is read: here they are overwritten. */
+/* Only the units of a region are counted and read: here all other units are overwritten. */
 static void test_only_units_of_the_region(void **state)
 {
     enum { HEIGHT = 300, WIDTH = 400 };
@@ -213,7 +213,7 @@ static void test_bad(void **state)
     assert_string_equal(err.codec, "pli");
     assert_in_range(err.offset, 1, at);
     file.data[at] ^= 1;
-    file.data[60] ^= 1; /* a byte of the head */
+    file.data[60] ^= 1; /* changes a byte of the head */
     assert_int_equal(psti_decode_region(decoder, file.data, file.nbytes, &info, NULL, &whole,
                                         pixels, WIDTH * 3, &err),
                      PST_ERROR_CHECKSUM);
@@ -240,8 +240,8 @@ static enum pst_status count_rows(void *ctx, const void *rows, size_t row_nbytes
     return PST_OK;
 }
 
-/* A decode uses the header that was probed and does not parse the bytes again. If the bytes of the
- * header have changed since the probe, the head checksum fails. */
+/* A decode uses the header that was parsed by the probe. If the header's bytes have changed since,
+ * the head checksum fails. */
 static void test_header_is_parsed_once(void **state)
 {
     uint8_t *samples = make_samples(70, 90, 3, 8);

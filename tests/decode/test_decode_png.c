@@ -1,5 +1,5 @@
-/* test_decode_png.c - PNG: every colour type, depth and interlace against libpng's own conversions.
- */
+/* test_decode_png.c - PNG: every colour type, depth and interlacing, compared with libpng's own
+ * conversions. */
 #include "decode_fixture.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void test_every_kind(void **state)
                 }
 }
 
-/* Larger pictures have more than one IDAT and more than one band. */
+/* Larger pictures have several IDAT chunks and several bands. */
 static void test_larger_ones(void **state)
 {
     (void)state;
@@ -91,8 +91,8 @@ static void test_palette_indices(void **state)
         for (int flags = 0; flags < 4; flags++) {
             struct png_spec spec = spec_of(kind, 21, 37, flags & 1, flags & 2);
             struct bytes file = make_png(&spec, kind);
-            /* The options `channels` and `bits` do not apply to palette indices, which are numbers
-             * of classes. */
+            /* The options `channels` and `bits` do not apply to palette indices, because these are
+             * class numbers. */
             struct pst_decode_options options = {
                 .struct_size = sizeof options, .palette_indices = true, .channels = 3, .bits = 16};
             struct pst_image_info info;
@@ -123,7 +123,8 @@ static uint32_t luma(uint32_t r, uint32_t g, uint32_t b)
     return (r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16;
 }
 
-/* Returns sample `c` of the wanted channels of a pixel of `n` samples, by the rules in image.h. */
+/* Computes sample `c` of a pixel converted from `n` to the wanted channels, by the rules in
+ * image.h. */
 static uint32_t wanted_sample(const uint32_t *p, uint32_t n, uint32_t wanted, uint32_t c,
                               uint32_t opaque)
 {
@@ -168,7 +169,7 @@ static void check_conversion(const struct bytes *file, const uint8_t *plain, uin
     free(expected);
 }
 
-/* Rows are longer than the group of pixels that a conversion works on at a time. */
+/* Rows are longer than the group of pixels that a conversion handles at a time. */
 static void test_channels_and_bits(void **state)
 {
     static const uint8_t channels[] = {0, 1, 3, 4}, depths[] = {0, 8, 16};

@@ -1,7 +1,7 @@
-/* test_decode_png_roads.c - compares the two ways to decode a PNG, by libdeflate and by libpng.
- * Tries every type, depth, filter and width, chunks of any size, oddities that libpng accepts or
- * refuses, and damage of any kind with corrected checksums. Both ways must give the same pixels and
- * the same errors. */
+/* test_decode_png_roads.c - compares the two ways to decode a PNG, with libdeflate and with libpng,
+ * for every type, depth, filter and width, chunks of any size, irregular files that libpng accepts
+ * or refuses, and any damage with corrected checksums. Both ways must give the same pixels and
+ * errors. */
 #include "png_make.h"
 
 #include "decode/decode_int.h"
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct psti_decoder *fast, *judge; /* judge uses only libpng */
+static struct psti_decoder *fast, *judge; /* `fast` may use libdeflate, `judge` only libpng */
 
 static int open_decoders(void **state)
 {
@@ -37,8 +37,8 @@ static const struct {
              {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-/* Decodes one region (NULL: the whole) of a file in both ways. Status, pixels and error text must
- * be the same. Returns the status. *whole tells whether libdeflate decoded the file. */
+/* Decodes one region (NULL: the whole image) of a file in both ways. Status, pixels and error text
+ * must be the same. Returns the status. *whole tells whether libdeflate decoded the file. */
 static enum pst_status both(const uint8_t *data, size_t nbytes, const struct psti_rect *region,
                             bool *whole)
 {
@@ -102,7 +102,7 @@ static void test_every_kind_filter_and_width(void **state)
             }
 }
 
-/* Chunks of 1 byte, with empty ones between them, equal one chunk. */
+/* A stream in chunks of 1 byte, with empty ones between them, decodes like one chunk. */
 static void test_chunks_of_any_size(void **state)
 {
     (void)state;
@@ -125,16 +125,16 @@ static void test_chunks_of_any_size(void **state)
     }
 }
 
-/* An oddity of a file: chunks before or after the stream, surplus or missing rows, or wrong
+/* An irregular file: chunks before or after the stream, too many or too few rows, or wrong
  * checksums. */
 struct oddity {
     const char *name, *before, *behind; /* names of chunks; NULL: none */
     size_t n_before, n_behind;          /* bytes of data in these chunks */
-    int cut_rows;                       /* rows fewer (negative: more) than IHDR says */
+    int cut_rows;                       /* rows fewer (negative: more) than IHDR states */
     bool wrong_adler, own_chunk, spare_bytes, no_end, wrong_crc_before, wrong_crc_behind;
     int colour_type;
     enum pst_status status;
-    bool whole; /* libdeflate decodes it */
+    bool whole; /* whether libdeflate decodes the file */
 };
 
 static const struct oddity oddities[] = {
@@ -238,7 +238,7 @@ static void test_what_libpng_forgives(void **state)
     }
 }
 
-/* There are errors within the pixels. For a region, errors after it do not count. */
+/* The file has an error within the pixels. It does not matter for a region before it. */
 static void test_errors_within_the_pixels(void **state)
 {
     struct png_parts parts = make_parts(200, 60, 6, 8, FILTER_MIXED, 8);
@@ -257,7 +257,7 @@ static void test_errors_within_the_pixels(void **state)
     assert_int_equal(both(file.data, file.nbytes, &half, &whole), PST_OK);
     assert_false(whole);
     file.data[last + 8] ^= 1;
-    /* The file ends in the last checksum or before it. */
+    /* The file ends within the last checksum or before it. */
     size_t end = find_chunk(&file, "IEND", 0);
     assert_int_equal(both(file.data, end, NULL, &whole), PST_OK);
     for (size_t cut = 1; cut < 600; cut += 13) {
@@ -282,8 +282,8 @@ static void test_errors_within_the_pixels(void **state)
     parts_free(&parts);
 }
 
-/* libpng decodes streams whose window is smaller than the pixels, also if the stream's distances
- * are larger than the window says. */
+/* libpng decodes streams whose window is smaller than the pixels, even if distances in the stream
+ * exceed the window. */
 static void test_windows(void **state)
 {
     (void)state;
@@ -305,8 +305,8 @@ static void test_windows(void **state)
         }
 }
 
-/* Bits are flipped within the chunks, and the checksums corrected. libdeflate takes only files that
- * libpng takes too, and both give the same pixels. */
+/* Bits are flipped within chunks, and the checksums corrected. libdeflate accepts only files that
+ * libpng accepts, and both give the same pixels. */
 static void test_damage_under_right_checksums(void **state)
 {
     uint64_t seed = 17;
@@ -336,7 +336,7 @@ static void test_damage_under_right_checksums(void **state)
     assert_true(n_ok > 100 && n_bad > 1000);
 }
 
-/* The file ends where a page begins that may not be read. The file itself may not be written. */
+/* The file ends where an unreadable page begins. The file's own memory is write-protected. */
 static void test_nothing_beyond_the_file(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 16 * page;
@@ -368,7 +368,7 @@ static void test_nothing_beyond_the_file(void **state)
 }
 
 /* With a limit below scratch_wanted the decoder uses libpng. With that limit it uses libdeflate and
- * stays within the limit. */
+ * does not exceed it. */
 static void test_scratch_wanted(void **state)
 {
     struct png_parts parts = make_parts(900, 700, 2, 8, FILTER_MIXED, 8);

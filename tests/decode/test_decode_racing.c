@@ -1,6 +1,6 @@
-/* test_decode_racing.c - changes bytes while they are decoded. A decode may give an error or wrong
- * pixels, but never touches memory that is not its own. AddressSanitizer checks this; buffers have
- * exactly the length of the file. When the bytes no longer change, the file decodes as before. */
+/* test_decode_racing.c - changes bytes while they are decoded. A decode may fail or give wrong
+ * pixels, but never accesses memory that is not its own, which AddressSanitizer checks: buffers
+ * have exactly the length of the file. Once the bytes stay the same, the file decodes as before. */
 #include "decode_fixture.h"
 #include "pixels.h"
 #include "png_make.h"
@@ -55,7 +55,7 @@ static void race(const struct bytes *file, size_t from, size_t n_raced, int n)
     assert_int_equal(decode(file), PST_OK);
 }
 
-/* Lengths of chunks are read when the stream is measured, and again when it is joined. */
+/* Chunk lengths are read when the stream is measured, and again when the chunks are joined. */
 static void test_png_chunks(void **state)
 {
     struct png_parts parts = make_parts(300, 300, 2, 8, FILTER_MIXED, 1);
@@ -100,12 +100,12 @@ static void test_jpeg(void **state)
     }
 }
 
-/* -- PLI -- */
+/* -- Tests of PLI -- */
 
 enum { EDGE = 130 };
 
-/* Makes a PLI of a photograph, a label map or noise. Its units have no checksums, so that changed
- * units are decoded. */
+/* Makes a PLI of a photograph, a label map or noise. Its units have no checksums, so changed units
+ * are decoded. */
 static struct bytes make_pli(uint8_t channels, uint8_t bits, enum pst_pli_tier tier, bool labels)
 {
     struct pst_error err;

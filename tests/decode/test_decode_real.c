@@ -1,6 +1,6 @@
-/* test_decode_real.c - decodes real photographs. A whole decode equals that of plain libjpeg or
- * libpng. Regions equal the whole. The test needs the directory of images named by PST_SHARED_DATA
- * and is skipped without it. */
+/* test_decode_real.c - decodes real photographs. Whole images equal those of libjpeg or libpng, and
+ * regions equal the whole. The test needs the directory of images named by PST_SHARED_DATA and is
+ * skipped without it. */
 #include "decode_make.h"
 
 #include "base/real_files.h"

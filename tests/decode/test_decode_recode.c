@@ -1,6 +1,6 @@
-/* test_decode_recode.c - what a cache keeps of an image: each form has the stored image's pixels
- * with its channels, bits and orientation; forms leave alone what they are not for; no more memory
- * is allocated than was allowed. */
+/* test_decode_recode.c - tests how a cache re-codes an image: each form has the stored image's
+ * pixels, channels, bits and orientation; a form leaves images alone that it is not for; no more
+ * memory is allocated than allowed. */
 #include "../decode/decode_make.h"
 
 #include "decode/decode_recode.h"
@@ -13,7 +13,7 @@
 
 enum { MIB = 1 << 20, N_FILES = 9 };
 
-/* Memory of the library: live now, and the most. */
+/* Memory of the library: allocated now, and the peak. */
 static size_t live, most;
 
 static void *count_alloc(void *ctx, size_t alignment, size_t nbytes)
@@ -31,10 +31,11 @@ static void count_free(void *ctx, void *memory, size_t nbytes)
     free(memory);
 }
 
-/* What becomes of a file: its form in each of the forms, and if an orientation is recorded. */
+/* What a file becomes: its form under each of the cache's forms, and whether an orientation is
+ * recorded. */
 struct kind {
     struct bytes file;
-    enum pst_form forms[PSTI_RECODE_N_FORMS]; /* NONE: it is left alone */
+    enum pst_form forms[PSTI_RECODE_N_FORMS]; /* NONE: the file is left alone */
     uint32_t height, width;
 };
 
@@ -89,7 +90,7 @@ static uint64_t hash_pixels(struct psti_decoder *decoder, const void *bytes, uin
     return hash;
 }
 
-/* Hash of the pixels as shown, size and kind of a re-coded image. */
+/* Returns a hash of the pixels as shown, and of size and kind of a re-coded image. */
 static uint64_t hash_recoded(struct psti_decoder *decoder, const struct psti_recoded *recoded,
                              struct pst_image_info *info)
 {
@@ -131,7 +132,7 @@ static void forms_have_the_same_pixels(void **state)
             assert_int_equal(recoded.form, kinds[i].forms[form]);
             wanted = hash_pixels(decoder, file->data, file->nbytes, PST_FORM_NONE, &info);
             uint64_t hash = hash_recoded(decoder, &recoded, &found);
-            if (recoded.form == PST_FORM_PLI_JPEG) /* its checksum is that of the stored pixels */
+            if (recoded.form == PST_FORM_PLI_JPEG) /* the checksum is that of the stored pixels */
                 assert_ok(psti_decode_hash_jpeg(decoder, file->data, file->nbytes, &wanted, &err));
             assert_true(hash == wanted);
             assert_int_equal(found.height, info.height);
@@ -147,8 +148,8 @@ static void forms_have_the_same_pixels(void **state)
 
 /* Raw pixels of a data set become a PLI; bytes that are no image, and cut ones, are left alone or
  * fail. */
-/* What becomes of the JPEG has all of its pixels, though of most JPEGs only the first rows are
- * compared, and nothing that would give the file back. False: it stays a JPEG. */
+/* Checks that a re-coded JPEG has all of its pixels. The encoder itself compares only the first
+ * rows of most JPEGs, and stores nothing to restore the file. Returns false if it stays a JPEG. */
 static bool recode_jpeg(const struct psti_recode_tools *tools, const struct bytes *file,
                         struct psti_buffer *out)
 {
@@ -173,7 +174,7 @@ static bool recode_jpeg(const struct psti_recode_tools *tools, const struct byte
     return true;
 }
 
-/* All edges that blocks and MCUs have, one scan and several. */
+/* Tests sizes with every kind of partial block and MCU, with one scan and several. */
 static void jpegs_of_all_sizes(void **state)
 {
     (void)state;
@@ -204,7 +205,7 @@ static void jpegs_of_all_sizes(void **state)
     psti_decode_close(&decoder);
 }
 
-/* Writes the same value to all places of all quantisation tables. */
+/* Sets all entries of all quantisation tables to one value. */
 static void set_quants(struct bytes *file, uint8_t value)
 {
     for (size_t at = 2; at + 69 < file->nbytes; at++)
@@ -212,8 +213,8 @@ static void set_quants(struct bytes *file, uint8_t value)
             memset(file->data + at + 5, value, 64);
 }
 
-/* Coefficients that grow beyond what samples of 8 bits make, below the rows that are always
- * compared: what is kept has the pixels that libjpeg-turbo makes by the kernels that are here. */
+/* Coefficients grow beyond the range of 8-bit samples, below the rows that are always compared. The
+ * re-coded image must have the pixels that libjpeg-turbo computes with this machine's kernels. */
 static void jpegs_of_large_coefficients(void **state)
 {
     (void)state;
@@ -294,7 +295,8 @@ static void keys(void **state)
 {
     (void)state;
     assert_true(psti_recode_key(PSTI_RECODE_RAW, 0) == 0);
-    assert_true(psti_recode_key(PSTI_RECODE_PLI_JPEG, 5) == 5); /* what saved caches have */
+    /* this key is in saved caches, so it must not change */
+    assert_true(psti_recode_key(PSTI_RECODE_PLI_JPEG, 5) == 5);
     uint64_t key = psti_recode_key(PSTI_RECODE_PLI_FAST, 1 | UINT64_C(1) << 60);
     assert_int_equal(psti_recode_form(key), PSTI_RECODE_PLI_FAST);
     assert_true(psti_recode_has_field(key, 0));
@@ -303,7 +305,7 @@ static void keys(void **state)
     assert_false(psti_recode_has_field(key, 60));
 }
 
-/* Whatever limit is set, what is allocated besides the decoder's scratch stays below it. */
+/* With any limit, the memory allocated besides the decoder's scratch stays below the limit. */
 static void memory_is_bounded(void **state)
 {
     (void)state;

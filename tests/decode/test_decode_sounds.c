@@ -1,5 +1,5 @@
-/* test_decode_sounds.c - MP3 and Ogg files that are built here: what their walks find, and what
- * they refuse. MP3 needs no library; frames of silence have no bits but their headers. */
+/* test_decode_sounds.c - builds MP3 and Ogg files and tests what the walks over them find and
+ * refuse. MP3 needs no library here, because frames of silence consist of headers only. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { FILE_MAX = 1 << 16, FRAME = 144 }; /* 16 kHz, 32 kbit/s, one channel */
+enum { FILE_MAX = 1 << 16, FRAME = 144 }; /* frames of 16 kHz, 32 kbit/s, one channel */
 
 struct file {
     uint8_t bytes[FILE_MAX];
@@ -26,7 +26,7 @@ static void add(struct file *file, const void *bytes, size_t n)
     file->n += n;
 }
 
-/* Adds frames of silence. Returns the first. */
+/* Appends frames of silence. Returns the first of them. */
 static uint8_t *add_frames(struct file *file, int n)
 {
     static const uint8_t head[4] = {0xFF, 0xF3, 0x48, 0xC0};
@@ -38,7 +38,8 @@ static uint8_t *add_frames(struct file *file, int n)
     return first;
 }
 
-/* Makes a frame one that states a number of frames, and with a delay of 0 and above gaps. */
+/* Turns a frame into an info frame that states a number of frames and, if delay is 0 or more, the
+ * gaps at both ends. */
 static void put_info(uint8_t *frame, uint32_t n_frames, int delay, int padding)
 {
     uint8_t *tag = frame + 4 + 9;
@@ -80,13 +81,15 @@ static void lengths_of_mp3(void **state)
     assert_ok(pst_audio_decode(file.bytes, file.n, 100 * 576 + 5, 576, out, &err));
     for (int i = 0; i < 576; i++)
         assert_true(out[i] == 0);
-    put_info(file.bytes, 199, -1, 0); /* the decoder's delay alone is known */
+    /* the file states no delay, so only the decoder's own counts */
+    put_info(file.bytes, 199, -1, 0);
     assert_int_equal(samples_of(&file), 199 * 576 - 529);
     put_info(file.bytes, 199, 1105, 700);
     assert_int_equal(samples_of(&file), 199 * 576 - 1105 - 700);
-    put_info(file.bytes, 199, 1105, 100); /* less than the decoder's delay: the end is the end */
+    /* less padding than the decoder's delay: nothing is cut at the end */
+    put_info(file.bytes, 199, 1105, 100);
     assert_int_equal(samples_of(&file), 199 * 576 - 1105 - 529);
-    put_info(file.bytes, 0, 1105, 700); /* without a number of frames nothing is left out */
+    put_info(file.bytes, 0, 1105, 700); /* without a number of frames nothing is cut */
     assert_int_equal(samples_of(&file), 199 * 576);
     memcpy(file.bytes + 13, "VBRI", 4);
     assert_int_equal(samples_of(&file), 200 * 576);
@@ -160,7 +163,7 @@ static void wrong_mp3(void **state)
         assert_true(probe(&file, &info, &err) != PST_OK);
 }
 
-/* Side information that cannot be. */
+/* Frames have invalid side information. */
 static void damaged_frames(void **state)
 {
     (void)state;
@@ -188,7 +191,7 @@ static void damaged_frames(void **state)
     assert_ok(psti_decode_audio_check(file.bytes, file.n, &err));
 }
 
-/* Bit by bit: not the code that is tested. */
+/* Appends a page. Its CRC is computed bit by bit, independently of the code under test. */
 static void add_page(struct file *file, uint8_t flags, uint32_t serial, uint32_t number,
                      uint64_t position, const void *packet, uint8_t n)
 {
@@ -211,7 +214,7 @@ static void add_page(struct file *file, uint8_t flags, uint32_t serial, uint32_t
     psti_store_u32(page + 22, crc);
 }
 
-/* Adds a stream of Opus: pages of one packet of 20 ms, from a position on. */
+/* Appends an Opus stream: pages of one packet of 20 ms each, from a position on. */
 static void add_opus(struct file *file, uint32_t serial, int n, uint64_t from, uint64_t cut)
 {
     static const uint8_t head[19] = "OpusHead\1\1\70\1\200\273\0\0\0\0";
@@ -278,7 +281,7 @@ static void wrong_ogg(void **state)
     add(&file, "x", 1);
     assert_true(walk_of(&file, &err) != PST_OK);
     file.n = 0;
-    add_opus(&file, 7, 5, 0, 961); /* more than the last packet is left out */
+    add_opus(&file, 7, 5, 0, 961); /* more than the last packet is cut */
     assert_int_equal(walk_of(&file, &err), PST_ERROR_CORRUPT);
     file.n = 0;
     add_page(&file, 2, 1, 0, 0, "\1vorbis", 7);

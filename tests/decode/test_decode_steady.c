@@ -1,5 +1,5 @@
-/* test_decode_steady.c - after a few images of a kind, decoding allocates no memory: neither from
- * the library's allocator nor from malloc itself, which codec libraries could call directly. */
+/* test_decode_steady.c - after some images of a kind, decoding allocates no memory, neither from
+ * the library's allocator nor directly from malloc, which codec libraries might call. */
 #include "decode_make.h"
 
 #include "sanitizer.h"
@@ -11,8 +11,8 @@
 
 static atomic_ulong n_malloc;
 
-/* These replace malloc and its kin in the whole program, shared libraries included. Sanitizers have
- * their own malloc. */
+/* These replace malloc and its relatives in the whole program, including shared libraries.
+ * Sanitizers have their own malloc. */
 #if !TEST_SANITIZED
 #define COUNTS_MALLOC 1
 extern void *__libc_malloc(size_t nbytes);
@@ -108,7 +108,7 @@ static void test_no_allocation_in_the_steady_state(void **state)
     pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.n_alloc, before.n_alloc);
     assert_int_equal(n_after, n_before);
-    if (COUNTS_MALLOC) /* shows that the counting works */
+    if (COUNTS_MALLOC) /* proves that the counting works */
         assert_true(n_before > 100);
     psti_decode_close(&decoder);
     pst_memory_stats(&after, sizeof after);

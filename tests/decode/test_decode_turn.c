@@ -1,4 +1,4 @@
-/* test_decode_turn.c - the eight orientations, for every codec's rows, and raw pixels. */
+/* test_decode_turn.c - the eight orientations, for the rows of every codec and for raw pixels. */
 #include "decode_fixture.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void test_jpeg(void **state)
         }
 }
 
-/* Raw pixels have every size, at even and odd addresses. */
+/* Tests raw pixels of many sizes, at even and odd addresses. */
 static void test_raw(void **state)
 {
     const uint32_t height = 23, width = 41;

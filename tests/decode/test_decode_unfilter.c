@@ -1,6 +1,6 @@
-/* test_decode_unfilter.c - compares the filters of every level with the PNG specification and with
- * plain C, for every neighbourhood of three samples and every width. Nothing may be touched outside
- * of the row. */
+/* test_decode_unfilter.c - compares PNG's filters at every CPU level with the PNG specification and
+ * with plain C, for all combinations of three neighbouring samples and all widths. Nothing outside
+ * of the row may be touched. */
 #include "test.h"
 
 #include "base/machine/cpu.h"
@@ -21,7 +21,7 @@ extern const struct psti_unfilter_ops psti_unfilter_ops_neon_simde;
 
 enum { LEVELS_MAX = 3 };
 
-/* Gives the levels that this machine runs, some by emulation. Plain C is the first. */
+/* Finds the CPU levels that this machine can run, some by emulation. Plain C comes first. */
 static size_t find_levels(const struct psti_unfilter_ops *levels[LEVELS_MAX])
 {
     size_t n = 0;
@@ -35,7 +35,7 @@ static size_t find_levels(const struct psti_unfilter_ops *levels[LEVELS_MAX])
     return n;
 }
 
-/* Returns the prediction by the formulas of the specification. */
+/* Computes the prediction with the formulas of the specification. */
 static uint8_t predicted(int filter, int a, int b, int c)
 {
     int p = a + b - c, to_a = abs(p - a), to_b = abs(p - b), to_c = abs(p - c);
@@ -51,9 +51,9 @@ static uint8_t predicted(int filter, int a, int b, int c)
     }
 }
 
-/* Checks the neighbours a (left), b (above) and c (above left), with all values of a and c and one
- * of b. Pixels alternate. The first of two becomes a, whatever its prediction is, and has c above
- * it. The second has b above it. */
+/* Checks neighbours a (left), b (above) and c (above left), for all a and c and one b. Pixels
+ * alternate: the first of two becomes a, whatever its prediction is, and has c above it; the second
+ * has b above it. */
 static void check_neighbours(const struct psti_unfilter_ops *ops, size_t pixel, int filter, int b)
 {
     enum { N = 256 * 2 };
@@ -85,8 +85,8 @@ static void check_neighbours(const struct psti_unfilter_ops *ops, size_t pixel, 
     }
 }
 
-/* Tries all 2^24 neighbourhoods for Paeth with pixels of 3 bytes, and every 51st value of b for the
- * others. */
+/* Tries all 2^24 combinations for the Paeth filter with pixels of 3 bytes, and every 51st value of
+ * b for the others. */
 static void test_every_neighbourhood(void **state)
 {
     const struct psti_unfilter_ops *levels[LEVELS_MAX];
@@ -112,8 +112,8 @@ static void undo_two(const struct psti_unfilter_ops *ops, size_t pixel, uint8_t 
     ops->row[pixel][PSTI_PNG_PAETH](row + step, row, n);
 }
 
-/* Two rows at once, at any distance, give the same bytes as two rows one by one. Nothing between
- * them is touched. */
+/* Decoding two rows at once, at any distance, gives the same bytes as one after the other. Nothing
+ * between them is touched. */
 static void test_two_rows(void **state)
 {
     const struct psti_unfilter_ops *levels[LEVELS_MAX];
@@ -141,7 +141,7 @@ static void test_two_rows(void **state)
             }
 }
 
-/* Rows end PSTI_UNFILTER_OVERREAD bytes before a page that may not be touched. */
+/* Rows end PSTI_UNFILTER_OVERREAD bytes before an inaccessible page. */
 static void test_every_width(void **state)
 {
     const struct psti_unfilter_ops *levels[LEVELS_MAX];

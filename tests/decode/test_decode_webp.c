@@ -1,4 +1,4 @@
-/* test_decode_webp.c - WebP: a whole decode equals that of libwebp's simple calls, and regions
+/* test_decode_webp.c - WebP: whole images equal those of libwebp's simple functions, and regions
  * equal the whole. */
 #include "decode_fixture.h"
 

@@ -26,7 +26,7 @@ static void *count(void *memory)
 {
     long now = memory ? (long)malloc_usable_size(memory) : 0;
     now += atomic_fetch_add(&live, now);
-    if (now > atomic_load(&peak)) /* this is safe because there is only one thread */
+    if (now > atomic_load(&peak)) /* safe, because there is only one thread */
         atomic_store(&peak, now);
     return memory;
 }
@@ -78,7 +78,7 @@ static uint8_t *make(enum picture kind, uint32_t height, uint32_t width)
                     *p = (uint8_t)noise;
                 else if (kind == WAVES)
                     *p = (uint8_t)(x * (c + 1) + y + noise % 5);
-                else if (kind == PATCHES) /* the statistics change from patch to patch */
+                else if (kind == PATCHES) /* patches have different statistics */
                     *p = (uint8_t)(patch * 8 + (patch % 3 ? noise % (1 + patch * 3) : x * patch));
                 else
                     *p = 90;
@@ -129,12 +129,12 @@ static enum pst_status drop_rows(void *ctx, const void *rows, size_t row_nbytes,
     return PST_OK;
 }
 
-/* Returns the most memory that libwebp took for `region`, besides the decoder's own scratch. */
+/* Returns the peak of libwebp's memory for `region`, besides the decoder's own scratch. */
 static uint64_t taken(const struct bytes *file, const struct pst_image_info *info,
                       const struct psti_rect *region)
 {
     struct pst_error err;
-    for (int i = 0;; i++) { /* the third decode has its scratch already, in one piece */
+    for (int i = 0;; i++) { /* by the third decode the scratch exists, in one piece */
         atomic_store(&peak, atomic_load(&live));
         long before = atomic_load(&live);
         assert_ok(psti_decode_rows(decoder, file->data, file->nbytes, info, NULL, region, drop_rows,
@@ -159,7 +159,7 @@ static void check(const struct bytes *file, uint32_t height, uint32_t width,
     for (int i = 0; i < 2; i++) {
         uint64_t had = taken(file, &info, &regions[i]), bound;
         bound = psti_decode_webp_work_nbytes(kind->lossless, info.channels == 4, height, width);
-        assert_true(had > 0); /* shows that the counting works */
+        assert_true(had > 0); /* proves that the counting works */
         if (had > bound)
             print_message("%u x %u, lossless %d, picture %d, region %d: %llu bytes, bound %llu\n",
                           height, width, kind->lossless, picture, i, (unsigned long long)had,
@@ -196,7 +196,7 @@ static void test_libwebp_stays_below_its_bound(void **state)
 static void test_libwebp_stays_below_its_bound(void **state)
 {
     (void)state;
-    skip(); /* calls of the sanitizers' malloc cannot be counted, or there is no libwebp */
+    skip(); /* a sanitizer's malloc cannot be counted, or libwebp is missing */
 }
 
 #endif

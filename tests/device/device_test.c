@@ -1,4 +1,5 @@
-/* device_test.c - implements device_test.h: kernels of the tests, and a GPU that has them. */
+/* device_test.c - implements device_test.h: the kernels of the tests, and a GPU with these
+ * kernels. */
 #include "device_test.h"
 
 #include <stdlib.h>

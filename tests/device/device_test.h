@@ -1,4 +1,5 @@
-/* device_test.h - shared by the tests of device/: a GPU of the fake driver with some kernels. */
+/* device_test.h - shared by the tests of src/device: a simulated GPU of the fake driver, with some
+ * kernels. */
 #ifndef DEVICE_TEST_H
 #define DEVICE_TEST_H
 
@@ -21,22 +22,22 @@ struct copy_args { /* to[i] = from[i] */
     uint64_t to, from;
     uint32_t n;
 };
-struct geometry_args { /* three u32: blocks, warps, bytes of shared memory */
+struct geometry_args { /* results, three u32: blocks, warps, bytes of shared memory */
     uint64_t to;
 };
 
-/* Makes Penstock find the fake driver from now on. */
+/* Makes Penstock load the fake driver from now on. */
 void use_fake_driver(void);
-/* Loads kernels of one image. */
+/* Loads the kernels of one image. */
 enum pst_status load_kernels(struct psti_device *device, const struct fake_image *image,
                              const char *const *names, uint32_t n_names, struct pst_error *err);
-/* Opens a GPU with the kernels, without limits. */
+/* Opens a GPU with the kernels and without memory limits. */
 struct psti_device *open_gpu(uint32_t ordinal);
 struct psti_stream *open_stream(struct psti_device *device);
 struct psti_event *open_event(struct psti_device *device);
 uint64_t alloc_words(struct psti_device *device, uint32_t n);
 uint32_t *alloc_pinned_words(struct psti_device *device, uint32_t n);
-/* Launches a kernel of one block. */
+/* Launches a kernel with one block. */
 enum pst_status launch(struct psti_stream *stream, uint32_t kernel, const void *args,
                        size_t args_nbytes, struct pst_error *err);
 /* Fails the test unless everything was freed. */

@@ -29,7 +29,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Atomic uint64_t n_calls, n_of[FAKE_KINDS], n_made, n_freed;
 static struct {
-    _Atomic uint64_t left; /* calls until the one that fails; 0: none fails */
+    _Atomic uint64_t left; /* calls until the one that fails; 0: no call fails */
     atomic_uint result;
 } faults[FAKE_KINDS];
 
@@ -70,14 +70,15 @@ unsigned fake_complain(struct CUctx_st *context, const char *format, ...)
     return FAKE_ILLEGAL_ADDRESS;
 }
 
-/* Begins a call that needs no context. */
+/* Begins a driver call that needs no context. */
 static unsigned begin(void)
 {
     atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
     return owner == getpid() ? PSTI_CU_SUCCESS : PSTI_CU_NOT_INITIALIZED;
 }
 
-/* Begins a call in the current context, which must be `wanted` if that is not NULL. */
+/* Begins a call in the current context. If `wanted` is not NULL, the current context must be that
+ * one. */
 static unsigned begin_in(struct CUctx_st **context, const struct CUctx_st *wanted)
 {
     unsigned result = begin();
@@ -91,14 +92,14 @@ static unsigned begin_in(struct CUctx_st **context, const struct CUctx_st *wante
     return atomic_load_explicit(&(*context)->broken, memory_order_relaxed);
 }
 
-/* As begin_in, for calls that free. They work on a broken GPU, too. */
+/* Begins a call that frees something. Such calls work on a broken GPU, too. */
 static bool may_free(unsigned result)
 {
     return result != PSTI_CU_NOT_INITIALIZED && result != FAKE_INVALID_CONTEXT &&
            result != FAKE_INVALID_HANDLE;
 }
 
-/* Counts the call, and makes it fail if a test wants that. */
+/* Counts the call, and makes it fail if a test has asked for that. */
 static unsigned count(enum fake_what what)
 {
     atomic_fetch_add_explicit(&n_of[what], 1, memory_order_relaxed);
@@ -113,7 +114,7 @@ static void add(_Atomic uint64_t *counter, int64_t n)
     atomic_fetch_add_explicit(counter, (uint64_t)n, memory_order_relaxed);
 }
 
-/* The driver's functions
+/* Functions of the driver
  * --------------------------------------------------------------------------------------- */
 
 unsigned cuInit(unsigned flags)
@@ -292,7 +293,7 @@ unsigned cuStreamCreateWithPriority(psti_cu_stream *stream, unsigned flags, int 
     unsigned result = begin_in(&context, NULL);
     if (result != PSTI_CU_SUCCESS)
         return result;
-    if (flags != PSTI_CU_STREAM_NON_BLOCKING) /* other streams would meet in the legacy stream */
+    if (flags != PSTI_CU_STREAM_NON_BLOCKING) /* others would wait for the legacy default stream */
         return PSTI_CU_INVALID_VALUE;
     *stream = fake_stream_make(context, priority);
     if (!*stream)
@@ -315,7 +316,7 @@ unsigned cuStreamDestroy_v2(psti_cu_stream stream)
     return PSTI_CU_SUCCESS;
 }
 
-/* Both default streams are one here. */
+/* Both kinds of default stream are the same stream here. */
 static struct CUstream_st *resolve(psti_cu_stream stream, struct CUctx_st *context)
 {
     if ((uintptr_t)stream > 2)
@@ -328,7 +329,7 @@ static struct CUstream_st *resolve(psti_cu_stream stream, struct CUctx_st *conte
     return stream;
 }
 
-/* Context and stream of a call that gives work to a stream. They must belong together. */
+/* Finds context and stream of a call that submits work. They must belong together. */
 static unsigned begin_work(psti_cu_stream *stream, struct CUctx_st **context)
 {
     unsigned result = begin_in(context, NULL);
@@ -690,7 +691,7 @@ unsigned cuFuncSetAttribute(psti_cu_function function, unsigned number, int valu
     return PSTI_CU_SUCCESS;
 }
 
-/* Reads cuLaunchKernel's `extra`. */
+/* Reads the arguments in cuLaunchKernel's `extra`. */
 static bool take_extra(void **extra, const void **args, size_t *nbytes)
 {
     *args = NULL;
@@ -734,7 +735,7 @@ unsigned cuLaunchKernel(psti_cu_function function, unsigned grid_x, unsigned gri
     return PSTI_CU_SUCCESS;
 }
 
-/* Functions for tests
+/* Functions that tests call
  * -------------------------------------------------------------------------------------- */
 
 void fake_counts(struct fake_counts *counts)

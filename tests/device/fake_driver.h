@@ -31,9 +31,9 @@ struct fake_kernel {
 };
 struct fake_image {
     uint32_t magic;
-    uint32_t n_kernels; /* 0: `find` knows them */
+    uint32_t n_kernels; /* 0: `find` looks them up */
     const struct fake_kernel *kernels;
-    fake_kernel_fn (*find)(const char *name); /* NULL: no kernel has that name */
+    fake_kernel_fn (*find)(const char *name); /* returns NULL if no kernel has that name */
 };
 
 enum fake_what {
@@ -49,29 +49,29 @@ enum fake_what {
 /* Calls since fake_reset_counts, and objects that exist now. */
 struct fake_counts {
     uint64_t n_calls;          /* calls of any kind */
-    uint64_t n[FAKE_KINDS];    /* copies: uploads, downloads, copies, clears */
-    uint64_t n_made, n_freed;  /* streams and events made; memory, streams and events given back */
-    uint64_t live_nbytes;      /* device memory of all GPUs */
-    uint64_t live_host_nbytes; /* pinned memory, with what is registered */
-    uint64_t n_uploaded;       /* uploads that streams have done */
-    uint64_t n_live;           /* blocks of memory, streams, events, modules, contexts retained */
+    uint64_t n[FAKE_KINDS];    /* uploads, downloads, copies and clears */
+    uint64_t n_made, n_freed;  /* streams and events made; memory, streams and events freed */
+    uint64_t live_nbytes;      /* bytes of device memory in use, on all GPUs */
+    uint64_t live_host_nbytes; /* bytes of pinned memory, including registered memory */
+    uint64_t n_uploaded;       /* uploads that streams have finished */
+    uint64_t n_live;           /* live memory blocks, streams, events, modules, retained contexts */
 };
 void fake_counts(struct fake_counts *counts);
 void fake_reset_counts(void);
-/* Makes call number n (1 = the next) of that kind return `result`; n = 0 disarms. */
+/* Makes call number n (1: the next) of that kind return `result`. n = 0 cancels this. */
 void fake_fail(enum fake_what what, uint64_t n, unsigned result);
 /* Breaks a GPU: every call in its context returns `result` until fake_repair. */
 void fake_break(uint32_t ordinal, unsigned result);
 void fake_repair(uint32_t ordinal);
-/* Microseconds before each operation of every stream. */
+/* Sets the delay in microseconds before each operation of every stream. */
 void fake_set_delay(uint32_t us);
 /* As PENSTOCK_FAKE_BLOCK_NS. */
 void fake_set_block_ns(uint32_t ns);
-/* While true, streams stop before a launch. */
+/* While set, streams stop before each launch. */
 void fake_hold_launches(bool hold);
-/* Number of contexts on this thread's stack. */
+/* Returns the number of contexts on this thread's stack. */
 uint32_t fake_context_depth(void);
-/* Priority that a stream was made with. */
+/* Returns the priority with which a stream was made. */
 int fake_stream_priority(void *stream);
 
 #endif

@@ -1,6 +1,6 @@
-/* fake_kernels.c - the kernels' library (libpenstock_cuda.so) for the driver that stands for a GPU.
- * Its image is no fatbin. It finds the CPU build of a kernel, which is linked into this library, by
- * name. PENSTOCK_CUDA_KERNELS names it. */
+/* fake_kernels.c - replaces the kernels' library (libpenstock_cuda.so) for the fake driver. Its
+ * image is no fatbin: it finds the CPU build of a kernel, which is linked into this library, by
+ * name. PENSTOCK_CUDA_KERNELS names this library. */
 #include "device/device_library.h"
 #include "fake_driver.h"
 

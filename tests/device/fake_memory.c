@@ -18,10 +18,10 @@
 #define KEEPS_BLOCKS (!TEST_ASAN)
 
 static struct {
-    _Atomic uintptr_t begin, end; /* end 0: no block */
+    _Atomic uintptr_t begin, end; /* end 0: the entry has no block */
     atomic_int owner;
 } blocks[BLOCKS_MAX];
-static atomic_uint n_blocks; /* entries that were ever in use */
+static atomic_uint n_blocks; /* number of entries that were ever in use */
 static struct {
     void *memory;
     size_t nbytes;
@@ -51,14 +51,14 @@ void *fake_memory_make(int owner, size_t nbytes)
     void *memory = NULL;
     if (posix_memalign(&memory, owner == FAKE_PINNED ? 4096 : 256, nbytes) != 0)
         return NULL;
-    memset(memory, 0xa5, nbytes); /* new memory is not cleared */
+    memset(memory, 0xa5, nbytes); /* new memory has no defined contents */
     if (fake_memory_add(owner, memory, nbytes))
         return memory;
     free(memory);
     return NULL;
 }
 
-/* The lock is held. */
+/* Keeps the memory of an ended block for a while. The caller holds the lock. */
 static void keep(void *memory, size_t nbytes)
 {
     memset(memory, 0xdd, nbytes);
@@ -76,7 +76,8 @@ static void keep(void *memory, size_t nbytes)
     }
 }
 
-/* Takes the block out of the table; returns its bytes, 0 if it is not there. The lock is held. */
+/* Takes the block out of the table. Returns its bytes, or 0 if it is not there. The caller holds
+ * the lock. */
 static size_t take_out(int owner, const void *memory)
 {
     unsigned n = atomic_load_explicit(&n_blocks, memory_order_relaxed);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* List of all marks, for leak checkers. */
+/* List of all marks, so that leak checkers can reach them. */
 static struct fake_mark *_Atomic all_marks;
 
 struct fake_mark *fake_mark_make(void)
@@ -84,14 +84,15 @@ void fake_streams_stop(const struct CUctx_st *context)
     pthread_mutex_unlock(&streams_lock);
 }
 
-/* Relaxed, like all that tests set: it must not order what events do not. */
+/* Waits while launches are held. Reads with relaxed order, like everything that tests set: it must
+ * not add order that events do not give. */
 static void wait_while_held(void)
 {
     while (atomic_load_explicit(&fake_launches_held, memory_order_relaxed))
         usleep(200);
 }
 
-/* Stands for a launch of known duration. A stream that was late does not make up for it. */
+/* Imitates a launch of known duration. A stream that was late does not catch up. */
 static void take_time(const struct fake_op *op, unsigned block_ns)
 {
     int64_t end = now_ns() + (int64_t)op->n_blocks * block_ns;
@@ -106,7 +107,8 @@ static void run_op(struct CUstream_st *stream, struct fake_op *op)
     unsigned block_ns = atomic_load_explicit(&fake_block_ns, memory_order_relaxed);
     if (op->kind == FAKE_OP_LAUNCH)
         wait_while_held();
-    /* Each stream has a flag of its own, because one for all would order what events do not. */
+    /* Each stream has a flag of its own, because a common one would add order that events do not
+     * give. */
     atomic_store(&stream->works, op->kind <= FAKE_OP_LAUNCH);
     bool works = atomic_load(&context->broken) == 0;
     switch (op->kind) {
@@ -139,8 +141,8 @@ static void run_op(struct CUstream_st *stream, struct fake_op *op)
     atomic_store(&stream->works, 0);
 }
 
-/* A GPU of known speed does not wait for the host's cores, so its threads go before others where
- * that is permitted. */
+/* A GPU of known speed does not compete for the host's cores, so its threads get a higher priority
+ * if that is permitted. */
 static void go_before_others(void)
 {
     const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
@@ -157,7 +159,7 @@ static void *run_stream(void *memory)
         }
         unsigned delay = atomic_load_explicit(&fake_delay_us, memory_order_relaxed);
         struct fake_op *op = atomic_load_explicit(&stream->head->next, memory_order_acquire);
-        free(stream->head); /* frees the operation before */
+        free(stream->head); /* frees the operation before this one */
         stream->head = op;
         if (delay && op->kind != FAKE_OP_END)
             usleep(delay);
@@ -176,7 +178,7 @@ struct CUstream_st *fake_stream_make(struct CUctx_st *context, int priority)
     stream->context = context;
     stream->priority = priority;
     stream->head = stream->tail =
-        fake_op_make(FAKE_OP_END); /* a dummy stands before the first operation */
+        fake_op_make(FAKE_OP_END); /* a dummy before the first operation */
     pthread_mutex_init(&stream->lock, NULL);
     sem_init(&stream->n_queued, 0, 0);
     if (pthread_create(&stream->thread, NULL, run_stream, stream) != 0)

@@ -1,5 +1,6 @@
-/* Hazard: our declarations of the CUDA driver API differ from its header. The assignments only
- * compile if types agree; numbers are compared. Nothing of this is run. */
+/* Guards against a hazard: Penstock's declarations of the CUDA driver API differ from the driver's
+ * header. The assignments compile only if the types agree, and the numbers are compared. None of
+ * this is run. */
 #include "device/device_driver.h"
 
 #include <cuda.h>

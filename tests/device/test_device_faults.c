@@ -21,7 +21,7 @@ struct work {
     void *host;
 };
 
-/* Uses every function once, up to the first failure. */
+/* Calls every function once, until the first failure. */
 static enum pst_status work(struct work *w, struct pst_error *err)
 {
     const struct psti_device_options options = {.ordinal = 0};
@@ -170,7 +170,7 @@ static void a_gpu_breaks(void **state)
     assert_clean();
 }
 
-/* The fake detects wrong addresses as a real GPU may. The tests of other rooms rely on it. */
+/* The fake driver detects wrong addresses as a real GPU may. Tests in other folders rely on it. */
 static void wrong_addresses(void **state)
 {
     (void)state;

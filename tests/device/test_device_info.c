@@ -1,5 +1,5 @@
-/* test_device_info.c - the front door's facts about GPUs. The driver is the tests' own, so all
- * facts are known. */
+/* test_device_info.c - tests the public functions that describe GPUs. The driver is the tests' own,
+ * so all facts are known. */
 #include "test.h"
 
 #include <penstock/cuda.h>
@@ -33,7 +33,7 @@ static void the_reason_says_why_there_is_no_gpu(void **state)
     assert_int_equal(pst_cuda_count(), 0);
     assert_int_equal(pst_cuda_reason(reason, sizeof reason), strlen(hidden));
     assert_string_equal(reason, hidden);
-    /* A small buffer is filled up, and the full length is returned. */
+    /* A small buffer is filled, and the full length is returned. */
     assert_int_equal(pst_cuda_reason(little, sizeof little), strlen(hidden));
     assert_string_equal(little, "PENSTOC");
     assert_int_equal(pst_cuda_reason(NULL, 0), strlen(hidden));
@@ -61,7 +61,8 @@ static void facts_of_a_gpu(void **state)
     assert_non_null(strstr(err.text, "no GPU 7"));
 }
 
-/* A program compiled with an older header has a shorter struct. Nothing beyond it is written. */
+/* A program compiled with an older header has a shorter struct. Nothing beyond its end is
+ * written. */
 static void a_short_struct_is_filled_as_far_as_it_goes(void **state)
 {
     (void)state;

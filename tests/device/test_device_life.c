@@ -1,4 +1,5 @@
-/* Life of a GPU: errors where there is none, properties, kernels, closing, separate budgets. */
+/* Opening and closing a GPU: errors where there is none, properties, kernels, and separate
+ * budgets. */
 #include "device_test.h"
 
 #include "base/alloc.h"
@@ -28,7 +29,7 @@ static void without_a_driver(void **state)
     assert_int_equal(psti_device_count(reason, sizeof reason), 0);
     assert_non_null(strstr(reason, "/nowhere/libcuda.so.1"));
     assert_refused(0, "/nowhere/libcuda.so.1");
-    setenv("PENSTOCK_CUDA_DRIVER", "libm.so.6", 1); /* a library, but no driver */
+    setenv("PENSTOCK_CUDA_DRIVER", "libm.so.6", 1); /* a library that is no CUDA driver */
     assert_int_equal(psti_device_count(reason, sizeof reason), 0);
     assert_non_null(strstr(reason, "cuInit"));
     char little[8];
@@ -52,7 +53,7 @@ static void gpus_can_be_hidden(void **state)
     assert_int_equal(psti_device_count(NULL, 0), 2);
     unsetenv("PENSTOCK_CUDA");
     assert_refused(2, "there is no GPU 2: the CUDA driver finds 2");
-    assert_nothing_left(); /* no failed open has made a context */
+    assert_nothing_left(); /* opening failed without making a context */
 }
 
 static void facts(void **state)
@@ -79,7 +80,7 @@ static void facts(void **state)
     assert_nothing_left();
 }
 
-/* The caller's current context stays unchanged, and the two GPUs do not share anything. */
+/* The caller's current context stays the same, and the two GPUs share nothing. */
 static void two_gpus(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void kernels_are_loaded_once(void **state)
 }
 
 #ifdef PST_FAKE_KERNELS
-/* The library of the CPU build loads; errors for libraries that do not fit. */
+/* The kernels' library of the CPU build can be loaded; libraries that do not fit give errors. */
 static void the_kernels_library(void **state)
 {
     (void)state;
@@ -174,7 +175,7 @@ static void a_look(void **state)
     assert_nothing_left();
 }
 
-/* The fake reads its environment once, so each case has a process of its own. */
+/* The fake driver reads its environment once, so each case runs in a process of its own. */
 static void old_or_no_gpus(void)
 {
     struct pst_error err;

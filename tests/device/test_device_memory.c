@@ -1,5 +1,5 @@
-/* Memory of the GPU and pinned memory: budgets that hold, also among threads, and lack of memory.
- */
+/* Memory of the GPU and pinned memory: budgets that are kept, also by several threads, and lack of
+ * memory. */
 #include "device_test.h"
 
 #include <pthread.h>
@@ -34,7 +34,8 @@ static void budgets(void **state)
                         "GPU 0: 2 bytes of device memory are wanted, 29999 of 30000 are in use");
     assert_int_equal(psti_device_alloc(device, UINT64_MAX, &b, &err), PST_ERROR_LIMIT);
     fake_counts(&after);
-    assert_int_equal(after.n_calls, before.n_calls); /* the driver was not called */
+    /* the refusal came without a call of the driver */
+    assert_int_equal(after.n_calls, before.n_calls);
     assert_ok(psti_device_alloc(device, 1, &b, &err));
     psti_device_free(device, a, LIMIT - 1);
     psti_device_free(device, b, 1);
@@ -74,7 +75,7 @@ static void nothing_is_something(void **state)
     assert_nothing_left();
 }
 
-/* Lack of memory of the GPU is told apart from a budget, and costs none of it. */
+/* A GPU out of memory gives another error than a full budget, and takes nothing from the budget. */
 static void the_gpu_runs_out(void **state)
 {
     (void)state;

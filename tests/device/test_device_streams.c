@@ -1,6 +1,6 @@
-/* Streams and events: order within a stream and between streams, our own and foreign ones, of two
- * GPUs; launches that are refused; a steady state without allocations and without waits. The fake
- * driver is slow here, so that a missing wait shows. ThreadSanitizer detects it, too. */
+/* Streams and events: order within a stream and between streams, Penstock's and foreign ones, on
+ * two GPUs; launches that are refused; a steady state without allocations and waits. The fake
+ * driver runs slowly here, which exposes a missing wait. ThreadSanitizer detects it, too. */
 #include "device_test.h"
 
 #include "device/device_driver.h"
@@ -36,7 +36,8 @@ static void up_and_down(void **state)
     assert_ok(psti_device_stream_copy(stream, b, a, N * 4, &err));
     assert_ok(psti_device_stream_clear(stream, b, 40, &err));
     assert_ok(psti_device_stream_download(stream, host + N, b, N * 4, &err));
-    assert_ok(psti_device_stream_upload(stream, a, host, 0, &err)); /* 0 bytes, at any address */
+    /* an upload of 0 bytes may have any address */
+    assert_ok(psti_device_stream_upload(stream, a, host, 0, &err));
     assert_ok(psti_device_stream_sync(stream, &err));
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(host[N + i], i < 10 ? 0 : i + 5);
@@ -49,7 +50,7 @@ static void up_and_down(void **state)
     assert_nothing_left();
 }
 
-/* The call copies arguments, and geometry arrives. */
+/* A launch copies its arguments, and the kernel gets its geometry. */
 static void launches(void **state)
 {
     (void)state;
@@ -93,7 +94,7 @@ static void launches(void **state)
     assert_nothing_left();
 }
 
-/* A GPU that takes 2 ms for a block and computes nothing. */
+/* The GPU takes 2 ms for a block and computes nothing. */
 static void events_record_time(void **state)
 {
     (void)state;
@@ -120,7 +121,7 @@ static void events_record_time(void **state)
     assert_nothing_left();
 }
 
-/* Two streams alternate in one piece of memory, ordered by events alone. */
+/* Two streams use one block of memory alternately, ordered only by events. */
 static void streams_wait_for_events(void **state)
 {
     (void)state;
@@ -167,8 +168,9 @@ static void streams_wait_for_events(void **state)
     assert_nothing_left();
 }
 
-/* Hands a batch over as a framework does. Our batch is ready on its stream; the memory is used
- * again after its stream has passed. `foreign`: the handle as DLPack and torch give it. */
+/* Hands a batch over as a framework does. The foreign stream waits until the batch is ready, and
+ * its memory is reused after the foreign stream has passed. `foreign`: the handle that DLPack and
+ * torch give. */
 static void hand_over(struct psti_device *device, uint64_t foreign, psti_cu_context context)
 {
     struct pst_error err;
@@ -231,7 +233,7 @@ static void events_cross_gpus(void **state)
     struct psti_stream *first = open_stream(one), *second = open_stream(two);
     struct psti_event *event = open_event(one);
     uint64_t a = alloc_words(one, N), b = alloc_words(two, N);
-    uint32_t *host = alloc_pinned_words(one, N); /* pinned for both */
+    uint32_t *host = alloc_pinned_words(one, N); /* pinned memory that both GPUs can use */
     for (uint32_t i = 0; i < N; i++)
         host[i] = 9;
     fake_set_delay(2000);
@@ -247,7 +249,7 @@ static void events_cross_gpus(void **state)
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(host[i], 3);
     assert_int_equal(psti_device_event_record(event, second, &err),
-                     PST_ERROR_DEVICE); /* the stream is not of the event's GPU */
+                     PST_ERROR_DEVICE); /* the stream belongs to another GPU than the event */
     fake_set_delay(0);
     psti_device_event_close(&event);
     psti_device_stream_close(&first);
@@ -260,7 +262,7 @@ static void events_cross_gpus(void **state)
     assert_nothing_left();
 }
 
-/* Work under way ends before its stream does. */
+/* Closing a stream waits for its work. */
 static void closing_waits(void **state)
 {
     (void)state;
@@ -284,7 +286,8 @@ static void closing_waits(void **state)
     assert_nothing_left();
 }
 
-/* Batches go round. No memory of host or GPU is allocated, and nobody waits. */
+/* The same batches are used again and again. No memory of host or GPU is allocated, and no thread
+ * waits. */
 static void steady_state(void **state)
 {
     (void)state;

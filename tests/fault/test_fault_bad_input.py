@@ -2,8 +2,8 @@
 
 usage: test_fault_bad_input.py PENSTOCK [unittest arguments]
 
-Each case states the exit status and the names in the message. Inputs are the same in every run: they depend on no clock and no
-random number.
+Each case states the exit status and the names in the message. Inputs are the same in every run, because they depend on no clock
+and no random number.
 """
 
 import errno
@@ -28,7 +28,7 @@ def chunk(tag, body):
 
 
 def png(width, height, bits=8, color=2, seed=0, body=None):
-    """Makes a PNG with the given header. Its pixels follow from `seed` unless a body is given."""
+    """Returns a PNG with the given header. Its pixels depend on `seed`, unless `body` replaces them."""
     channels = {0: 1, 2: 3, 4: 2, 6: 4}.get(color, 1)
     if body is None:
         row = (width * channels * bits + 7) // 8
@@ -80,12 +80,12 @@ class Case(unittest.TestCase):
         return self.below(error)
 
     def below(self, error):
-        """Returns an error with its paths, which are absolute where they were found, as seen from the test's directory."""
+        """Returns an error with its absolute paths made relative to the test's directory."""
         top = os.path.realpath(self.dir) + "/"
         return {**error, **{part: error[part].removeprefix(top) for part in ("dataset", "file") if error[part]}}
 
     def contents(self, path):
-        """Returns names, and the stored bytes of every sample."""
+        """Returns the names of the samples, and the stored bytes of each."""
         samples = self.ok_json("ls", path, "--long")["samples"]
         return [(s, self.ok("cat", path, str(s["sample"]))) for s in samples]
 
@@ -116,14 +116,14 @@ class Images(Case):
                 self.assertIsNotNone(error["offset"])
 
     def test_a_bomb_is_refused_by_its_header(self):
-        # 17000 x 17000 gray pixels are more than 2**28: refused by the header, before zlib inflates anything.
+        # 17000 x 17000 gray pixels exceed 2**28: refused because of the header, before zlib inflates anything.
         self.write("f/a.png", png(17000, 17000, color=0, body=b""))
         error = self.error("verify", "f", status="LIMIT", says="17000 x 17000")
         self.assertEqual(error["codec"], "png")
 
     def test_a_png_cut_at_every_length_is_found(self):
         whole = png(20, 10, seed=3)
-        end = whole.index(b"IDAT") + 4  # before it there are only headers; behind the data the pixels are whole
+        end = whole.index(b"IDAT") + 4  # up to here there are only headers; after the data all pixels are there
         data_end = len(whole) - 12 - 4
         for n in range(data_end):
             self.write(f"f/{n:04d}.png", whole[:n])
@@ -133,7 +133,7 @@ class Images(Case):
         for entry in found["findings"]:
             self.assertIn(entry["error"]["status"], ("TRUNCATED", "CORRUPT", "UNSUPPORTED"), entry)
             self.assertTrue(entry["error"]["file"].endswith(entry["name"]))
-            # Without a byte no codec can be recognised.
+            # An empty file gives no hint of its codec.
             self.assertEqual(entry["error"]["codec"], "png" if entry["error"]["sample"] > 0 else None)
 
     def test_a_png_with_any_bit_turned_never_crashes_and_is_found(self):
@@ -144,7 +144,7 @@ class Images(Case):
         names = {f["name"] for f in found["findings"]}
         quiet = [n for n in range(len(whole) - 12) if f"{n:04d}.png" not in names]
         self.assertEqual(quiet, [], "every chunk has a checksum")
-        # Skipping leaves a good data set.
+        # With "skip" the pack makes a valid data set.
         done = self.run_cli("pack", "f", "a.pst", "--verify-pixels", "--on-error", "skip", "--json")
         report = json.loads(done.stdout)
         self.assertEqual((done.returncode, report["skipped"]), (1, len(names)))
@@ -188,7 +188,7 @@ class Folders(Case):
         os.chmod(self.dir / "f/0002.png", 0)
         program = shutil.copy(CLI, self.dir / "penstock")  # a place where that user may read it
         for library in pathlib.Path(CLI).resolve().parents[2].glob("libpenstock.so.?"):
-            shutil.copy(library, self.dir)  # only its owner may be able to enter the directory of the build
+            shutil.copy(library, self.dir)  # the build directory may be accessible to its owner only
         other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", f"LD_LIBRARY_PATH={self.dir}", program]
         if subprocess.run([*other, "--version"], capture_output=True, timeout=60).returncode != 0:
             self.skipTest("another user cannot run the program here")
@@ -337,7 +337,7 @@ class DataSets(Case):
 
     def test_a_shard_that_is_missing_or_foreign(self):
         shutil.copytree(self.dir / "f", self.dir / "g")
-        shutil.copy(self.dir / "g/0001.png", self.dir / "g/0000.png")  # one picture differs, names and sizes do not
+        shutil.copy(self.dir / "g/0001.png", self.dir / "g/0000.png")  # one picture differs, but names and sizes are the same
         self.ok("pack", "g", "b.pst")
         shutil.copy(self.dir / "b.pst/shard-000000.pst", self.shard)
         error = self.error("cat", "a.pst", "3", status="CORRUPT", says="another data set")
@@ -394,7 +394,7 @@ class Writers(Case):
                 work = subprocess.Popen([CLI, "pack", "f", "k.pst", "--resume", "--quiet", *self.SIZES], cwd=self.dir,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
                 time.sleep(when * (1 + kills / 4))
-                work.kill()  # at any time: nothing below depends on its progress
+                work.kill()  # at any moment: nothing below depends on how far it got
                 _, text = work.communicate(timeout=60)
                 kills += 1
                 if work.returncode == 0:
@@ -407,7 +407,7 @@ class Writers(Case):
             self.assertTrue(self.ok_json("verify", "k.pst", "--decode")["ok"])
             self.assertEqual(sorted(os.listdir(self.dir / "k.pst")), sorted(os.listdir(self.dir / "ref.pst")))
             for name in os.listdir(self.dir / "ref.pst"):
-                if name.startswith("shard"):  # all but the 16 bytes of the data set's id, and the checksum over them
+                if name.startswith("shard"):  # all bytes except the 16 of the data set's id and the checksum over them
                     a, b = ((self.dir / s / name).read_bytes()[64:] for s in ("ref.pst", "k.pst"))
                     self.assertEqual(a, b)
             shutil.rmtree(self.dir / "k.pst")
@@ -444,7 +444,7 @@ class Writers(Case):
         if os.geteuid() != 0 or subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode != 0:
             self.skipTest("a small tmpfs cannot be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", str(full)], check=False)
-        # Pixels that cannot be compressed, stored raw: 80 x 6144 bytes.
+        # Incompressible pixels, stored raw: 80 x 6144 bytes.
         self.folder("f", 80, (64, 32))
         arguments = ("pack", "f", "full/a.pst", "--form", "raw", "--commit-size", "20kB")
         for more in (), ("--resume",):

@@ -39,7 +39,7 @@ struct way {
     bool plain;
 };
 
-/* Opens, runs two epochs, fetches, replays, closes. Returns the first failure. */
+/* Opens a loader, runs two epochs, fetches, replays and closes. Returns the first failure. */
 static enum pst_status run(const struct way *way, struct pst_error *err)
 {
     const struct pst_field_output output = {.name = "image", .ops = chain, .n_ops = 2};
@@ -120,7 +120,7 @@ static void fail_nth(enum psti_fault_kind kind, bool sticky)
             if (!fired)
                 break;
             if (n > 150)
-                n += n / 40; /* the steady part: testing each call would take long */
+                n += n / 40; /* in the steady state, testing each call would take too long */
         }
         if (kind != PSTI_FAULT_READ || all[w].on_error == PST_ON_ERROR_RAISE)
             if (kind != PSTI_FAULT_THREAD || all[w].workers)

@@ -1,4 +1,5 @@
-/* fleet_answers.c - a client on one end of a pair of sockets, and bytes on the other. */
+/* fleet_answers.c - connects a client to one end of a socket pair, and writes bytes to the
+ * other. */
 #include "fleet/fleet_answers.h"
 
 #include "base/latency.h"
@@ -15,7 +16,8 @@
 
 enum { PART = 100, N_GETS = 5, N_FILLS = 2, FORM = 8 };
 
-/* What is asked for: the stored length; what the server has of it, 0: nothing; in which form. */
+/* The requested items: the stored length, the length that the server has (0: none), and the
+ * form. */
 static const struct {
     uint32_t stored, kept;
     uint8_t form;
@@ -51,7 +53,8 @@ static void open_all(void)
     server.part_nbytes = PART;
     server.timeout_ns = fleet.timeout_ns;
     server.latency = &fleet.latency;
-    server.wake_fd = eventfd(1, EFD_CLOEXEC); /* always readable: nothing waits */
+    /* an event that is always set, so the client never waits */
+    server.wake_fd = eventfd(1, EFD_CLOEXEC);
     server.health = PSTI_FLEET_UP;
     pthread_mutex_init(&server.lock, NULL);
     psti_cond_init(&server.changed);
@@ -69,7 +72,7 @@ static size_t write_line(uint8_t *out, const char *code, const char *size, uint3
                             number);
 }
 
-/* Writes the answer with a part of an item that has `kept` bytes. */
+/* Writes the answer that contains a part of an item of `kept` bytes. */
 static size_t write_value(uint8_t *out, uint32_t item, uint32_t kept, uint8_t form, uint32_t part,
                           unsigned number)
 {
@@ -93,7 +96,7 @@ static size_t write_value(uint8_t *out, uint32_t item, uint32_t kept, uint8_t fo
     return n + nbytes + 2;
 }
 
-/* Where the next answer goes. */
+/* Returns the place for the next answer. */
 static uint8_t *end_of(struct answers *answers)
 {
     return answers->bytes + answers->starts[answers->n];
@@ -105,7 +108,8 @@ static void added_answer(struct answers *answers, size_t nbytes)
     answers->n++;
 }
 
-/* In the order in which the client asks: all parts of each item, then those that are added. */
+/* Makes the answers in the order of the requests: all parts of each item, then those that are
+ * added. */
 void make_answers(struct answers *answers)
 {
     unsigned number = 0;
@@ -169,7 +173,7 @@ static void give(int fd, const uint8_t *bytes, size_t nbytes, size_t chunk)
         good = psti_fleet_talk_round(&server);
 }
 
-/* True if it is a hit, whose bytes may be the item's. */
+/* Returns true if the request is a hit, whose bytes may have to be the item's. */
 static bool is_hit(const struct psti_fleet_get *get, uint32_t i, bool exact)
 {
     if (get->answer != PSTI_FLEET_HIT)
@@ -193,7 +197,7 @@ static int open_link(void)
     check(psti_fleet_wire_open(&server.talk.wire, pair[0]));
     server.talk.wire.opaque = 0;
     server.talk.n_bad_in_row = 0;
-    server.n_full_in_row = 0; /* a server that refused eight times is offered little */
+    server.n_full_in_row = 0; /* a server that refused eight times in a row is offered few items */
     return pair[1];
 }
 
@@ -206,7 +210,7 @@ void feed_long_item(void)
     int fd = open_link();
     memset(n_done, 0, sizeof n_done);
     psti_fleet_ask(set, list, 1);
-    for (uint32_t part = 0; part < PARTS;) { /* all that is in flight is answered at once */
+    for (uint32_t part = 0; part < PARTS;) { /* answers everything in flight at once */
         size_t n = 0;
         check(psti_fleet_talk_round(&server));
         for (uint32_t i = server.talk.wire.n; i > 0; i--, part++)
@@ -232,7 +236,7 @@ unsigned feed_answers(const uint8_t *bytes, size_t nbytes, size_t chunk, bool ex
     unsigned n_hits = 0;
     int fd = open_link();
     ask(gets, buffers);
-    check(psti_fleet_talk_round(&server)); /* the requests go out */
+    check(psti_fleet_talk_round(&server)); /* sends the requests */
     give(fd, bytes, nbytes, chunk);
     psti_fleet_talk_close(&server);
     close(fd);

@@ -1,4 +1,5 @@
-/* fleet_ask.c - items of a made-up data set, offered to a fleet and asked for. */
+/* fleet_ask.c - implements fleet_ask.h: offers items of an invented data set to a fleet and
+ * requests them. */
 #include "fleet/fleet_ask.h"
 
 #include "base/clock.h"
@@ -36,7 +37,7 @@ struct psti_fleet_set *open_set(pst_fleet *fleet, const struct psti_cache_shape 
     return set;
 }
 
-/* Length and bytes of a sample's item. */
+/* Returns the length of a sample's item. */
 uint64_t length_of(uint64_t sample) { return 1 + sample * 97 % 5000; }
 
 static void make(uint64_t sample, uint64_t nbytes, uint8_t *bytes)
@@ -71,7 +72,7 @@ enum psti_fleet_taken offer(struct psti_fleet_set *set, uint64_t sample, uint64_
                                              .done = note,
                                              .user = n_outcomes};
     enum psti_fleet_taken taken = psti_fleet_offer(set, &offered);
-    memset(bytes, 0, nbytes); /* it was copied */
+    memset(bytes, 0, nbytes); /* the client has copied the bytes */
     free(bytes);
     return taken;
 }
@@ -86,7 +87,7 @@ static void one_is_done(struct psti_fleet_get *get)
     atomic_fetch_sub((atomic_uint *)get->user, 1);
 }
 
-/* Asks in this thread, or by the server's thread, in turns. */
+/* Requests items and waits, by turns in this thread and in the server's thread. */
 static void ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get **list, uint32_t n)
 {
     static atomic_uint turn;
@@ -104,7 +105,7 @@ static void ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get **lis
         usleep(100);
 }
 
-/* Asks for n samples from `first` on, whose items have `nbytes` bytes (0: length_of). Counts the
+/* Requests n samples from `first` on, whose items have `nbytes` bytes (0: length_of). Counts the
  * answers, and compares the bytes of hits. Returns the longest time. */
 void ask(struct psti_fleet_set *set, uint64_t first, uint32_t n, uint64_t nbytes, uint8_t form,
          unsigned answers[3])
@@ -137,8 +138,8 @@ void ask(struct psti_fleet_set *set, uint64_t first, uint32_t n, uint64_t nbytes
     free(list);
 }
 
-/* Asks for samples 0 to n - 1 until all have that answer. With a short timeout a machine that is
- * busy may be late at first. */
+/* Requests samples 0 to n - 1 until all get that answer. With a short timeout a busy machine may
+ * answer late at first. */
 void ask_until(struct psti_fleet_set *set, uint32_t n, enum psti_fleet_answer answer)
 {
     int64_t end = psti_clock_ns() + (int64_t)60 * 1000000000;

@@ -1,4 +1,4 @@
-/* fleet_fixture.c - starts memcached and ends it. */
+/* fleet_fixture.c - starts and ends memcached. */
 #include "fleet/fleet_fixture.h"
 
 #include "base/clock.h"
@@ -56,14 +56,14 @@ void signal_server(const struct server *server, int signal)
     if (server->pid <= 0)
         return;
     assert_int_equal(kill(server->pid, signal), 0);
-    if (signal == SIGSTOP) /* it goes on for a moment: a test must not meet that */
+    if (signal == SIGSTOP) /* wait: it runs on for a moment */
         assert_int_equal(waitpid(server->pid, &state, WUNTRACED), server->pid);
 }
 
 void start_server(struct server *server, const char *given, unsigned megabytes, ...)
 {
     char memory[16], path[100];
-    snprintf(path, sizeof path, "%s", given); /* it may be the server's own */
+    snprintf(path, sizeof path, "%s", given); /* `given` may be the server's own path */
     const char *arguments[24] = {"memcached", "-M", "-m", memory, "-t", "2", NULL, path};
     int n = 8;
     bool local = path[0] == '/';
@@ -86,7 +86,7 @@ void start_server(struct server *server, const char *given, unsigned megabytes, 
     server->pid = fork();
     assert_true(server->pid >= 0);
     if (server->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive a test that fails */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the server ends if the test fails */
         execvp("memcached", (char *const *)(uintptr_t)arguments);
         _exit(127);
     }

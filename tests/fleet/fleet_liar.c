@@ -1,5 +1,5 @@
-/* fleet_liar.c - a server of memcached's meta protocol that keeps what is added, and answers `mg`
- * as it is told to. One thread for each connection. */
+/* fleet_liar.c - a server of memcached's meta protocol that stores what is added, and answers `mg`
+ * with the lie that it is told. It has one thread for each connection. */
 #include "fleet/fleet_fixture.h"
 
 #include "base/bits.h"
@@ -44,9 +44,9 @@ struct connection {
     char last[300]; /* line of the last answer with a value */
 };
 
-/* A command's line in parts. */
+/* The line of a command, in parts. */
 struct command {
-    char name[8], key[256], flags[64]; /* flags: those of the answer, with a blank before each */
+    char name[8], key[256], flags[64]; /* flags: those of the answer, each after a blank */
     size_t nbytes;
 };
 
@@ -72,7 +72,7 @@ static void drop(struct connection *c, size_t n)
     c->n -= n;
 }
 
-/* A line without its end. */
+/* Reads a line and removes its end. */
 static bool read_line(struct connection *c, char *line)
 {
     char *end;
@@ -123,7 +123,7 @@ static int find(struct liar *liar, const char *key)
     return -1;
 }
 
-/* Reads `mg KEY FLAGS`, `ms KEY NBYTES FLAGS` and `md KEY FLAGS`. */
+/* Parses `mg KEY FLAGS`, `ms KEY NBYTES FLAGS` and `md KEY FLAGS`. */
 static bool read_command(char *line, struct command *command)
 {
     char *save, *word = strtok_r(line, " ", &save);
@@ -143,7 +143,7 @@ static bool read_command(char *line, struct command *command)
     return command->key[0] && command->nbytes <= 1 << 24;
 }
 
-/* The answer's flags: the number, which is there already, and the key. */
+/* Appends the key to the answer's flags, after the number. */
 static void name_key(const char *key, struct command *command, char *flags, size_t cap)
 {
     snprintf(flags, cap, " k%s%s", key, command->flags);
@@ -179,8 +179,8 @@ static bool add(struct connection *c, struct command *command, bool stores)
     return say_code(c, is_new ? "HD" : "NS", command);
 }
 
-/* The item of which LIE_OTHER_PART gives the value: another part of the same item, if there is one,
- * else another item. */
+/* Returns the item whose value LIE_OTHER_PART sends: another part of the same item if there is one,
+ * otherwise another item. */
 static int other_part(struct liar *liar, int i)
 {
     const char *key = liar->items[i].key;
@@ -191,7 +191,7 @@ static int other_part(struct liar *liar, int i)
     return i ? i - 1 : 1;
 }
 
-/* Other bytes, with a header that says they are right. */
+/* Changes the item's bytes, and makes the header fit them. */
 static void forge(char *value, size_t nbytes)
 {
     uint8_t *head = (uint8_t *)value;
@@ -206,7 +206,7 @@ static void forge(char *value, size_t nbytes)
     psti_format_fleet_print(&part, head + PSTI_FLEET_HEADER_NBYTES, head);
 }
 
-/* Makes the answer, with the lies that are in its line or value. */
+/* Makes the answer, including lies in its line or value. */
 static bool make_answer(struct liar *liar, enum lie lie, int i, struct command *command,
                         struct answer *answer)
 {
@@ -247,7 +247,7 @@ static bool make_answer(struct liar *liar, enum lie lie, int i, struct command *
     return true;
 }
 
-/* Sends an answer, with the lies that are about when and how much. */
+/* Sends an answer, including lies about when and how much. */
 static bool send_answer(struct connection *c, enum lie lie, const struct answer *answer)
 {
     size_t n_line = strlen(answer->line), whole = n_line + answer->nbytes + 2, nbytes = whole;
@@ -277,7 +277,7 @@ static bool say_garbage(struct connection *c)
     return say(c, bytes, sizeof bytes);
 }
 
-/* Until the lie changes, or the connection is closed. */
+/* Sends bytes until the lie changes or the connection is closed. */
 static bool say_without_end(struct connection *c)
 {
     char bytes[1000];
@@ -294,7 +294,8 @@ static void sleep_long(const struct liar *liar)
         usleep(10000);
 }
 
-/* Items are never freed before the end. The probe that clients greet with is always answered. */
+/* Answers `mg`. Items are never freed before the end. The probe with which clients greet is always
+ * answered truthfully. */
 static bool get(struct connection *c, struct command *command)
 {
     struct liar *liar = c->liar;
@@ -342,7 +343,8 @@ static void *serve(void *arg)
         else
             good = say_text(c, "ERROR\r\n");
     }
-    shutdown(c->fd, SHUT_RDWR); /* closed at the end, so that no other connection gets the number */
+    /* closed only at the end, so that no other connection gets the number */
+    shutdown(c->fd, SHUT_RDWR);
     free(c);
     return NULL;
 }

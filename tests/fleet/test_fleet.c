@@ -1,6 +1,6 @@
-/* test_fleet.c - items come back from memcached servers as they were offered, whole or in parts,
- * and from no other data set; lists of servers are read; servers that refuse, die or stop cost
- * misses and at most the timeout, and are found again. */
+/* test_fleet.c - memcached servers return items as they were offered, whole or in parts, and only
+ * for the same data set; lists of servers are parsed; servers that refuse, die or stop cost misses
+ * and at most the timeout, and are found again. */
 #include "fleet/fleet_ask.h"
 #include "fleet/fleet_fixture.h"
 
@@ -66,7 +66,7 @@ static void test_options(void **state)
     assert_non_null(strstr(err.text, "PENSTOCK_FLEET"));
 }
 
-/* Three servers share the items about equally, and one less moves only its own. */
+/* Three servers get about equal numbers of items, and removing one moves only its own items. */
 static void test_choice(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void test_round_trip(void **state)
     settle(set);
     ask(set, 0, N, 0, 0, answers);
     assert_int_equal(answers[PSTI_FLEET_HIT], N);
-    /* Who adds it again finds it there. */
+    /* A client that offers the item again finds that the server has it. */
     assert_int_equal(offer(set, 0, length_of(0), 0), PSTI_FLEET_TAKEN);
     settle(set);
     struct pst_fleet_stats use = fleet_use(fleet);
@@ -114,8 +114,8 @@ static void test_round_trip(void **state)
     assert_int_equal(use.n_misses, N);
     assert_int_equal(use.n_servers_up, 3);
     assert_true(use.mean_ns > 0 && use.p99_ns >= use.mean_ns / 2 && use.bytes_per_second > 0);
-    /* Another version of the data set, another form of its items, another size of parts: nothing
-     * of the first one is seen. */
+    /* With another version of the data set, another form or another size of parts, none of the
+     * first items is found. */
     struct psti_cache_shape other = shape;
     other.identity[15] = 1;
     struct psti_fleet_set *changed = open_set(fleet, &other);
@@ -144,7 +144,7 @@ static void test_round_trip(void **state)
         end_server(&servers[i], SIGTERM);
 }
 
-/* Items of many parts, in the data set's form and in another one, which has fewer parts. */
+/* Items of many parts, in the data set's form and in another form with fewer parts. */
 static void test_parts(void **state)
 {
     (void)state;
@@ -156,10 +156,12 @@ static void test_parts(void **state)
     struct psti_fleet_set *set = open_set(fleet, &shape);
     for (uint64_t i = 0; i < 5; i++)
         assert_int_equal(offer(set, i, BIG, 0), PSTI_FLEET_TAKEN);
-    assert_int_equal(offer(set, 5, 3840, 0), PSTI_FLEET_TAKEN); /* one part, whole */
+    /* an item of one part is offered whole */
+    assert_int_equal(offer(set, 5, 3840, 0), PSTI_FLEET_TAKEN);
     assert_int_equal(offer(set, 6, 3841, 0), PSTI_FLEET_TAKEN);
     settle(set);
-    for (int round = 0; round < 2; round++) { /* in this thread, and by the server's */
+    /* round 0: in this thread; round 1: in the server's thread */
+    for (int round = 0; round < 2; round++) {
         ask(set, 0, 5, BIG, 0, answers);
         assert_int_equal(answers[PSTI_FLEET_HIT], 5);
     }
@@ -171,14 +173,14 @@ static void test_parts(void **state)
     settle(set);
     ask(set, 7, 1, 7000, 8, answers);
     assert_int_equal(answers[PSTI_FLEET_HIT], 1);
-    ask(set, 7, 1, 7000, 0, answers); /* it is not of that form, so not the item */
+    ask(set, 7, 1, 7000, 0, answers); /* the value is not in that form, so it is not the item */
     assert_int_equal(answers[PSTI_FLEET_DECLINED], 1);
     psti_fleet_set_close(&set);
     pst_fleet_close(&fleet);
     end_server(&server, SIGTERM);
 }
 
-/* A full server refuses, keeps what it has, and is soon asked less. No refusal is an error. */
+/* A full server refuses, keeps what it has, and is soon offered less. Refusals are not errors. */
 static void test_full(void **state)
 {
     (void)state;
@@ -208,8 +210,8 @@ static void test_full(void **state)
     end_server(&server, SIGTERM);
 }
 
-/* What finds no room as a whole leaves no parts behind: its server goes on taking items that fit.
- */
+/* An item that does not fit as a whole leaves no parts behind: its server still takes items that
+ * fit. */
 static void test_full_parts(void **state)
 {
     (void)state;
@@ -231,7 +233,8 @@ static void test_full_parts(void **state)
     assert_int_equal(answers[PSTI_FLEET_HIT], use.n_added);
     assert_int_equal(answers[PSTI_FLEET_MISS], N_BIG - use.n_added);
     assert_int_equal(use.n_lost, 0);
-    assert_int_equal(offer(set, 100, 20000, 0), PSTI_FLEET_TAKEN); /* their room is free again */
+    /* the memory of its parts is free again */
+    assert_int_equal(offer(set, 100, 20000, 0), PSTI_FLEET_TAKEN);
     settle(set);
     assert_int_equal(fleet_use(fleet).n_added, use.n_added + 1);
     psti_fleet_set_close(&set);
@@ -265,7 +268,7 @@ static void test_login(void **state)
     assert_int_equal(answers[PSTI_FLEET_HIT], 1);
     psti_fleet_set_close(&set);
     pst_fleet_close(&fleet);
-    for (int i = 0; i < 2; i++) { /* a wrong password, and none */
+    for (int i = 0; i < 2; i++) { /* with a wrong password, and without one */
         options.auth_file = i ? NULL : wrong;
         assert_ok(pst_fleet_open(&options, &fleet, &err));
         set = open_set(fleet, &shape);
@@ -282,7 +285,7 @@ static void test_login(void **state)
     end_server(&server, SIGTERM);
 }
 
-/* Nobody listens; then somebody does. */
+/* At first there is no server, then one is started. */
 static void test_absent(void **state)
 {
     (void)state;
@@ -299,7 +302,7 @@ static void test_absent(void **state)
     await_servers(fleet, 1);
     ask(set, 0, 20, 0, 0, answers);
     assert_int_equal(answers[PSTI_FLEET_MISS], 20);
-    /* It is started again, and has nothing then. */
+    /* The server is restarted, and has no items then. */
     assert_int_equal(offer(set, 0, length_of(0), 0), PSTI_FLEET_TAKEN);
     settle(set);
     end_server(&server, SIGKILL);
@@ -315,7 +318,8 @@ static void test_absent(void **state)
     end_server(&server, SIGTERM);
 }
 
-/* A stopped server holds nobody up for longer than its timeout, nor the fleet's end. */
+/* A stopped server delays a caller by no more than its timeout, and does not delay closing the
+ * fleet. */
 static void test_stopped(void **state)
 {
     (void)state;
@@ -339,7 +343,7 @@ static void test_stopped(void **state)
     end_server(&server, SIGKILL);
 }
 
-/* Threads that ask and offer at once, in their own turns and by the server's thread. */
+/* Threads request and offer at once, in their own thread or through the server's thread. */
 static void *ask_much(void *arg)
 {
     struct psti_fleet_set *set = arg;
@@ -378,7 +382,8 @@ static void test_many_threads(void **state)
     end_server(&server, SIGTERM);
 }
 
-/* Copies that find no room are dropped; the ring is whole again after them. */
+/* Offers whose copies do not fit into the ring buffer are dropped; afterwards the whole ring can be
+ * used again. */
 static void test_ring(void **state)
 {
     (void)state;
@@ -390,7 +395,8 @@ static void test_ring(void **state)
     unsigned answers[3], n_taken = 0, n_busy = 0;
     assert_ok(psti_fleet_set_open(fleet, &shape, 1, 12000, &set, &err));
     await_servers(fleet, 1);
-    assert_int_equal(offer(set, 199, 13000, 0), PSTI_FLEET_BUSY); /* it never fits */
+    /* an item larger than the ring never fits */
+    assert_int_equal(offer(set, 199, 13000, 0), PSTI_FLEET_BUSY);
     for (int round = 0; round < 20; round++)
         for (uint64_t i = 0; i < N - 1; i++) {
             enum psti_fleet_taken taken = offer(set, i, length_of(i), 0);
@@ -402,7 +408,7 @@ static void test_ring(void **state)
     struct pst_fleet_stats use = fleet_use(fleet);
     assert_int_equal(use.n_added + use.n_present, n_taken);
     assert_int_equal(use.n_dropped, n_busy + 1);
-    for (uint64_t i = 0; i < N - 1; i++) { /* one at a time each finds room */
+    for (uint64_t i = 0; i < N - 1; i++) { /* one at a time, each item fits into the ring */
         assert_int_equal(offer(set, i, length_of(i), 0), PSTI_FLEET_TAKEN);
         settle(set);
     }

@@ -27,7 +27,7 @@ struct stream {
     size_t n;
 };
 
-/* Replaces n bytes at `at` by others. Does nothing if there is no room. */
+/* Replaces n bytes at `at` by others. Does nothing if they do not fit. */
 static void splice(struct stream *s, size_t at, size_t n, const void *bytes, size_t nbytes)
 {
     if (at + n > s->n || s->n - n + nbytes > sizeof s->bytes)
@@ -37,7 +37,7 @@ static void splice(struct stream *s, size_t at, size_t n, const void *bytes, siz
     s->n = s->n - n + nbytes;
 }
 
-/* Puts the whole answer b, or its value alone, at the place of answer a or before it. */
+/* Puts the whole answer b, or only its value, in place of answer a or before it. */
 static void mix_answers(struct stream *s, const struct answers *right, bool value_only)
 {
     uint32_t a = random_below((uint32_t)right->n), b = random_below((uint32_t)right->n);
@@ -55,7 +55,7 @@ static void mix_answers(struct stream *s, const struct answers *right, bool valu
     splice(s, at, old, right->bytes + from, end - from);
 }
 
-/* Writes another number where a length or a request's number is. */
+/* Changes a length or a request's number to another number. */
 static void change_number(struct stream *s)
 {
     static const char *const numbers[] = {"0",

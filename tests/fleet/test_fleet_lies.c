@@ -1,5 +1,5 @@
-/* test_fleet_lies.c - whatever a server says, a hit has the right bytes, each request ends, and the
- * server is asked again later. */
+/* test_fleet_lies.c - whatever a server answers, a hit has the right bytes, each request ends, and
+ * the server is used again later. */
 #include "fleet/fleet_ask.h"
 #include "fleet/fleet_fixture.h"
 
@@ -9,7 +9,7 @@
 
 enum {
     SOME = 40,
-    LONG = 100, /* the first of some items of three parts of one length */
+    LONG = 100, /* the first of some items of three parts with equal lengths */
     N_LONG = 5,
     LONG_NBYTES = 3 * (4096 - 256)
 };
@@ -85,8 +85,8 @@ static void test_cut_at_each_byte(void **state)
     end_liar(liar);
 }
 
-/* A silent server has one request at a time for its timeout, and then nobody waits for it until it
- * is found again. */
+/* A server that does not answer gets one request at a time during its timeout. Then no request
+ * waits for it until it is found again. */
 static void test_left_alone(void **state)
 {
     (void)state;
@@ -107,8 +107,8 @@ static void test_left_alone(void **state)
     end_liar(liar);
 }
 
-/* Answers that come one after another, but too slowly for most requests: those end in time, and
- * what comes for them later is thrown away. */
+/* Answers arrive, but too slowly for most requests: those end in time, and their late answers are
+ * discarded. */
 static void test_slow(void **state)
 {
     (void)state;
@@ -117,7 +117,8 @@ static void test_slow(void **state)
     pst_fleet *fleet;
     struct psti_fleet_set *set = open_honest(at("slow"), 1, &fleet);
     set_lie(liar, LIE_SLOW);
-    for (int round = 0; round < 2; round++) { /* in this thread, and by the server's */
+    /* round 0: in this thread; round 1: in the server's thread */
+    for (int round = 0; round < 2; round++) {
         uint64_t n_late = fleet_use(fleet).n_late;
         ask(set, 0, 12, 0, 0, answers);
         assert_true(answers[PSTI_FLEET_DECLINED] > 0);
@@ -130,7 +131,7 @@ static void test_slow(void **state)
     end_liar(liar);
 }
 
-/* A fleet that is closed while a server drips does not wait for the last drop. */
+/* A fleet that is closed while a server sends byte by byte does not wait for the rest. */
 static void test_close_while_stuck(void **state)
 {
     (void)state;
@@ -146,7 +147,7 @@ static void test_close_while_stuck(void **state)
     assert_int_equal(answers[PSTI_FLEET_HIT], 0);
     psti_fleet_set_close(&set);
     pst_fleet_close(&fleet);
-    set_lie(liar, LIE_NONE); /* the rest comes at once */
+    set_lie(liar, LIE_NONE); /* the rest of the answer comes at once */
     end_liar(liar);
 }
 

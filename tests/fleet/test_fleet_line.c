@@ -1,4 +1,4 @@
-/* test_fleet_line.c - lines of a memcached server's answers. */
+/* test_fleet_line.c - tests parsing lines of a memcached server's answers. */
 #include "test.h"
 
 #include "fleet/fleet_line.h"
@@ -77,7 +77,7 @@ static void test_nonsense(void **state)
     assert_int_equal(line.said, PSTI_FLEET_SAID_NONSENSE);
 }
 
-/* The line that is expected of a value is one that says so. */
+/* The line that the client expects for a value parses as that value. */
 static void test_written(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_format_container.c - rows of the index of other people's files: what is printed is parsed
- * again, at all limits, and what cannot be is refused. */
+/* test_format_container.c - rows of the index of containers made by other programs: printed values
+ * are parsed back, up to all limits, and impossible values are refused. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -22,7 +22,7 @@ static void assert_row(const struct psti_container_item *item, const uint8_t *ro
     assert_true(got.sum == item->sum);
 }
 
-/* In rows of both lengths, if the item has no coding and no page. */
+/* Prints and parses an item, in rows of both lengths if it has no coding and no page. */
 static void assert_item(const struct psti_container_item *item)
 {
     uint8_t rows[3 * PSTI_CONTAINER_ITEM_NBYTES], plain[PSTI_CONTAINER_PLAIN_NBYTES];
@@ -72,7 +72,7 @@ static void items_come_back(void **state)
     assert_item(&missing);
     psti_format_print_container_item(&missing, row, sizeof row);
     assert_memory_equal(row, zeros, sizeof row);
-    /* Nothing at the start of the values is no missing item. */
+    /* An item of no bytes at the start of the values is not a missing item. */
     assert_item(&(struct psti_container_item){.place = PSTI_CONTAINER_IN_INDEX});
     assert_item(&(struct psti_container_item){
         .place = PSTI_CONTAINER_IN_PAGE, .nbytes = 1, .decoded_nbytes = 1});
@@ -116,12 +116,12 @@ static void names_come_back(void **state)
         assert_false(psti_format_container_name(group, 32 + i, end - 1, &got, &nbytes));
         at = end;
     }
-    /* A whole group of the longest names. */
+    /* A full group of names, all as long as possible. */
     for (uint64_t i = 0; i < PSTI_CONTAINER_GROUP_NAMES; i++, start += PSTI_NAME_LIMIT - 1)
         psti_format_put_container_name(group, i, start, start + PSTI_NAME_LIMIT - 1);
     assert_true(psti_format_container_name(group, 15, start, &got, &nbytes));
     assert_true(got == start - (PSTI_NAME_LIMIT - 1) && nbytes == PSTI_NAME_LIMIT - 1);
-    /* An empty name, one that is too long, one that ends before it begins, and a place beyond all
+    /* An empty name, one that is too long, one that ends before it begins, and an offset beyond all
      * numbers. */
     static const struct {
         size_t at;
@@ -215,7 +215,7 @@ static void headers_come_back_with_pages(void **state)
     assert_ok(psti_format_parse_container_field(printed, &got, &field, &err));
     assert_int_equal(field.classes_nbytes, 28);
     assert_int_equal(field.row_nbytes, 8);
-    /* Rows of a length that there is not. */
+    /* A row length that does not exist. */
     for (size_t i = 0; i < 2; i++)
         for (uint32_t n = 0; n < 256; n++) {
             fields[i].row_nbytes = n;
@@ -224,7 +224,7 @@ static void headers_come_back_with_pages(void **state)
             assert_int_equal(psti_format_parse_container_field(printed, &got, &field, &err),
                              is_good ? PST_OK : PST_ERROR_CORRUPT);
         }
-    /* Of version 2, and with pages outside of the file. */
+    /* Version 2, and pages outside of the file. */
     bytes[8] = 2;
     assert_int_equal(psti_format_parse_container_header(bytes, sizeof bytes,
                                                         header.frame.file_nbytes, &got, &err),
@@ -238,7 +238,7 @@ static void headers_come_back_with_pages(void **state)
                                                             header.frame.file_nbytes, &got, &err),
                          PST_ERROR_CORRUPT);
     }
-    /* More notices than there can be, and notices that lie outside of their place in the file. */
+    /* Too many notices, and notices outside of their section of the file. */
     for (size_t i = 0; i < 2; i++) {
         struct psti_container_header bad = header;
         bad.n_notices = i == 0 ? PSTI_NOTICES_MAX + 1 : 2;
@@ -278,8 +278,8 @@ static void notices_are_counted_and_come_back(void **state)
         assert_true(psti_format_parse_notice(row, &got));
         assert_memory_equal(&got, &notices.list[i], sizeof got);
     }
-    /* Long texts are cut: a name keeps its beginning, a path its end. No character is cut in half.
-     */
+    /* Long texts are shortened: a name keeps its beginning, a path its end. No character is
+     * split. */
     memset(text, 0, sizeof text);
     for (size_t i = 0; i + 2 < sizeof text; i += 2)
         memcpy(text + i, "\xc3\xa4", 2);
@@ -304,7 +304,7 @@ static void notices_are_counted_and_come_back(void **state)
     memcpy(bad, row, sizeof bad);
     memset(bad + 16, 'n', 64);
     assert_false(psti_format_parse_notice(bad, &got));
-    /* When the list is full, the last notice counts the others. */
+    /* When the list is full, the last notice counts all others. */
     for (int i = 0; i < 50; i++) {
         snprintf(name, sizeof name, "c%d", i);
         add(&notices, name, 1, "x");

@@ -1,5 +1,5 @@
-/* test_format_dataset.c - compares the C code with the format's document: places of values in
- * bytes, round trips, refusals. */
+/* test_format_dataset.c - compares the C code with docs/format-dataset.md: offsets of values,
+ * printing and parsing, refusals. */
 #include "format/format_dataset.h"
 
 #include "test.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Offsets are repeated here from docs/format-dataset.md, not taken from the code. */
+/* The offsets are taken from docs/format-dataset.md, not from the code. */
 static void index_header_bytes(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void index_header_bytes(void **state)
                      PST_ERROR_CORRUPT);
 }
 
-/* Classes of arrays lie where older software sees zeros that it ignores. */
+/* The classes of arrays are stored where older software expects zeros and ignores them. */
 static void array_classes_bytes(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void item_bytes(void **state)
     assert_int_equal(psti_load_u64(bytes + 48), 6);
     assert_ok(psti_format_parse_item(bytes, PST_FIELD_IMAGE, &back, &err));
     assert_memory_equal(&back, &image, sizeof back);
-    /* Members that only PLI have are ignored for other forms. */
+    /* Members that only PLI items have are ignored for other forms. */
     struct pst_item pli = image;
     pli.was_pli = true;
     psti_format_print_item(PST_FIELD_IMAGE, &pli, bytes);
@@ -214,13 +214,14 @@ static void item_bytes(void **state)
                      PST_ERROR_CORRUPT);
 }
 
-/* Entries that no decoder could serve are refused when they are parsed. */
+/* Entries that no decoder could handle are refused when they are parsed. */
 static void impossible_items(void **state)
 {
     (void)state;
     static const struct {
         enum pst_field_type type;
-        unsigned at; /* the byte to set in a raw image of 2 x 3 pixels with 3 channels */
+        /* index of the byte to change in a raw image of 2 x 3 pixels with 3 channels */
+        unsigned at;
         uint8_t value;
         bool good;
     } cases[] = {{PST_FIELD_IMAGE, 28, 1, true},   {PST_FIELD_IMAGE, 28, 7, false},

@@ -1,4 +1,4 @@
-/* test_format_json.c - the JSON that a data set admits. python/tests/test_text.py compares the
+/* test_format_json.c - tests which JSON a data set accepts. python/tests/test_text.py compares the
  * same texts with Python's json. */
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* forge_dataset.c - finds the structures of an index or shard and changes one of their members.
  *
- * Positions come from the parsers of format/, which accept only sections that lie within the file:
- * so a change never lies outside, whatever was changed before. */
+ * Positions come from the parsers in src/format, which accept only sections within the file. So
+ * a change always lies within the file, whatever was changed before. */
 #include "fuzz/forge_dataset.h"
 
 #include "base/bits.h"
@@ -18,7 +18,8 @@ uint64_t forge_random(uint64_t *state)
     return x ^ x >> 31;
 }
 
-/* Puts another value into `nbytes` (1, 2, 4, 8) bytes: near the old one, at a bound, or any. */
+/* Writes another value into `nbytes` (1, 2, 4, 8) bytes: near the old one, at a bound, or
+ * random. */
 static void change(uint8_t *at, size_t nbytes, uint64_t *state)
 {
     static const uint64_t bounds[] = {0,
@@ -86,7 +87,7 @@ void forge_seal_index(uint8_t *bytes)
                    psti_hash64(bytes, PSTI_INDEX_HEADER_NBYTES - 8));
 }
 
-/* Member k of an item's 64 bytes, as format_dataset.c places them. */
+/* Changes a member of an item's 64 bytes, at the offsets of format_dataset.c. */
 static void change_item(uint8_t *item, uint64_t *state)
 {
     static const uint8_t members[][2] = {{0, 8},  {8, 8},  {16, 8}, {24, 4}, {28, 1}, {29, 1},
@@ -105,7 +106,7 @@ static void change_field(uint8_t *field, uint64_t *state)
     change(field + member[0], member[1], state);
 }
 
-/* A row of a column, or a byte of the class names. */
+/* Changes a row of a column, or a byte of the class names. */
 static void change_column(uint8_t *bytes, const struct psti_index_header *header, uint64_t *state)
 {
     struct psti_index_field field;
@@ -136,7 +137,7 @@ bool forge_index(uint8_t *bytes, size_t nbytes, uint64_t *state)
         return false;
     uint64_t r = forge_random(state), k = forge_random(state);
     switch (r % 16) {
-    case 0: { /* not the lengths: by these the file is sealed */
+    case 0: { /* but not the lengths, which sealing relies on */
         static const uint8_t members[] = {8, 10, 16, 32, 40, 48, 52, 56, 64, 72, 80, 88};
         uint8_t at = members[k % sizeof members];
         change(bytes + at, at < 12 ? 2 : at == 48 || at == 52 ? 4 : 8, state);
@@ -167,7 +168,7 @@ bool forge_index(uint8_t *bytes, size_t nbytes, uint64_t *state)
     return true;
 }
 
-/* The first byte of each record in turn, from *at on. False: there is none. */
+/* Finds the first byte of the next record from *at on. Returns false if there is none. */
 static bool next_record(const uint8_t *bytes, size_t nbytes, uint64_t *at,
                         struct psti_record *record)
 {

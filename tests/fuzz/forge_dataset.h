@@ -1,5 +1,5 @@
-/* forge_dataset.h - changes to index and shards of a written data set that a forger would make: one
- * member of one structure, with all checksums made right again. For fuzz targets and tests. */
+/* forge_dataset.h - changes the index and shards of a written data set as a forger would: one
+ * member of one structure, with all checksums corrected afterwards. For fuzz targets and tests. */
 #ifndef PST_TESTS_FORGE_DATASET_H
 #define PST_TESTS_FORGE_DATASET_H
 
@@ -7,22 +7,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The next number of a sequence. */
+/* Returns the next number of a pseudo-random sequence. */
 uint64_t forge_random(uint64_t *state);
 
-/* Makes the checksums of blocks, block table and header right; the header must name lengths that
- * the bytes have. */
+/* Corrects the checksums of blocks, block table and header. The lengths in the header must lie
+ * within the bytes. */
 void forge_seal_index(uint8_t *bytes);
 /* Changes one member of the index: a number of the header, a byte of the schema, a member of an
- * item, a value, an entry of the shard table, a name. False: it is no index, nothing was done. */
+ * item, a value, an entry of the shard table, or a name. Returns false, with nothing changed, if
+ * the bytes are no index. */
 bool forge_index(uint8_t *bytes, size_t nbytes, uint64_t *state);
 
-/* Makes the checksums of all items, records and of the header right, as far as records lead. */
+/* Corrects the checksums of all items, of the records, as far as they can be followed, and of the
+ * header. */
 void forge_seal_shard(uint8_t *bytes, size_t nbytes);
-/* Changes one member of a record or one byte of an item. False: there is no record. */
+/* Changes one member of a record or one byte of an item. Returns false if there is no record. */
 bool forge_shard(uint8_t *bytes, size_t nbytes, uint64_t *state);
 
-/* Gives the items in the index the checksums that the records of shard i_shard have. */
+/* Gives the items in the index the checksums from the records of shard i_shard. */
 void forge_follow_shard(uint8_t *index, size_t index_nbytes, uint32_t i_shard, const uint8_t *shard,
                         size_t shard_nbytes);
 

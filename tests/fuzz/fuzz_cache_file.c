@@ -1,6 +1,6 @@
-/* fuzz_cache_file.c - any bytes as a saved cache, as they are and with their checksums made right,
- * loaded into a cache that holds an item already. After a failure the cache is as before; after
- * success all items can be read and lie within the budget. Seeds: make_cache_corpus.py. */
+/* fuzz_cache_file.c - loads any bytes as a saved cache, unchanged and with corrected checksums,
+ * into a cache that already holds an item. After a failure the cache must be as before; after
+ * success all items must be readable and within the budget. Seeds: make_cache_corpus.py. */
 #include "base/bits.h"
 #include "base/hash.h"
 #include "cache/cache_int.h"
@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
 
 static void seal_record(uint8_t *bytes) { psti_store_u64(bytes + 56, psti_hash64(bytes, 56)); }
 
-/* Makes the checksums of a block right as far as its items lie within `n_left` bytes. Returns the
- * bytes that its table and items take, or n_left if they take more. */
+/* Corrects the checksums of a block, if its items lie within `n_left` bytes. Returns the bytes that
+ * its table and items take, or n_left if they take more. */
 static size_t seal_block(uint8_t *record, size_t n_left)
 {
     uint64_t n = psti_load_u64(record + 8), nbytes = psti_load_u64(record + 16), room;
@@ -49,10 +49,10 @@ static void seal(uint8_t *bytes, size_t nbytes)
     }
 }
 
-/* Reads all that the cache holds. */
+/* Reads everything in the cache. */
 static void use(pst_cache *cache, const struct pst_cache_stats *stats)
 {
-    static volatile uint64_t sink; /* so that the bytes are read */
+    static volatile uint64_t sink; /* a use of the sums, so that the reads are not optimised away */
     uint64_t n_items = 0;
     struct psti_cache_set *set = psti_cache_set_next(cache, NULL);
     while (set) {

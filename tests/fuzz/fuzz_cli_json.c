@@ -1,5 +1,5 @@
-/* fuzz_cli_json.c - any bytes as JSON for verbs: they are refused with a line, or give a tree whose
- * nodes lie in order. */
+/* fuzz_cli_json.c - parses any bytes as the JSON of the command line: they are refused with a line
+ * number, or give a tree whose nodes are in order. */
 #include "../../tools/penstock/json_read.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
 
-/* Aborts if a list or an object does not have as many children as it says. */
+/* Aborts if a list or an object has another number of children than it states. */
 static void check(const struct json_node *node)
 {
     uint32_t n = 0;

@@ -1,7 +1,7 @@
-/* fuzz_codings.c - anything as an item with a coding: nothing behind the output is written, and
- * what is decoded twice is the same.
+/* fuzz_codings.c - decodes any bytes as an item with a coding: nothing behind the output is
+ * written, and decoding twice gives the same bytes.
  *
- * Input: the coding, two bytes of the length that is stated, the stored bytes. */
+ * Input: the coding, two bytes of the stated length, the stored bytes. */
 #include "base/codings/codings.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         return 0;
     enum pst_coding coding = (enum pst_coding)(data[0] % 8);
     size_t n_out = data[1] | (size_t)data[2] << 8, n_in = nbytes - 3;
-    /* So that a sanitizer sees a byte too many on either side. */
+    /* Exact sizes, so a sanitizer detects accesses on either side. */
     uint8_t *in = malloc(n_in > 0 ? n_in : 1), *out[2];
     CHECK(in != NULL);
     memcpy(in, data + 3, n_in);

@@ -1,5 +1,5 @@
-/* fuzz_containers_arrow.c - anything that may be a file of Arrow, down to the values of its rows:
- * they must lie in the file, or in a page of it, and have what their field needs. */
+/* fuzz_containers_arrow.c - reads any bytes as an Arrow file, down to the values of its rows: they
+ * must lie in the file or in a page of it, and suit their field. */
 #include "containers/arrow/containers_arrow.h"
 #include "format/format_dataset.h"
 
@@ -12,13 +12,13 @@
             abort();                                                                               \
     } while (0)
 
-/* Stands for the writer of the index. */
+/* Imitates the writer of the index. */
 struct fake {
     const uint8_t *data;
     size_t nbytes;
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t n_fields;
-    uint64_t page_nbytes[256]; /* of the first pages when they are decoded */
+    uint64_t page_nbytes[256]; /* decoded size of each of the first pages */
     uint64_t n_pages, n_samples, sum;
 };
 

@@ -1,4 +1,4 @@
-/* fuzz_containers_beton.c - anything that may be a file of FFCV: its tables, and the places and
+/* fuzz_containers_beton.c - reads any bytes as a beton file (FFCV): its tables, and the offsets and
  * sizes of its items. The first byte chooses the user's rules. */
 #include "fuzz/fuzz_table.h"
 

@@ -1,6 +1,6 @@
-/* fuzz_containers_foreign.c - anything that may be an index of wds2idx or Energon: it fits the
- * samples of a walk, or it has a cause. The walk's offsets are 0, 1536, 3072, ...; the first byte
- * of the input is their number. */
+/* fuzz_containers_foreign.c - reads any bytes as an index of wds2idx or Energon: it fits the
+ * samples of a walk, or it is refused with a cause. The walk's offsets are 0, 1536, 3072, ...; the
+ * first byte of the input is their number. */
 #include "containers/list/containers_foreign.h"
 
 #include <stdlib.h>

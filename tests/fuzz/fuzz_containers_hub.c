@@ -1,6 +1,6 @@
-/* fuzz_containers_hub.c - anything that may be features of Hugging Face's `datasets`: whatever is
- * read has texts that end, names of classes as many as there are classes, and shapes of at most 8
- * dimensions. The first bytes of a value are guessed, too. */
+/* fuzz_containers_hub.c - reads any bytes as the features of Hugging Face's `datasets`: in whatever
+ * is accepted, texts end with a NUL, there are as many class names as classes, and shapes have at
+ * most 8 dimensions. The first bytes are also used to guess a value's type. */
 #include "containers/table/containers_guess.h"
 #include "containers/table/containers_hub.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_containers_lmdb.c - anything that may be a data file of LMDB: its pages, and the values of
- * its entries. The first byte chooses the user's rules. */
+/* fuzz_containers_lmdb.c - reads any bytes as a data file of LMDB: its pages and the values of its
+ * entries. The first byte chooses the user's rules. */
 #include "fuzz/fuzz_table.h"
 
 #include "containers/lmdb/containers_lmdb.h"

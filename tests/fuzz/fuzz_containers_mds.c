@@ -1,5 +1,5 @@
-/* fuzz_containers_mds.c - anything that may be a shard of MDS. The first byte chooses the user's
- * rules; the next two are the length of an index.json, which follows, before the shard. */
+/* fuzz_containers_mds.c - reads any bytes as an MDS shard. The first byte chooses the user's rules.
+ * The next two are the length of an index.json, which stands before the shard. */
 #include "containers/mds/containers_mds.h"
 #include "fuzz/fuzz_table.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_containers_parquet.c - anything that may be a Parquet file: what a walk gives lies in the
- * file or in its pages. */
+/* fuzz_containers_parquet.c - reads any bytes as a Parquet file: all values of a walk must lie in
+ * the file or in its pages. */
 #include "containers/parquet/containers_parquet.h"
 
 #include "base/fail.h"
@@ -94,7 +94,7 @@ static enum pst_status sink_sample(struct psti_containers_writer *writer, const 
         CHECK(value->nbytes == value->decoded_nbytes && value->coding == PSTI_CODING_STORED);
         if (value->bytes != NULL) {
             for (uint64_t k = 0; k < value->nbytes; k++)
-                sum += ((const uint8_t *)value->bytes)[k]; /* a sanitizer looks on */
+                sum += ((const uint8_t *)value->bytes)[k]; /* so that a sanitizer checks them */
             continue;
         }
         CHECK(!value->is_in_page || value->i_page < memory->n_pages);

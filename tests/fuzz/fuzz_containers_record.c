@@ -1,6 +1,6 @@
-/* fuzz_containers_record.c - any bytes as the record of a walk: a header, and events. The input is
- * tried as it is, and sealed: with length and checksums made right, so that what lies after them is
- * reached. It is played as samples and as calls of columns. */
+/* fuzz_containers_record.c - reads any bytes as the record of a walk: a header, and events. The
+ * input is tried unchanged and with corrected length and checksums, so that the code after those
+ * checks is reached. It is replayed as samples and as calls for columns. */
 #include "base/bits.h"
 #include "base/fail.h"
 #include "base/hash.h"
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
 
-/* What is given goes here, in the place of a writer of an index. */
+/* Collects what is replayed, in place of the writer of an index. */
 struct taken {
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t n_fields;
@@ -38,7 +38,7 @@ static enum pst_status take_field(struct psti_containers_writer *writer,
                                   struct pst_error *err)
 {
     struct taken *self = self_of(writer);
-    if (psti_format_field_problem(field) != NULL) /* as the writer of an index does */
+    if (psti_format_field_problem(field) != NULL) /* as the index's writer does */
         return psti_fail(err, PST_ERROR_ARGUMENT, "fuzz", "a field is none");
     check(self->n_fields < PST_MAX_FIELDS);
     self->fields[self->n_fields] = *field;
@@ -68,7 +68,8 @@ static enum pst_status take_page(struct psti_containers_writer *writer,
 {
     (void)err;
     check(page->coding != PSTI_CODING_STORED);
-    *i_page = 7 + self_of(writer)->n_pages++; /* pages of files before have numbers, too */
+    /* page numbers do not begin at 0, as if earlier files had pages */
+    *i_page = 7 + self_of(writer)->n_pages++;
     return PST_OK;
 }
 

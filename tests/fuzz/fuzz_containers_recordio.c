@@ -1,5 +1,5 @@
-/* fuzz_containers_recordio.c - anything that may be a RecordIO file, and its ".idx": the bytes
- * behind the last "idx:" of the input, if there is one. The first byte chooses the user's rules. */
+/* fuzz_containers_recordio.c - reads any bytes as a RecordIO file. If the input contains "idx:",
+ * the bytes behind the last one are its index file. The first byte chooses the user's rules. */
 #include "fuzz/fuzz_table.h"
 
 #include "containers/recordio/containers_recordio.h"

@@ -1,5 +1,5 @@
-/* fuzz_containers_tar.c - anything that may be a tar: members must lie in the file, in its order,
- * and not on each other. */
+/* fuzz_containers_tar.c - reads any bytes as a tar: members must lie in the file, in order, and
+ * must not overlap. */
 #include "containers/containers_tar.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* fuzz_containers_tfrecord.c - anything that may be a TFRecord file. The first byte chooses the
- * user's rules. If its highest bit is set, the rest is the file. Else it is a features.json and
- * records, each behind its length in two bytes, and the file has the checksums that are right. */
+/* fuzz_containers_tfrecord.c - reads any bytes as a TFRecord file. The first byte chooses the
+ * user's rules. If its highest bit is set, the rest is the file. Otherwise the rest is a
+ * features.json and records, each after its length in two bytes, and the target makes a file of
+ * them with correct checksums. */
 #include "containers/tfrecord/containers_tfrecord.h"
 #include "base/bits.h"
 #include "base/crc32c.h"
@@ -18,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 static uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8; }
 
-/* Takes a piece behind its length. */
+/* Takes a piece of the input that follows its length. */
 static size_t piece(const uint8_t **at, const uint8_t *end, const uint8_t **bytes)
 {
     size_t n = end - *at < 2 ? 0 : psti_load_u16(*at);
@@ -40,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     const uint8_t *at = data + 1, *end = data + nbytes, *bytes;
     size_t n_notes = piece(&at, end, &bytes), n = 0;
     struct psti_table_notes notes = {(const char *)bytes, n_notes, "features.json"};
-    uint8_t *file = malloc(16 + 16 * nbytes); /* a record has at least two bytes, and 16 more */
+    /* a record takes at least two bytes of input, and 16 more in the file */
+    uint8_t *file = malloc(16 + 16 * nbytes);
     CHECK(file != NULL);
     while (at < end) {
         size_t length = piece(&at, end, &bytes);

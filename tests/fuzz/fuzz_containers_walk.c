@@ -1,4 +1,4 @@
-/* fuzz_containers_walk.c - anything that may be a tar, down to the values of its samples: they must
+/* fuzz_containers_walk.c - reads any bytes as a tar, down to the values of its samples: they must
  * lie in the file, and fields and names must be legal. The first byte chooses the user's rules. */
 #include "containers/containers_fields.h"
 #include "containers/containers_walk.h"
@@ -26,7 +26,7 @@ static ssize_t memory_read(void *context, void *bytes, size_t nbytes, uint64_t o
     return (ssize_t)nbytes;
 }
 
-/* Stands for the writer of the index. */
+/* Imitates the writer of the index. */
 struct fake {
     struct memory file;
     struct pst_field fields[PST_MAX_FIELDS];

@@ -1,5 +1,5 @@
-/* fuzz_containers_wids.c - anything that may be an index of wids: names are texts that end, counts
- * are not negative, and whatever is refused has a cause. */
+/* fuzz_containers_wids.c - reads any bytes as an index of wids: names must end with a NUL, counts
+ * must not be negative, and whatever is refused must have a cause. */
 #include "containers/list/containers_wids.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* fuzz_containers_yaml.c - anything that may be YAML: its tree has each node once, and texts that
- * lie in its memory. Scalars are tried as brace lists and as patterns, as Energon's are. */
+/* fuzz_containers_yaml.c - parses any bytes as YAML: the tree contains each node once, and its
+ * texts lie in its memory. Scalars are also tried as brace lists and patterns, as they are used for
+ * Energon. */
 #include "containers/list/containers_pattern.h"
 #include "containers/list/containers_tree.h"
 
@@ -33,7 +34,7 @@ static void try_pattern(const char *text)
     psti_containers_paths_free(&names);
 }
 
-/* Returns the number of nodes below and at this one. */
+/* Counts this node and all nodes below it. */
 static size_t check_node(const struct psti_tree *tree, const struct psti_tree_node *node, int depth)
 {
     size_t n = 1;

@@ -1,5 +1,5 @@
-/* fuzz_containers_zip.c - anything that may be a zip: members must lie before the directory, and
- * not on each other once the walk has ended well. */
+/* fuzz_containers_zip.c - reads any bytes as a zip: members must lie before the directory, and if
+ * the walk succeeds, they must not overlap. */
 #include "containers/containers_zip.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* fuzz_dataset_container.c - any bytes as an index of files of others: opened, and everything that
- * it says of up to 64 samples asked for and read. The input is tried as it is, and sealed: with
- * checksums, files and lengths made right, so that what lies after them is reached. */
+/* fuzz_dataset_container.c - opens any bytes as an index of containers, and reads everything about
+ * up to 64 samples. The input is tried unchanged and with corrected checksums, files and lengths,
+ * so that the code after those checks is reached. */
 #include "base/bits.h"
 #include "base/files/stamp.h"
 #include "base/hash.h"
@@ -95,7 +95,7 @@ static void try_bytes(const char *folder, const uint8_t *bytes, size_t nbytes)
     unlink(path);
 }
 
-/* Makes every file of the index the one that there is. */
+/* Replaces every file of the index by the existing one. */
 static void mend_files(uint8_t *bytes, size_t nbytes, const struct stat *st)
 {
     uint64_t at = psti_load_u64(bytes + 96), paths = psti_load_u64(bytes + 104);
@@ -110,7 +110,7 @@ static void mend_files(uint8_t *bytes, size_t nbytes, const struct stat *st)
         memcpy(bytes + paths, "a", 2);
 }
 
-/* Lengths and checksums that fit the bytes; what sections say stays the fuzzer's. */
+/* Corrects lengths and checksums to fit the bytes. The contents of sections remain the fuzzer's. */
 static size_t seal(uint8_t *bytes, size_t nbytes)
 {
     uint64_t room = nbytes - PSTI_INDEX_HEADER_NBYTES,
@@ -135,7 +135,7 @@ static size_t seal(uint8_t *bytes, size_t nbytes)
     return (size_t)(blocks + 8 * n_blocks);
 }
 
-/* The file that all items lie in. It is made once. */
+/* Makes the file that all items lie in, once. */
 static const char *make_folder(struct stat *st)
 {
     static char folder[64];
@@ -172,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
     return 0;
 }
 
-/* Removes the folder when the process ends, if it ends by itself. */
+/* Removes the folder when the process exits normally. */
 static __attribute__((destructor)) void tidy(void)
 {
     struct stat st;

@@ -1,6 +1,6 @@
-/* fuzz_dataset_index.c - any bytes as an index: opened, and every value of up to 64 samples asked
- * for. The input is tried as it is, and sealed: with all checksums made right, so that what lies
- * after them is reached. */
+/* fuzz_dataset_index.c - opens any bytes as an index, and reads every value of up to 64 samples.
+ * The input is tried unchanged and with all checksums corrected, so that the code after those
+ * checks is reached. */
 #include "base/bits.h"
 #include "dataset/dataset.h"
 #include "format/format_dataset.h"
@@ -70,7 +70,7 @@ static void try_bytes(const char *directory, const uint8_t *bytes, size_t nbytes
     unlink(path);
 }
 
-/* Lengths and checksums that fit the bytes; what sections say stays the fuzzer's. */
+/* Corrects lengths and checksums to fit the bytes. The contents of sections remain the fuzzer's. */
 static void seal(uint8_t *bytes, size_t nbytes)
 {
     uint64_t room = nbytes - PSTI_INDEX_HEADER_NBYTES,
@@ -103,12 +103,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
     return 0;
 }
 
-/* libFuzzer's own changes; not there when a corpus is replayed. */
+/* libFuzzer's own mutator; missing when a corpus is replayed. */
 extern size_t LLVMFuzzerMutate(uint8_t *bytes, size_t nbytes, size_t max_nbytes)
     __attribute__((weak));
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t nbytes, size_t max_nbytes, unsigned seed);
 
-/* Seven times in eight one member of a structure, with all checksums mended. */
+/* In seven of eight calls changes one member of a structure and corrects all checksums. */
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t nbytes, size_t max_nbytes, unsigned seed)
 {
     uint64_t state = seed;

@@ -1,9 +1,10 @@
-/* fuzz_dataset_journal.c - any bytes as the journal of an unfinished data set and as its shard: a
- * writer resumes from them. What it can finish, verify must accept.
+/* fuzz_dataset_journal.c - uses any bytes as the journal of an unfinished data set and as its
+ * shard: a writer resumes from them. If the writer can finish the data set, it must pass
+ * verification.
  *
- * The input: u32 length of the journal, the journal, the shard. It is tried as it is, and with the
- * checksums of the journal made right. Mutations alter a number or an entry of the journal; the
- * corpus is made by tests/fuzz/make_journal_corpus.c. */
+ * Input: u32 length of the journal, the journal, the shard. It is tried unchanged and with the
+ * journal's checksums corrected. Mutations alter a number or an entry of the journal;
+ * tests/fuzz/make_journal_corpus.c makes the corpus. */
 #include "base/bits.h"
 #include "writer/journal_forge.h"
 
@@ -17,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t nbytes, size_t max_nbytes, unsigned seed);
-/* libFuzzer's own; not there when the corpus is replayed. */
+/* libFuzzer's own mutator; missing when the corpus is replayed. */
 __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *bytes, size_t nbytes, size_t max_nbytes);
 
 static void put_file(const char *directory, const char *name, const uint8_t *bytes, size_t nbytes)
@@ -46,8 +47,7 @@ static void try_bytes(const char *directory, const uint8_t *journal, size_t jour
     if (status == PST_OK)
         status = pst_writer_finish(writer, &err);
     pst_writer_close(&writer);
-    /* Items themselves are not the journal's: a checksum that an item does not have may be found.
-     */
+    /* The journal says nothing about items' bytes, so a wrong checksum of an item is allowed. */
     if (status == PST_OK && pst_verify(directory, &verify, NULL, 0, &err) != PST_OK &&
         err.status != PST_ERROR_CHECKSUM)
         abort();
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
     return 0;
 }
 
-/* Alters one number, or doubles, drops or swaps entries, where the journal has room for it. */
+/* Alters one number, or duplicates, drops or swaps entries, if the journal has space for that. */
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t nbytes, size_t max_nbytes, unsigned seed)
 {
     struct journal_map map = {0};

@@ -1,6 +1,6 @@
-/* fuzz_dataset_labels.c - any bytes as the label file of a folder, as CSV, JSON lines and a list:
- * opened, and every value of every sample asked for. The folder has three images and a mask to be
- * named. */
+/* fuzz_dataset_labels.c - opens a folder with any bytes as its label file, as CSV, JSON lines and a
+ * list, and reads every value of every sample. The folder has three images and a mask that the file
+ * may name. */
 #include <penstock/dataset.h>
 
 #include <fcntl.h>

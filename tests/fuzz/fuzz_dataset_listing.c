@@ -1,7 +1,8 @@
-/* fuzz_dataset_listing.c - any bytes as the saved listing of a folder, and as the text of a lock.
+/* fuzz_dataset_listing.c - reads any bytes as the saved listing of a folder, and as the text of
+ * a lock.
  *
- * The input is walked as a reader does it, directory by directory and chunk by chunk. Checksums are
- * made right on the way, so that what lies behind them is reached. */
+ * The input is read as a listing is, directory by directory and chunk by chunk. Checksums are
+ * corrected on the way, so that the code after those checks is reached. */
 #include "base/bits.h"
 #include "base/hash.h"
 #include "format/format_listing.h"
@@ -12,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
 
-/* Reads each byte of a text, so that a sanitizer sees one that is not there. */
+/* Reads each byte of a text, so that a sanitizer detects one outside of its memory. */
 static volatile size_t n_read;
 static void read_text(const char *text) { n_read += strlen(text); }
 
@@ -21,7 +22,7 @@ static void fix_sum(uint8_t *head, size_t nbytes)
     psti_store_u64(head + nbytes - 8, psti_hash64(head, nbytes - 8));
 }
 
-/* Returns the offset behind the chunk; 0: it is none. */
+/* Reads a chunk. Returns the offset behind it, or 0 if there is none. */
 static size_t walk_chunk(uint8_t *bytes, size_t nbytes, size_t at, char last[])
 {
     struct psti_listing_chunk chunk;
@@ -49,7 +50,7 @@ static size_t walk_chunk(uint8_t *bytes, size_t nbytes, size_t at, char last[])
     return at + PSTI_LISTING_CHUNK_NBYTES + chunk.payload_nbytes;
 }
 
-/* Returns the offset behind the directory; 0: it is none. */
+/* Reads a directory. Returns the offset behind it, or 0 if there is none. */
 static size_t walk_directory(uint8_t *bytes, size_t nbytes, size_t at)
 {
     struct psti_listing_directory directory;

@@ -1,6 +1,5 @@
-/* fuzz_dataset_parts.c - any bytes as a plan of shards, as they are and with correct checksums.
- * They are refused; or the shards follow each other, and printing the plan again gives the same
- * bytes. */
+/* fuzz_dataset_parts.c - reads any bytes as a plan of shards, unchanged and with correct checksums.
+ * They are refused, or the shards follow each other and printing the plan gives the same bytes. */
 #include "base/bits.h"
 #include "base/hash.h"
 #include "format/format_parts.h"
@@ -39,7 +38,7 @@ static void try_plan(const uint8_t *bytes, size_t nbytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
 {
-    /* A copy of the exact length, so that reading behind its end is found. */
+    /* A copy of the exact length, so that a sanitizer detects reads behind its end. */
     uint8_t *copy = malloc(nbytes > 0 ? nbytes : 1);
     if (copy == NULL || nbytes > 1 << 16)
         goto out;

@@ -1,9 +1,9 @@
-/* fuzz_dataset_shard.c - any bytes as a shard: its records walked as the law says, and the shard
- * used as part of a data set.
+/* fuzz_dataset_shard.c - uses any bytes as a shard: walks over its records as the format
+ * demands, and uses the shard as part of a data set.
  *
- * Record checksums are also made right, so that lengths after them are reached. Whatever is
- * accepted must print to the same bytes. The data set's index is made of the records: so scan and
- * reads reach the items, and find whatever the records say amiss. */
+ * Checksums of records are also corrected, so that the lengths after them are reached. Whatever
+ * is accepted must print to the same bytes. The data set's index is made from the records, so
+ * that scan and reads reach the items and detect errors in the records. */
 #include "base/bits.h"
 #include "base/hash.h"
 #include "dataset/dataset.h"
@@ -35,14 +35,15 @@ static void walk(const uint8_t *bytes, size_t nbytes)
         psti_format_print_record(&record, printed);
         if (memcmp(printed, bytes + at, 10) != 0 || memcmp(printed + 16, bytes + at + 16, 24) != 0)
             abort();
-        /* Reads every byte of the item: the sanitizer watches. */
+        /* Reads every byte of the item, so a sanitizer can check them. */
         if (psti_hash64(bytes + at + record.data_offset, (size_t)record.nbytes) == 1)
             abort();
         at = (at + record.data_offset + record.nbytes + 7) & ~(uint64_t)7;
     }
 }
 
-/* The entry of a record's item in `index`, where the schema of make_index has a place for it. */
+/* Writes the entry of a record's item to `index`, if the schema of make_index has a place for
+ * it. */
 static void enter(uint8_t *index, const struct psti_index_field *fields, uint64_t at,
                   const struct psti_record *record)
 {
@@ -63,7 +64,7 @@ static void enter(uint8_t *index, const struct psti_index_field *fields, uint64_
                            index + field->column_offset + row * PSTI_ITEM_NBYTES);
 }
 
-/* An index over one shard, with the items that its records claim to be. Returns its length. */
+/* Makes an index over one shard, with the items that its records describe. Returns its length. */
 static size_t make_index(const uint8_t *shard, size_t nbytes, uint8_t index[INDEX_CAP])
 {
     static const enum pst_field_type types[N_FIELDS] = {PST_FIELD_IMAGE, PST_FIELD_TEXT,
@@ -173,12 +174,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
     return 0;
 }
 
-/* libFuzzer's own changes; not there when a corpus is replayed. */
+/* libFuzzer's own mutator; missing when a corpus is replayed. */
 extern size_t LLVMFuzzerMutate(uint8_t *bytes, size_t nbytes, size_t max_nbytes)
     __attribute__((weak));
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t nbytes, size_t max_nbytes, unsigned seed);
 
-/* Seven times in eight one member of a structure, with all checksums mended. */
+/* In seven of eight calls changes one member of a structure and corrects all checksums. */
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t nbytes, size_t max_nbytes, unsigned seed)
 {
     uint64_t state = seed;

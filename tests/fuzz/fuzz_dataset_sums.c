@@ -1,6 +1,6 @@
-/* fuzz_dataset_sums.c - any bytes as a file of sums, which a process keeps beside an index: a
- * header, and chunks of its columns. The header's checksum is corrected first, so that the code
- * after that check is reached. */
+/* fuzz_dataset_sums.c - reads any bytes as a file of checksums, which a process keeps beside an
+ * index: a header, and chunks of columns. The header's checksum is corrected first, so that the
+ * code after that check is reached. */
 #include "base/bits.h"
 #include "base/hash.h"
 #include "format/format_sums.h"
@@ -10,7 +10,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
 
-/* Parses a chunk, and prints it: that gives the same bytes. Returns its size; 0: it is none. */
+/* Parses a chunk and prints it again, which must give the same bytes. Returns its size, or 0 if
+ * there is none. */
 static size_t walk_chunk(const uint8_t *bytes, size_t nbytes, size_t n)
 {
     static uint64_t sums[PSTI_SUMS_CHUNK];

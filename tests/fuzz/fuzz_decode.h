@@ -1,7 +1,8 @@
-/* fuzz_decode.h - what the decode targets share: a file and, in its last bytes, how to decode it.
+/* fuzz_decode.h - shared by the fuzz targets of decoders. An input is a file, and its last bytes
+ * say how to decode it.
  *
- * Beside crashes, it looks for broken promises: a region that differs from the whole, an error that
- * does not say whose, rows that do not add up, scratch beyond its limit. */
+ * Besides crashes, it detects a region that differs from the whole, an error without its codec,
+ * row counts that do not add up, and scratch beyond its limit. */
 #ifndef PST_FUZZ_DECODE_H
 #define PST_FUZZ_DECODE_H
 
@@ -22,7 +23,7 @@
 
 struct fuzz_wish {
     struct pst_decode_options options;
-    uint8_t where[4]; /* y, x, height, width of the region, in 256ths */
+    uint8_t where[4]; /* y, x, height, width of the region, in 1/256 of the image */
 };
 
 static inline struct fuzz_wish fuzz_wish_of(const uint8_t *tail)
@@ -65,7 +66,7 @@ static inline void fuzz_same_region(const uint8_t *whole, const uint8_t *part,
                           r->width * pixel_nbytes) == 0);
 }
 
-/* Whole, then the region, with one decoder. */
+/* Decodes the whole image, then the region, with one decoder. */
 static inline void fuzz_decode_both(const uint8_t *bytes, size_t nbytes,
                                     const struct pst_image_info *info, const struct fuzz_wish *wish)
 {
@@ -110,7 +111,7 @@ static inline int fuzz_decode(const uint8_t *data, size_t nbytes, enum pst_form 
         return 0;
     nbytes -= FUZZ_TAIL_NBYTES;
     struct fuzz_wish wish = fuzz_wish_of(data + nbytes);
-    uint8_t *bytes = malloc(nbytes + !nbytes); /* exactly as long, for ASan */
+    uint8_t *bytes = malloc(nbytes + !nbytes); /* exact length, for AddressSanitizer */
     if (!bytes)
         return 0;
     memcpy(bytes, data, nbytes);

@@ -1,4 +1,5 @@
-/* fuzz_decode_jpeg.c - probe, whole and region of anything that may be a JPEG file. */
+/* fuzz_decode_jpeg.c - probes any bytes as a JPEG file, and decodes the whole image and a
+ * region. */
 #include "fuzz/fuzz_decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);

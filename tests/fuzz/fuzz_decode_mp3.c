@@ -1,6 +1,7 @@
-/* fuzz_decode_mp3.c - anything that may be an MP3 file: the walk over its frames, then its sound.
+/* fuzz_decode_mp3.c - reads any bytes as an MP3 file: walks over its frames, then decodes its
+ * sound.
  *
- * Beside crashes it looks for places beyond the file, for samples that are no number, and for parts
+ * Besides crashes it detects offsets beyond the file, samples that are not finite, and parts
  * that differ from the whole. */
 #include "decode/audio/decode_audio_kinds.h"
 #include "decode/audio/decode_audio_tags.h"

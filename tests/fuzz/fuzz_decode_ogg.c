@@ -1,5 +1,5 @@
-/* fuzz_decode_ogg.c - anything that may be an Ogg file: the walk over its pages, as they are and
- * with checksums that fit, as no other input gets past these. No library decodes here. */
+/* fuzz_decode_ogg.c - walks over any bytes as the pages of an Ogg file, unchanged and with
+ * corrected checksums, without which hardly an input gets past them. No sound is decoded. */
 #include "base/bits.h"
 #include "decode/audio/decode_ogg.h"
 
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
-/* Bit by bit: not the code that is tested. */
+/* Computes the CRC bit by bit, independently of the code under test. */
 static uint32_t slow_crc(const uint8_t *bytes, size_t n)
 {
     uint32_t v = 0;
@@ -26,7 +26,7 @@ static uint32_t slow_crc(const uint8_t *bytes, size_t n)
     return v;
 }
 
-/* Returns the size of a page at the start of the bytes, 0: there is none. */
+/* Returns the size of the page at the start of the bytes, or 0 if there is none. */
 static size_t page_nbytes(const uint8_t *bytes, size_t n)
 {
     if (n < 27 || n < 27 + (size_t)bytes[26])

@@ -1,5 +1,6 @@
-/* fuzz_decode_png.c - probe, whole and region of anything that may be a PNG file, as it is or with
- * its checksums made right, and the same through libpng alone: same pixels, same errors. */
+/* fuzz_decode_png.c - probes any bytes as a PNG file, and decodes the whole image and a region,
+ * unchanged or with corrected checksums. It decodes the same with libpng alone: pixels and errors
+ * must be the same. */
 #include "fuzz/fuzz_decode.h"
 
 #include "decode/decode_int.h"
@@ -21,7 +22,7 @@ static void fix_checksums(uint8_t *file, size_t nbytes)
     }
 }
 
-/* libdeflate takes some codes that zlib does not. */
+/* True for an error that only zlib reports: libdeflate accepts some codes that zlib refuses. */
 static bool is_of_zlib(const struct pst_error *err)
 {
     return strstr(err->text, "invalid") || strstr(err->text, "too many");

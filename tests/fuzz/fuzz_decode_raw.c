@@ -1,5 +1,5 @@
-/* fuzz_decode_raw.c - raw pixels of any stated size: the size may lie, the orientation may not be
- * one. The first 8 bytes are the description. */
+/* fuzz_decode_raw.c - decodes raw pixels of any stated size. The size may be wrong and the
+ * orientation invalid. The first 8 bytes describe the image. */
 #include "fuzz/fuzz_decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
@@ -22,8 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint8_t *block = malloc(nbytes + 1);
     if (!block)
         return 0;
-    /* The input lies at the end of its block, so that ASan sees each read past it. Its address is
-     * even or odd, by its length. */
+    /* The input lies at the end of its memory block, so AddressSanitizer detects each read past it.
+     * Its address is even or odd, depending on its length. */
     uint8_t *bytes = block + 1;
     memcpy(bytes, data + HEAD_NBYTES, nbytes);
     pst_error_clear(&err);

@@ -1,5 +1,5 @@
-/* fuzz_decode_sound.c - what is parsed of sounds beside WAV, MP3 and Ogg: the last frame of a FLAC
- * file, the chunks of an AIFF file, tags in front and behind. The first byte says which. */
+/* fuzz_decode_sound.c - parses sound files other than WAV, MP3 and Ogg: the last frame of a FLAC
+ * file, the chunks of an AIFF file, and tags at both ends of a file. The first byte chooses one. */
 #include "decode/audio/decode_audio_kinds.h"
 #include "decode/audio/decode_audio_tags.h"
 
@@ -31,7 +31,7 @@ static void check_aiff(const uint8_t *data, size_t nbytes)
     const struct psti_audio audio = {.bytes = data, .nbytes = nbytes, .n_here = nbytes};
     struct pst_error err;
     uint64_t n = UINT64_MAX;
-    if (nbytes < 12) /* the kind of a file is told by as many */
+    if (nbytes < 12) /* the kind of a file is recognised by as many bytes */
         return;
     enum pst_status status = psti_decode_aiff_check(&audio, &n, &err);
     CHECK(status == PST_OK ? n == UINT64_MAX || n <= UINT32_MAX : err.text[0] != '\0');

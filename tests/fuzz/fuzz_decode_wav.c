@@ -1,6 +1,7 @@
-/* fuzz_decode_wav.c - anything that may be a WAV file: its head alone, then parts of its samples.
+/* fuzz_decode_wav.c - reads any bytes as a WAV file: its header alone, then parts of its
+ * samples.
  *
- * Beside crashes it looks for samples beyond the file, and for parts that differ from the whole. */
+ * Besides crashes it detects samples beyond the file, and parts that differ from the whole. */
 #include "decode/decode_audio.h"
 
 #include "base/bits.h"
@@ -27,8 +28,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint64_t block = (uint64_t)wav.sample_nbytes * wav.channels;
     CHECK(wav.rate > 0 && block > 0 && wav.data <= nbytes);
     CHECK(wav.n_samples <= (nbytes - wav.data) / block);
-    /* With fewer bytes the result is the same. If the samples' size is 0, which may stand for the
-     * rest of the file, the parser may ask for more bytes. The last length is the whole file. */
+    /* A header of fewer bytes must give the same result. If the samples' size is 0, which may mean
+     * the rest of the file, the parser may ask for more bytes. The last length tried is the whole
+     * file. */
     for (size_t n_here = (size_t)wav.data, step = 1; step > 0; n_here += step) {
         enum pst_status status = psti_decode_wav_parse(data, n_here, nbytes, &again, &err);
         bool may_ask = psti_load_u32(data + wav.data - 4) == 0 && n_here < nbytes;

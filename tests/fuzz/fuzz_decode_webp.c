@@ -1,4 +1,5 @@
-/* fuzz_decode_webp.c - probe, whole and region of anything that may be a WebP file. */
+/* fuzz_decode_webp.c - probes any bytes as a WebP file, and decodes the whole image and a
+ * region. */
 #include "fuzz/fuzz_decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);

@@ -1,5 +1,6 @@
-/* fuzz_fleet_value.c - any bytes as the value of an item in a memcached server: what is taken lies
- * within the value and fits its item and part; and as a list of servers. */
+/* fuzz_fleet_value.c - reads any bytes as the value of an item in a memcached server: what is
+ * accepted must lie within the value and fit its item and part. Also reads them as a list of
+ * servers. */
 #include "base/alloc.h"
 #include "fleet/fleet_int.h"
 #include "format/format_fleet.h"
@@ -37,7 +38,7 @@ static void read_servers(const uint8_t *bytes, size_t nbytes)
         abort();
     memcpy(text, bytes, nbytes);
     text[nbytes] = 0;
-    if (text[strspn(text, " \t\r\n\v\f,")] == '@') { /* no file is read */
+    if (text[strspn(text, " \t\r\n\v\f,")] == '@') { /* no file name, so no file is read */
         free(text);
         return;
     }

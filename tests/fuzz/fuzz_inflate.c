@@ -1,5 +1,5 @@
-/* fuzz_inflate.c - anything that may be deflated: both ways to inflate agree on the first bytes,
- * and nothing behind the output is written. */
+/* fuzz_inflate.c - inflates any bytes: both inflate functions must agree on the first bytes, and
+ * must not write behind the output. */
 #include "base/inflate.h"
 
 #include <stdlib.h>
@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     enum pst_status status =
         psti_inflate_head(inflater, data, nbytes, head, OUT_MAX, &n_head, &err);
     CHECK(n_head <= OUT_MAX && (status == PST_OK || err.text[0] != '\0'));
-    uint8_t *out = malloc(n_head > 0 ? n_head : 1); /* so that a sanitizer sees a byte behind it */
+    /* exact size, so a sanitizer detects a byte behind it */
+    uint8_t *out = malloc(n_head > 0 ? n_head : 1);
     CHECK(out != NULL);
     if (psti_inflate_raw(inflater, data, nbytes, out, n_head, &err) == PST_OK)
         CHECK(status != PST_OK || memcmp(out, head, n_head) == 0);

@@ -1,6 +1,6 @@
-/* fuzz_kernels_pli.c - anything that may be a PLI, decoded by the CPU build of the kernels: they
- * must say of it and make of it what the CPU decoder does, and touch no memory but theirs.
- * Checksums are set right, so that hostile units reach the kernels. Input as for fuzz_pli_head. */
+/* fuzz_kernels_pli.c - decodes any bytes as a PLI with the CPU build of the GPU kernels: they must
+ * give the CPU decoder's status and pixels, and touch only their own memory. Checksums are
+ * corrected, so that hostile units reach the kernels. The input is that of fuzz_pli_head. */
 #include "kernels/kernels_check.h"
 #include "kernels/jpeg_helper.h"
 #include "kernels/units_helper.h"
@@ -11,14 +11,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 enum { MAX_PIXELS = 1 << 16, N_REGIONS = 2 };
 
-/* The helpers are those of tests: what they find out of order ends the program. */
+/* The helpers are those of tests: an error that they detect ends the program. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
     return setenv("CMOCKA_TEST_ABORT", "1", 1);
 }
 
-/* Of each unit that is here. */
+/* Corrects the checksum of each unit that lies within the bytes. */
 static void set_unit_checksums(uint8_t *bytes, size_t nbytes)
 {
     struct psti_pli_header header;
@@ -56,7 +56,8 @@ static void check_jpeg(const uint8_t *bytes, size_t nbytes, const struct pst_pli
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     struct pst_pli_info info = {0};
-    uint8_t *bytes = malloc(nbytes ? nbytes : 1); /* exact: over-reads are seen */
+    /* exact size, so a sanitizer detects over-reads */
+    uint8_t *bytes = malloc(nbytes ? nbytes : 1);
     memcpy(bytes, data, nbytes);
     set_unit_checksums(bytes, nbytes);
     fuzz_pli_set_checksum(bytes, nbytes);

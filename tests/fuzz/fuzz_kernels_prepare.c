@@ -1,5 +1,6 @@
-/* fuzz_kernels_prepare.c - any bytes as a chain of operations: it is refused, or the CPU build of
- * the kernels prepares images as the CPU's run does, to the bit, and touches no memory but its own.
+/* fuzz_kernels_prepare.c - uses any bytes as a chain of operations: it is refused, or the CPU
+ * build of the GPU kernels prepares images bit-identically to the CPU's chain, and touches only
+ * its own memory.
  *
  * Input: dtype, layout and channels, bits, height, width, then OP_NBYTES for each operation. */
 #include "kernels/prepare_helper.h"
@@ -12,21 +13,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 enum { HEAD_NBYTES = 5, OP_NBYTES = 24, MOST_OPS = 6, MOST_SIDE = 48 };
 
-/* The helper is that of a test: what it finds out of order ends the program. */
+/* The helper is that of a test: an error that it detects ends the program. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
     return setenv("CMOCKA_TEST_ABORT", "1", 1);
 }
 
-/* A number of either sign, small or large, or none. */
+/* Returns a number of either sign, small or large; 1e30 for byte 255. */
 static float number_of(uint8_t byte)
 {
     static const float scales[] = {0.01f, 0.1f, 1, 20};
     return byte == 255 ? 1e30f : (float)((int)(byte & 63) - 16) * scales[byte >> 6];
 }
 
-/* Numbers of a chain may be anything; sizes are small, because pictures of any size are slow. */
+/* Makes an operation. Its numbers may be anything; its sizes are small, because large pictures are
+ * slow. */
 static struct pst_op op_of(const uint8_t *b)
 {
     struct pst_op op;

@@ -1,8 +1,8 @@
-/* fuzz_orientation.c - metadata that state an orientation: a block of EXIF, XMP, an APP1 segment,
- * and the chunks of a PNG, as they are and with their checksums made right.
+/* fuzz_orientation.c - reads an orientation from metadata: a block of EXIF, XMP, an APP1
+ * segment, and the chunks of a PNG, unchanged and with corrected checksums.
  *
- * Beside crashes it looks for numbers outside 1 to 8, for XMP that reads otherwise in pieces, and
- * for a PNG whose orientation depends on bytes behind its last chunk. */
+ * Besides crashes it detects results outside of 1 to 8, XMP that reads differently in pieces,
+ * and a PNG whose orientation depends on bytes behind its last chunk. */
 #include "base/bits.h"
 #include "base/orientation.h"
 #include "decode/png/decode_png.h"
@@ -27,7 +27,7 @@ static uint8_t in_pieces(const uint8_t *text, size_t nbytes, size_t piece)
     return search.orientation;
 }
 
-/* The bytes as the chunks of a PNG, each with its checksum. Returns the offset behind the last. */
+/* Gives the chunks of a PNG correct checksums. Returns the offset behind the last chunk. */
 static size_t fix_checksums(uint8_t *file, size_t nbytes)
 {
     size_t at = 8;

@@ -1,5 +1,5 @@
-/* fuzz_pack_mix.c - any bytes as a plan file: they are refused with a reason, or give classes and
- * ways that are within their limits. */
+/* fuzz_pack_mix.c - reads any bytes as a plan file: they are refused with a reason, or give classes
+ * and forms within their limits. */
 #include "pack/pack_mix.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
 {
     struct psti_pack_mix mix;
     struct pst_error err;
-    /* A copy of the exact length, so that reading behind its end is found. */
+    /* A copy of the exact length, so that a sanitizer detects reads behind its end. */
     char *text = malloc(nbytes > 0 ? nbytes : 1);
     if (text == NULL || nbytes > 1 << 16)
         goto out;

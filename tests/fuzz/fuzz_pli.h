@@ -1,5 +1,5 @@
-/* fuzz_pli.h - what the fuzz targets of PLI share: heads with right checksums; decoding on every
- * CPU level, which must agree. */
+/* fuzz_pli.h - shared by the fuzz targets of PLI: correct checksums for heads, and decoding on
+ * every CPU level, which must all agree. */
 #ifndef PST_FUZZ_PLI_H
 #define PST_FUZZ_PLI_H
 
@@ -28,7 +28,7 @@ static inline struct pst_pixels fuzz_pli_pixels(const struct pst_pli_info *info,
                                sample};
 }
 
-/* The head's checksum as the law defines it. */
+/* Sets the head's checksum as the format defines it. */
 static inline void fuzz_pli_set_checksum(uint8_t *bytes, size_t nbytes)
 {
     struct psti_pli_header header;
@@ -43,8 +43,8 @@ static inline void fuzz_pli_set_checksum(uint8_t *bytes, size_t nbytes)
     psti_store_u64(bytes + 32, psti_hash_end(&state));
 }
 
-/* The checksums of units, where they have some, and the head's: what was changed is then decoded.
- */
+/* Corrects the checksums of the units, if they have some, and of the head, so that changed bytes
+ * are decoded. */
 static inline void fuzz_pli_mend(uint8_t *bytes, size_t nbytes)
 {
     struct psti_pli_header header;
@@ -64,8 +64,8 @@ static inline void fuzz_pli_mend(uint8_t *bytes, size_t nbytes)
     fuzz_pli_set_checksum(bytes, nbytes);
 }
 
-/* Decodes on plain C and on what the machine has; traps if they do not agree. The memory is filled
- * differently before, so that a sample that nobody writes is seen as well. */
+/* Decodes with plain C and with the machine's CPU level, and traps if they differ. Memory is first
+ * filled with different bytes, which exposes samples that are never written. */
 static inline enum pst_status fuzz_pli_decode(const uint8_t *bytes, size_t nbytes,
                                               const struct pst_pli_info *info,
                                               const struct pst_pli_region *region, int channel)

@@ -1,6 +1,6 @@
-/* fuzz_pli_coefs.c - a hostile unit of JPEG coefficients, with hostile tables: the kernels of this
- * machine must say of it and make of it what plain C does. Input: geometry (8 bytes: sampling and
- * unit size, last plane wanted (bit 7: not all blocks are), u16 width - 1, u16 height - 1, u16
+/* fuzz_pli_coefs.c - decodes a hostile unit of JPEG coefficients with hostile tables: the kernels
+ * of this machine must give the same result as plain C. Input: geometry (8 bytes: sampling and unit
+ * size, last plane wanted (bit 7: not all blocks are wanted), u16 width - 1, u16 height - 1, u16
  * length of the tables), tables, unit without its mode byte. */
 #include "base/bits.h"
 #include "base/machine/cpu.h"
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 enum { GEOMETRY_NBYTES = 8, EDGE_MAX = 300, N_SAMPLINGS = 16 };
 
 static const uint8_t samplings[N_SAMPLINGS][3] = {
-    /* 16 h + v of each component; 0: there is none */
+    /* sampling factors 16 h + v of each component; 0: no such component */
     {0x11, 0, 0},       {0x11, 0x11, 0x11}, {0x22, 0x11, 0x11}, {0x21, 0x11, 0x11},
     {0x12, 0x11, 0x11}, {0x41, 0x11, 0x11}, {0x44, 0x11, 0x22}, {0x11, 0x22, 0x41},
     {0x24, 0x12, 0x21}, {0x22, 0x22, 0x22}, {0x42, 0x11, 0x11}, {0x14, 0x11, 0x11},
@@ -36,7 +36,7 @@ static bool make_frame(const uint8_t *data, struct psti_jpeg_frame *frame)
     return psti_pli_jpeg_frame_measure(frame);
 }
 
-/* Whether both read the same where planes may be read. */
+/* Returns whether both decoded the same, as far as the planes may be read. */
 static bool agree(const struct psti_pli_coefs *a, const struct psti_pli_coefs *b, uint32_t k_last)
 {
     if (a->n != b->n || a->last != b->last || memcmp(a->n_k, b->n_k, sizeof a->n_k) != 0 ||
@@ -49,7 +49,7 @@ static bool agree(const struct psti_pli_coefs *a, const struct psti_pli_coefs *b
     return true;
 }
 
-/* Both levels, each with tables and work of its own; traps if they do not agree. */
+/* Decodes at both levels, each with its own tables and working memory. Traps if they differ. */
 static void decode(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
                    uint32_t column, uint32_t k_last, const uint64_t *wanted, const uint8_t *block,
                    size_t n_block, const uint8_t *unit, size_t n_unit)
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint32_t row = (frame.height - 1) >> unit_log2, column = (frame.width - 1) >> unit_log2;
     size_t left = nbytes - GEOMETRY_NBYTES, n_block = psti_load_u16(data + 6);
     n_block = n_block <= left ? n_block : 0;
-    /* Of their own, so that reads after them are seen. */
+    /* In memory of their own, so a sanitizer detects reads after them. */
     uint8_t *block = malloc(n_block + 1), *unit = malloc(left - n_block + 1);
     const uint8_t *in = data + GEOMETRY_NBYTES;
     memcpy(block + 1, in, n_block);

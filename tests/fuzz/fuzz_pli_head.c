@@ -1,6 +1,6 @@
-/* fuzz_pli_head.c - anything that may be a PLI: info, ranges, whole, region, channel. An odd last
- * byte asks for the checksums of head and units to be set right, so that what lies after them is
- * reached. */
+/* fuzz_pli_head.c - reads any bytes as a PLI: info, ranges, the whole image, a region, a channel.
+ * If the last byte is odd, the checksums of head and units are corrected, so that the code after
+ * those checks is reached. */
 #include "fuzz/fuzz_pli.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct pst_pli_range ranges[4];
     struct pst_error err;
     size_t n;
-    uint8_t *bytes = malloc(nbytes ? nbytes : 1); /* exact: over-reads are seen */
+    /* exact size, so a sanitizer detects over-reads */
+    uint8_t *bytes = malloc(nbytes ? nbytes : 1);
     memcpy(bytes, data, nbytes);
     if (nbytes > 0 && data[nbytes - 1] & 1)
         fuzz_pli_mend(bytes, nbytes);

@@ -1,4 +1,5 @@
-/* fuzz_pli_jpeg.h - what the targets of JPEG content share: memory for a frame's coefficients. */
+/* fuzz_pli_jpeg.h - shared by the fuzz targets of JPEG content: memory for a frame's
+ * coefficients. */
 #ifndef PST_FUZZ_PLI_JPEG_H
 #define PST_FUZZ_PLI_JPEG_H
 
@@ -13,7 +14,7 @@ struct fuzz_coefs {
     int16_t *of[PSTI_JPEG_COMPONENTS_MAX];
 };
 
-/* False: more blocks than a fuzzer has time for. */
+/* Allocates the coefficients. Returns false if there are more blocks than a fuzzer has time for. */
 static inline bool fuzz_coefs_alloc(struct fuzz_coefs *coefs, const struct psti_jpeg_frame *frame)
 {
     size_t n = 0;

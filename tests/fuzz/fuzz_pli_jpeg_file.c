@@ -1,5 +1,5 @@
-/* fuzz_pli_jpeg_file.c - bytes as a JPEG file: what is read must be written as it was, an error
- * must say whose it is. */
+/* fuzz_pli_jpeg_file.c - reads any bytes as a JPEG file: what is accepted must be written back byte
+ * for byte, and an error must name its codec. */
 #include "fuzz/fuzz_pli_jpeg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);

@@ -1,6 +1,7 @@
-/* fuzz_pli_jpeg_restore.c - a hostile restoration and frame: no checksum stands in the way, and
- * skeleton and extra are packed here, so that the writer sees every byte of the input. Input: 16
- * bytes of frame and lengths, skeleton, extra, then coefficients that repeat. */
+/* fuzz_pli_jpeg_restore.c - restores a JPEG file from a hostile restoration and frame. The target
+ * computes the checksum and packs skeleton and events itself, so the JPEG writer sees every byte of
+ * the input. Input: 16 bytes of frame and lengths, skeleton, events, then coefficients, which are
+ * repeated. */
 #include "fuzz/fuzz_pli_jpeg.h"
 
 #include "base/bits.h"
@@ -30,7 +31,7 @@ static bool read_head(const uint8_t *data, struct psti_jpeg_frame *frame)
     return psti_pli_jpeg_frame_measure(frame);
 }
 
-/* Packs as the format wants it; the first byte of data[8] are the flags. */
+/* Packs a restoration as the format demands. The first byte of data[8] holds the flags. */
 static uint8_t *pack(const uint8_t *data, const uint8_t *parts, size_t n_skeleton, size_t n_extra,
                      uint32_t *nbytes)
 {

@@ -1,7 +1,7 @@
-/* fuzz_pli_jpeg_whole.c - the public ways between JPEG files and PLI. First byte even: the rest is
- * a JPEG, which becomes a PLI and comes back, or is refused. Odd: the rest is a PLI, whose head and
- * restoration get the checksums that they should have, so that what lies after is reached; it
- * gives a JPEG of just the checksum stated, or an error. */
+/* fuzz_pli_jpeg_whole.c - converts between JPEG files and PLI with the public functions. First byte
+ * even: the rest is a JPEG, which is refused or becomes a PLI and is restored. Odd: the rest is a
+ * PLI, whose head and restoration get correct checksums; it gives a JPEG with the stated checksum,
+ * or an error. */
 #include "fuzz/fuzz_pli.h"
 
 #include "base/bits.h"
@@ -29,7 +29,7 @@ static void from_jpeg(const uint8_t *jpeg, size_t nbytes)
     free(back);
 }
 
-/* Of the head and of the restoration, as the law defines them. */
+/* Sets the checksums of head and restoration as the format defines them. */
 static void set_checksums(uint8_t *bytes, size_t nbytes)
 {
     struct psti_pli_header header;
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     if (nbytes < 2 || nbytes > JPEG_MAX_NBYTES)
         return 0;
-    uint8_t *bytes = malloc(nbytes - 1); /* exact: over-reads are seen */
+    uint8_t *bytes = malloc(nbytes - 1); /* exact size, so a sanitizer detects over-reads */
     memcpy(bytes, data + 1, nbytes - 1);
     if (data[0] & 1)
         to_jpeg(bytes, nbytes - 1);

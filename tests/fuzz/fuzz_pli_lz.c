@@ -1,7 +1,7 @@
-/* fuzz_pli_lz.c - hostile sequences of an lz unit, which after rANS states a fuzzer would hardly
- * reach: tokens and raw bits straight into the loop that executes them, on every CPU level, in
- * memory of exactly the size that is promised. Levels must agree on errors and pixels. Input: 6
- * bytes of geometry, 3 bytes a sequence, the rest raw bits. */
+/* fuzz_pli_lz.c - executes hostile sequences of an lz unit on every CPU level, in memory of exactly
+ * the promised size. Tokens and raw bits go directly to the executing loop, because a fuzzer hardly
+ * gets past the rANS states. All levels must agree on errors and pixels. Input: 6 bytes of
+ * geometry, 3 bytes for each sequence, then raw bits. */
 #include "base/machine/cpu.h"
 #include "pli/decode/pli_kernels.h"
 
@@ -19,7 +19,7 @@ struct input {
     size_t raw_nbytes;
 };
 
-/* Samples after execution, or NULL; `*what` is the error. */
+/* Returns the samples after execution, or NULL with the error in `*what`. */
 static uint8_t *run(const struct input *in, uint32_t cpu, const char **what)
 {
     size_t n = (size_t)in->n_pixels * in->P;

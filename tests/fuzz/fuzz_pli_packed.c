@@ -1,5 +1,5 @@
-/* fuzz_pli_packed.c - a hostile unit of mode packed: the kernels of this machine must say of it and
- * make of it what plain C does. Input: 3 bytes of geometry, unit without its mode byte. */
+/* fuzz_pli_packed.c - decodes a hostile unit of mode packed: the kernels of this machine must give
+ * the same result as plain C. Input: 3 bytes of geometry, unit without its mode byte. */
 #include "pli/decode/pli_kernels.h"
 
 #include "base/machine/cpu.h"
@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         .nbytes = nbytes - GEOMETRY_NBYTES,
         .kernels = psti_pli_kernels_of(psti_cpu_features()),
     };
-    uint8_t *bytes = malloc(unit.nbytes + 1); /* of its own, so that reads after it are seen */
+    /* memory of its own, so a sanitizer detects reads after it */
+    uint8_t *bytes = malloc(unit.nbytes + 1);
     uint8_t *work[2] = {aligned_alloc(64, PSTI_PLI_WORK_NBYTES),
                         aligned_alloc(64, PSTI_PLI_WORK_NBYTES)};
     struct psti_pli_planes planes[2];

@@ -1,6 +1,6 @@
-/* fuzz_pli_roundtrip.c - pictures made from the input, encoded in any tier and effort, must come
- * back: exactly, or within max_error. Input: 8 bytes of geometry and options, then strokes that
- * build pictures of the kinds that matter: gradients, noise, flat areas, repeats, raw bytes. */
+/* fuzz_pli_roundtrip.c - makes a picture from the input, encodes it in any tier and effort, and
+ * decodes it: the pixels must be the same, or within max_error. Input: 8 bytes of geometry and
+ * options, then strokes that draw gradients, noise, flat areas, repeats, or raw bytes. */
 #include "fuzz/fuzz_pli.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
@@ -14,7 +14,7 @@ static void put(struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t c, uint32
     memcpy(at, &v, p->bits / 8u);
 }
 
-/* One rectangle of one channel, of the kind s[0] says. */
+/* Draws a rectangle in one channel, with the kind of contents that s[0] chooses. */
 static void stroke(struct pst_pixels *p, const uint8_t *s, const uint8_t *rest, size_t n_rest)
 {
     uint32_t y0 = s[1] % p->height, x0 = s[2] % p->width, c = s[0] / 8 % p->channels;

@@ -1,5 +1,6 @@
-/* fuzz_pli_unit.c - one hostile unit of any mode in a sound head: the unit decoders see every byte
- * of the input, none is lost to checksums. Input: 8 bytes of geometry, model block, unit. */
+/* fuzz_pli_unit.c - decodes one hostile unit of any mode after a valid head: the unit decoders see
+ * every byte of the input, and no checksum stops them. Input: 8 bytes of geometry, model block,
+ * unit. */
 #include "fuzz/fuzz_pli.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);

@@ -1,6 +1,6 @@
-/* fuzz_share_files.c - any bytes as a data set that a client sends to the host service: its
- * description, and the list of its files, a label file, or the description of a mixture. Two bytes
- * say how long the first description is. The directory has three files. Seeds:
+/* fuzz_share_files.c - reads any bytes as a data set that a client sends to the host service: its
+ * description, and a list of files, a label file, or the description of a mixture. The first two
+ * bytes are the length of the description. The directory has three files. Seeds:
  * make_share_corpus.py. */
 #include "share/share_dataset_options.h"
 

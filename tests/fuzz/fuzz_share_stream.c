@@ -1,5 +1,5 @@
-/* fuzz_share_stream.c - any bytes as options of a loader, or as the body of a message about shared
- * batches: the first byte says which. What is accepted is printed again and parsed again, with the
+/* fuzz_share_stream.c - reads any bytes as options of a loader or as the body of a message about
+ * shared batches; the first byte chooses. What is accepted is printed and parsed again, with the
  * same result. Seeds: make_share_corpus.py. */
 #include "share/share_options.h"
 #include "share/share_stream_wire.h"
@@ -23,7 +23,7 @@ static void try_options(const uint8_t *bytes, size_t nbytes)
     if (!own)
         abort();
     memcpy(own, bytes, nbytes);
-    if (nbytes >= 8) /* else this library's tables would refuse nearly all */
+    if (nbytes >= 8) /* otherwise nearly all inputs fail the check of the option tables */
         psti_store_u32(own + 4, psti_options_digest());
     if (psti_share_options_parse(own, nbytes, &first, NULL) == PST_OK) {
         if (psti_share_options_print(&first.options, first.n_weights, &printed, &n, NULL) !=

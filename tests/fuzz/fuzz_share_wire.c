@@ -1,5 +1,5 @@
-/* fuzz_share_wire.c - any bytes as a message of the host service's protocol. What is accepted is
- * printed again and parsed again, with the same result. Seeds: make_share_corpus.py. */
+/* fuzz_share_wire.c - reads any bytes as a message of the host service's protocol. What is accepted
+ * is printed and parsed again, with the same result. Seeds: make_share_corpus.py. */
 #include "share/share_cache_wire.h"
 #include "share/share_control_wire.h"
 #include "share/share_link.h"
@@ -103,7 +103,7 @@ static void try_cache_round(struct psti_wire_in in)
         abort();
 }
 
-/* A report is no message, but a blob: its bytes follow the head here. */
+/* Parses a report, which is not a message but a block of bytes that follows the head here. */
 static void try_report(struct psti_wire_in in)
 {
     static struct pst_service_status status;

@@ -1,5 +1,5 @@
-/* fuzz_table.h - a sink that checks what a walk over a table gives: fields must be legal, and
- * values must lie in the file and have the sizes that they state. For one fuzz target each. */
+/* fuzz_table.h - a sink for fuzz targets that walk over tables. It checks that fields are legal,
+ * and that values lie in the file and have their stated sizes. Each target includes it once. */
 #ifndef PST_TESTS_FUZZ_TABLE_H
 #define PST_TESTS_FUZZ_TABLE_H
 
@@ -16,16 +16,16 @@
             abort();                                                                               \
     } while (0)
 
-/* A walk, and what is special about it. */
+/* A kind of table: its walk, and how its values differ from other kinds. */
 struct fuzz_kind {
     psti_table_walk *walk;
-    const struct psti_field_rule *rules; /* [FUZZ_N_RULES], of which the input chooses the first */
-    bool gives_joined;                   /* items may be parts of a record, to be joined */
+    const struct psti_field_rule *rules; /* [FUZZ_N_RULES]; the input chooses how many apply */
+    bool gives_joined;                   /* items may be parts of a record that have to be joined */
     bool has_values;                     /* each sample has a value */
 };
 enum { FUZZ_N_RULES = 4 };
 
-/* Stands for the file and for the writer of the index. */
+/* Imitates the file and the writer of the index. */
 struct fuzz_table {
     const struct fuzz_kind *kind;
     const uint8_t *data;
@@ -67,7 +67,7 @@ static void fuzz_restate(struct psti_containers_writer *writer, uint32_t i_field
     table->fields[i_field] = *field;
 }
 
-/* None of these kinds is compressed by pages. */
+/* Aborts, because none of these kinds has compressed pages. */
 static enum pst_status fuzz_page(struct psti_containers_writer *writer,
                                  const struct psti_container_page *page, uint64_t *i_page,
                                  struct pst_error *err)
@@ -131,8 +131,8 @@ static enum pst_status fuzz_sample(struct psti_containers_writer *writer, const 
     return PST_OK;
 }
 
-/* Walks over the bytes with the first n_rules % 5 rules. notes: NULL, or those of the file. Errors
- * must have a text, and name the file. */
+/* Walks over the bytes with the first n_rules % 5 rules. notes: contents of the notes beside the
+ * file, or NULL. Errors must have a text and name the file. */
 static void fuzz_walk(const struct fuzz_kind *kind, const uint8_t *data, size_t nbytes,
                       const struct psti_table_notes *notes, uint32_t n_rules)
 {
@@ -158,7 +158,7 @@ static void fuzz_walk(const struct fuzz_kind *kind, const uint8_t *data, size_t 
     table.kind = NULL;
 }
 
-/* What RecordIO, LMDB and beton are walked with: each has a column of one of these names. */
+/* Rules for RecordIO, LMDB and beton files, each of which has a column of one of these names. */
 static const struct psti_field_rule fuzz_record_rules[FUZZ_N_RULES] = {
     {.suffix = "value", .type = PST_FIELD_BYTES},
     {.suffix = "image", .field = "photo", .type = PST_FIELD_BYTES},
@@ -166,7 +166,7 @@ static const struct psti_field_rule fuzz_record_rules[FUZZ_N_RULES] = {
     {.suffix = "record", .type = PST_FIELD_TEXT},
 };
 
-/* Walks over records. The first byte chooses the user's rules. */
+/* Walks over records. The first byte of the input chooses the user's rules. */
 static inline void fuzz_records(psti_table_walk *walk, const uint8_t *data, size_t nbytes,
                                 const struct psti_table_notes *notes)
 {

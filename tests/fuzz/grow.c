@@ -1,13 +1,14 @@
-/* grow.c - grows a corpus with a target's own mutator where gcc is at hand but libFuzzer is not.
+/* grow.c - grows a corpus with a target's own mutator where gcc is installed but libFuzzer is
+ * not.
  *
  *     gcc -O1 -no-pie -D_GNU_SOURCE -Iinclude -Isrc -Itests -fsanitize-coverage=trace-pc -c \
  *         tests/fuzz/fuzz_<what>.c tests/fuzz/forge_dataset.c src/{base,format,dataset}/[a-z]*.c
  *     gcc -O1 -no-pie -c tests/fuzz/grow.c
  *     gcc -no-pie *.o -lxxhash -lm -lpthread -o grow && ./grow ROUNDS INTO SEED...
  *
- * Changes an input of the corpus by LLVMFuzzerCustomMutator, runs LLVMFuzzerTestOneInput on it, and
- * writes it to INTO/forged-NNN if it takes a step between two places of the code that none has
- * taken before. The same seeds give the same files. */
+ * Changes an input of the corpus with LLVMFuzzerCustomMutator, runs LLVMFuzzerTestOneInput on
+ * it, and writes it to INTO/forged-NNN if it goes from one place of the code to another in a way
+ * that no earlier input did. The same seeds give the same files. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static uint8_t seen[1 << MAP_BITS];
 static uintptr_t last;
 static unsigned n_new;
 
-/* Called by the compiler's instrumentation at each step. */
+/* The compiler's instrumentation calls this at each step from block to block. */
 void __sanitizer_cov_trace_pc(void)
 {
     uintptr_t here = (uintptr_t)__builtin_return_address(0);
@@ -85,7 +86,7 @@ int main(int argc, char **argv)
         const struct input *from = &inputs[(random >> 8) % n_inputs];
         size_t nbytes = from->nbytes;
         memcpy(bytes, from->bytes, nbytes);
-        for (unsigned k = 0; k <= round % 3; k++) /* odd seeds: structures only */
+        for (unsigned k = 0; k <= round % 3; k++) /* inputs with odd seeds change structures only */
             nbytes = LLVMFuzzerCustomMutator(bytes, nbytes, sizeof bytes, 2 * (3 * round + k) + 1);
         if (run(bytes, nbytes) == 0)
             continue;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_containers_arrow: one byte that chooses the rules, and a small file or stream of Arrow. Needs pyarrow.
+"""Writes seeds for fuzz_containers_arrow: one byte that chooses the rules, and a small Arrow file or stream. Needs pyarrow.
 
     tests/fuzz/make_arrow_corpus.py DIRECTORY
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_cache_file: saved caches, good ones and some that contradict themselves.
+"""Writes seeds for fuzz_cache_file: saved caches, valid ones and some that contradict themselves.
 
     tests/fuzz/make_cache_corpus.py DIRECTORY
 
-Writes DIRECTORY/*, by docs/format-cache.md. Checksums are left 0: the target tries each input with its checksums made right.
+Writes DIRECTORY/*, following docs/format-cache.md. Checksums stay 0, because the target tries each input with corrected
+checksums.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def data_set(identity: int, n_samples: int, n_items: int) -> bytes:
 
 def block(items: list[tuple[int, int]], more: int = 0, count: int | None = None, stated: int | None = None,
           number: int = 0) -> bytes:
-    """A block of (number, length). The other arguments alter its length, its count, lengths in the table, numbers in items."""
+    """Returns a block of items (number, length). The other arguments alter its length, its count, lengths in its table, or
+    numbers of items."""
     table = b"".join(struct.pack("<QQQ", i, n if stated is None else stated, 0) for i, n in items)
     stored = b"".join((struct.pack("<QQ", n, i + number) + bytes([65 + i % 26]) * n).ljust(-(-(16 + n) // 16) * 16, b"\0")
                       for i, n in items)

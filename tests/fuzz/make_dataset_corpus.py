@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_dataset_index and fuzz_dataset_shard: index and shards of small data sets that the writer makes.
+"""Writes seeds for fuzz_dataset_index and fuzz_dataset_shard: index and shards of small data sets, made by the writer.
 
     .venv/bin/python tests/fuzz/make_dataset_corpus.py DIRECTORY
 
-Writes DIRECTORY/dataset_index/real-* and DIRECTORY/dataset_shard/real-*. The other files of the corpora were grown from
-these by the targets' own mutator, which changes one member of a structure and mends the checksums: scripts/fuzz.py, or
-grow.c where libFuzzer is not at hand.
+Writes DIRECTORY/dataset_index/real-* and DIRECTORY/dataset_shard/real-*. The other files of the corpora were grown from these
+with the targets' own mutator, which changes one member of a structure and corrects the checksums: see scripts/fuzz.py, or grow.c
+if libFuzzer is not installed.
 """
 
 from __future__ import annotations

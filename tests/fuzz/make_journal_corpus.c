@@ -1,8 +1,8 @@
 /* make_journal_corpus.c - writes the corpus of fuzz_dataset_journal: make_journal_corpus FOLDER.
  *
- * A small data set is made, committed and not finished. Its journal, and those that the structure-
- * aware mutator makes of it, are kept if a writer that resumes from them says something that none
- * before them made it say. Build it by `ninja make_journal_corpus`. */
+ * It writes and commits a small data set without finishing it. Then it mutates the journal with
+ * the target's mutator, and keeps each journal for which a resuming writer gives a result that
+ * no earlier one gave. Build it by `ninja make_journal_corpus`. */
 #include "base/bits.h"
 #include "writer/journal_forge.h"
 #include "writer/writer_fixture.h"
@@ -76,7 +76,7 @@ static void begin(struct corpus *corpus)
     corpus->shard = fixture_read_file(path, &corpus->shard_nbytes);
 }
 
-/* What a writer says of that journal. */
+/* Resumes a writer from the journal and records its result. */
 static void resume(const struct corpus *corpus, const uint8_t *journal, size_t nbytes,
                    char said[64])
 {
@@ -95,7 +95,7 @@ static void resume(const struct corpus *corpus, const uint8_t *journal, size_t n
         pst_writer_close(&writer);
     }
     snprintf(said, 64, "%.63s", err.text);
-    for (char *c = said; *c != '\0'; c++) /* numbers make no difference */
+    for (char *c = said; *c != '\0'; c++) /* numbers in the text are ignored */
         *c = *c >= '0' && *c <= '9' ? '#' : *c;
 }
 

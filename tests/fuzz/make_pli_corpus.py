@@ -3,7 +3,7 @@
 
     tests/fuzz/make_pli_corpus.py
 
-Of the smallest files and units first, it takes those that show something new: a tier, mode, predictor, form, channel
+Goes through files and units from small to large, and takes those with something new: a tier, mode, predictor, form, channel
 count, depth, cut edge or near-lossless step not seen before.
 """
 
@@ -16,8 +16,8 @@ sys.path.insert(0, str(TESTS / "golden"))
 
 import pli_slow  # noqa: E402
 
-LIMIT = 110_000  # bytes of a corpus
-# Of fuzz_pli_roundtrip: channels - 1 and depth, height - 1, width - 1, tier, effort, flags, max_error, larger; then strokes
+LIMIT = 110_000  # largest size of a corpus in bytes
+# Inputs of fuzz_pli_roundtrip: channels - 1 and depth, height - 1, width - 1, tier, effort, flags, max_error, larger; then strokes
 # {kind + 8 * channel, y, x, h - 1, w - 1, value, p, q}.
 STROKES = {
     "photo": [(1, 0, 0, 255, 255, 90, 0x31, 0), (10, 0, 0, 255, 255, 80, 9, 0), (17, 5, 9, 80, 90, 60, 0x12, 0)],
@@ -33,7 +33,7 @@ HEADS = ((0, 40, 63), (2, 64, 70), (3, 30, 99), (4, 63, 63), (6, 20, 64), (1, 0,
 
 
 def write(folder, entries):
-    """Smallest first, each that brings a new feature, up to LIMIT bytes."""
+    """Writes the inputs with new features, smallest first, up to LIMIT bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
@@ -77,7 +77,7 @@ def from_jpegs():
         data = path.read_bytes()
         end = 40 + struct.unpack_from("<I", data, 16)[0]
         at = 40
-        while data[at] != 3:  # the frame: its components follow the first two bytes
+        while data[at] != 3:  # the frame, whose components follow its first two bytes
             at += 4 + struct.unpack_from("<H", data, at + 2)[0]
             assert at < end
         samplings = data[at + 6:at + 6 + 2 * data[6]:2]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_containers_mds and fuzz_containers_tfrecord, of the golden files and by hand.
+"""Writes seeds for fuzz_containers_mds and fuzz_containers_tfrecord, from the golden files and by hand.
 
     tests/fuzz/make_records_corpus.py DIRECTORY
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_containers_lmdb, _recordio and _beton: one byte that chooses the rules, and a golden file.
+"""Writes seeds for fuzz_containers_lmdb, _recordio and _beton: one byte that chooses the rules, and a golden file.
 
     tests/fuzz/make_rows_corpus.py DIRECTORY
 
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "containers"
-# Folder and ending, the files, and the greatest length of a seed: what is longer is cut.
+# Folder and ending, the files, and the largest length of a seed: longer files are truncated.
 SETS = {
     "lmdb": ("mdb", ("datum_images", "datum_floats", "keys", "names", "pickles", "several_values", "commits", "integer_keys")),
     "recordio": ("rec", ("joined_labels", "insightface", "plain", "mixed_labels", "large_label")),

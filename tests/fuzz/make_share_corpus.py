@@ -83,7 +83,7 @@ SEEDS = {
 
 
 def options(fields: bytes, n_fields: int, n_ops: int, numbers: list[int] | None) -> bytes:
-    """The options of a loader: src/share/share_options.c."""
+    """Returns the options of a loader as src/share/share_options.c prints them."""
     first = struct.pack("<IQ?II?Q", 1, 17, True, 64, 64, False, 1 << 28) + struct.pack("<II", n_fields, n_ops) + fields
     first += struct.pack("<Q", 2**64 - 1 if numbers is None else len(numbers))
     first += b"".join(struct.pack("<Q", n) for n in numbers or ()) + struct.pack("<Q", 2**64 - 1)
@@ -167,7 +167,7 @@ FILES = {
 
 
 def mixture(fields: tuple[str, ...], sets: tuple[bytes, ...], sources: tuple[tuple[int, ...], ...]) -> bytes:
-    """A mixture as src/share/share_dataset_mixture.c describes it."""
+    """Returns a mixture as src/share/share_dataset_mixture.c prints it."""
     blob = struct.pack("<III", len(sets), len(fields), len(sources)) + b"".join(map(text, fields)) + b"".join(sets)
     return listed(blob + b"".join(struct.pack("<I", number) for source in sources for number in source), flags=32)
 

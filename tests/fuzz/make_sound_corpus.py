@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_decode_mp3, fuzz_decode_ogg and fuzz_decode_sound: short sounds that libsndfile writes, and tags.
+"""Writes seeds for fuzz_decode_mp3, fuzz_decode_ogg and fuzz_decode_sound: short sounds made by libsndfile, and tags.
 
     .venv/bin/python tests/fuzz/make_sound_corpus.py DIRECTORY
 

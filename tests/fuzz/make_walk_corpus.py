@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_containers_walk: one byte that chooses the rules, and a small tar.
+"""Writes seeds for fuzz_containers_walk: one byte that chooses the rules, and a small tar.
 
     tests/fuzz/make_walk_corpus.py DIRECTORY
 

@@ -1,8 +1,8 @@
-/* fuzz_replay.c - main() of a fuzz target that is run as an ordinary test.
+/* fuzz_replay.c - main() of a fuzz target that runs as an ordinary test.
  *
- * Takes files and folders; every regular file below them is given to LLVMFuzzerTestOneInput once,
- * from a heap block of exactly its size, so that a sanitizer sees a read past its end. No input at
- * all is a failure: a test that replays nothing cannot fail. */
+ * The arguments are files and folders. Every regular file below them is passed to
+ * LLVMFuzzerTestOneInput once, in a heap block of exactly its size, so that a sanitizer detects
+ * a read past its end. Without any input the test fails, because it would not test anything. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-/* Targets that prepare something once define this as well. */
+/* Targets that need to prepare something once define this function, too. */
 __attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static int replay_file(const char *path, size_t nbytes)
@@ -24,7 +24,7 @@ static int replay_file(const char *path, size_t nbytes)
         fprintf(stderr, "%s: cannot be read: %s\n", path, strerror(errno));
         goto out;
     }
-    /* A crash should name its input. */
+    /* If the input causes a crash, its name has been printed. */
     fprintf(stderr, "%s (%zu bytes)\n", path, nbytes);
     LLVMFuzzerTestOneInput(bytes, nbytes);
     result = 0;
@@ -35,7 +35,7 @@ out:
     return result;
 }
 
-/* Replays what is at `path`; counts the files in *n_files. */
+/* Replays the files at or below `path`. Adds their number to *n_files. */
 static int replay(const char *path, size_t *n_files)
 {
     struct stat info;

@@ -1,5 +1,5 @@
-/* golden_sha256.h - SHA-256 (FIPS 180-4), so that a manifest can be checked with any other tool.
- */
+/* golden_sha256.h - SHA-256 (FIPS 180-4). Manifests use it so that any other tool can check
+ * them. */
 #ifndef PST_GOLDEN_SHA256_H
 #define PST_GOLDEN_SHA256_H
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a JPEG file that does otherwise than docs/format-pli.md, section 10.2, expects, wherever it can.
+"""Writes a JPEG file that differs from what docs/format-pli.md, section 10.2, expects, at as many places as possible.
 
     tests/golden/make_jpeg_events.py PLI JPEG
 
-Coefficients and skeleton are those of a PLI of content 2. At every n-th chance, for the least n from 3 on for which the
-file has the codes, a block's end does not join the run that it should, or joins one that it should not; needless codes F0
-stand behind a coefficient, bytes FF before a restart marker, other bits than 1 in the last byte of an interval. Golden
-files are made of such JPEGs by make_pli_jpeg.
+Coefficients and skeleton come from a PLI of content 2. The file differs at every n-th possible place, with the least n from 3 on
+for which it has the needed Huffman codes: an end of block does not join the run that it should join, or joins a run that it
+should not; needless codes F0 follow a coefficient, bytes FF precede a restart marker, or the last byte of an interval is padded
+with other bits than 1. make_pli_jpeg makes golden files from such JPEGs.
 """
 
 import struct
@@ -20,7 +20,7 @@ from pli_slow_tables import read_tables
 
 
 class EventsAtWill:
-    """In the place of pli_slow_jpeg_file.Events: an event wherever one may be."""
+    """Replaces pli_slow_jpeg_file.Events: inserts an event at every n-th place where one is allowed."""
 
     def __init__(self, step):
         self.step, self.chances, self.coder, self.zeros = step, {}, None, 0
@@ -31,14 +31,14 @@ class EventsAtWill:
             return None
         kind = first, self.coder.counted > pli_slow_jpeg_file.CORRECTIONS_MOST
         n = self.chances[kind] = self.chances.get(kind, 0) + 1
-        if n % (8 * self.step if kind == (0, False) else self.step):  # runs have to grow, too
+        if n % (8 * self.step if kind == (0, False) else self.step):  # fewer of these, so that runs grow
             return None
         most = min(self.zeros, 4) if first == 1 else 1 if first == 0 else len(codes)
         return codes[37 * n % most]
 
 
 class Coder(pli_slow_jpeg_file.Coder):
-    """Tells the events how many codes F0 there is room for."""
+    """A coder that tells the events how many needless codes F0 fit."""
 
     def block(self, part, block, position):
         band = [abs(v) >> self.low for v in block[max(self.first, 1):self.last + 1]]

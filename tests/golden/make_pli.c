@@ -1,14 +1,16 @@
-/* make_pli.c - writes the golden PLI files and their manifest, through the public door.
+/* make_pli.c - writes the golden PLI files and their manifest with the library's public
+ * functions.
  *
  *     make_pli FOLDER [DATA]
  *
- * The list below says which pictures, made here from integers alone, in which tier and with which
- * options. With DATA (folders of photographs, satellite and emoji PNGs) crops of real pictures are
- * cut anew; without it the crops that FOLDER has already stay as they are. Every file is decoded
- * again before it counts. A manifest line: file, SHA-256 of the pixels (H,W,C) little-endian.
+ * The list below says which pictures, computed here from integers alone, are encoded in which
+ * tier and with which options. With DATA (folders of photographs, satellite and emoji PNGs) the
+ * crops of real pictures are cut again; without it the crops in FOLDER stay as they are. Every
+ * file is decoded again as a check. A manifest line: file, SHA-256 of the pixels (H,W,C)
+ * little-endian.
  *
- * Golden files are replaced only when the format changes: an encoder that gets better still has to
- * leave files that older ones wrote readable. */
+ * Golden files are replaced only when the format changes: later libraries must still read files
+ * that older encoders wrote. */
 #include "golden/golden_sha256.h"
 #include "golden/make_pli_crafted.h"
 #include "golden/make_pli_picture.h"
@@ -27,7 +29,7 @@ struct golden {
     enum pst_pli_tier tier;
     uint32_t effort, max_error;
     bool no_checksum;
-    const char *file; /* a crop of DATA/file at (y, x) instead of `kind` */
+    const char *file; /* a crop of DATA/file at (y, x); replaces `kind` */
     uint32_t y, x;
 };
 
@@ -35,7 +37,8 @@ struct golden {
 #define SMALL PST_PLI_TIER_SMALL
 #define DENSE PST_PLI_TIER_DENSE
 
-/* Every tier with every channel count and depth; sizes odd, below, at and above a unit's. */
+/* Every tier with every number of channels and both depths. Sizes are odd, or below, equal to and
+ * above a unit's. */
 #define TIER(name, tier)                                                                           \
     {name "-gray8", PHOTO, 64, 64, 1, 8, tier, 3, 0, false, NULL, 0, 0},                           \
         {name "-graya8", ALPHA, 37, 53, 2, 8, tier, 3, 0, false, NULL, 0, 0},                      \
@@ -80,7 +83,7 @@ static const struct golden goldens[] = {
     {"lz-one-color", FLAT, 600, 513, 4, 8, DENSE, 3, 0, false, NULL, 0, 0},
 };
 
-/* False if a sample of `a` and `b` differs by more than the golden file may. */
+/* Returns false if a sample of `a` and `b` differs by more than the golden file allows. */
 static bool near_enough(const struct golden *g, const uint8_t *a, const uint8_t *b, size_t nbytes)
 {
     for (size_t i = 0; i < nbytes; i += g->bits / 8u) {
@@ -108,7 +111,7 @@ static struct pst_pixels pixels_of(const struct golden *g, void *data)
                                .channel_nbytes = sample};
 }
 
-/* Encodes and decodes again; `decoded` gets the pixels. */
+/* Encodes a picture and decodes the result. `decoded` gets the pixels. */
 static int encode(const struct golden *g, void *source, void *decoded, uint8_t **out, size_t *n)
 {
     struct pst_pixels in = pixels_of(g, source), back = pixels_of(g, decoded);
@@ -132,7 +135,7 @@ static int encode(const struct golden *g, void *source, void *decoded, uint8_t *
     return result;
 }
 
-/* One golden file and its line. */
+/* Makes one golden file and its line of the manifest. */
 static int make(const struct golden *g, const char *folder, const char *data, FILE *manifest)
 {
     char path[PATH_NBYTES], sum[SHA256_TEXT_NBYTES];
@@ -142,7 +145,7 @@ static int make(const struct golden *g, const char *folder, const char *data, FI
                               g->bits, g->file,   g->y,     g->x};
     int result = -1;
     snprintf(path, sizeof path, "%s/%s.pli", folder, g->name);
-    if (g->file && !data) { /* stays as it is: only its line is written */
+    if (g->file && !data) { /* the file stays as it is: only its line is written */
         struct pst_pixels back = pixels_of(g, decoded);
         void *scratch = aligned_alloc(64, SCRATCH_NBYTES);
         bytes = picture_read_file(path, &n);

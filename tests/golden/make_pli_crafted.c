@@ -1,7 +1,7 @@
-/* make_pli_crafted.c - golden PLI files of wave units that no encoder would write: every number of
- * every list of filters, the largest residuals and taps, constant planes before planes with taps,
- * built-in tables, sizes of 4 bytes. The pixels are what plain C makes of them; that they are right
- * is for the decoder written from the document alone to say. */
+/* make_pli_crafted.c - writes golden PLI files of wave units that no encoder would write: every
+ * number in every list of filters, the largest residuals and taps, constant planes before planes
+ * with taps, built-in tables, sizes of 4 bytes. The manifest has the pixels that plain C decodes.
+ * The slow decoder, written from the document alone, verifies them. */
 #include "golden/make_pli_crafted.h"
 
 #include "golden/golden_sha256.h"
@@ -20,7 +20,7 @@ struct crafted {
     const char *name;
     uint16_t height, width;
     uint8_t channels, bits, transform;
-    uint8_t predictors[4]; /* of every unit */
+    uint8_t predictors[4]; /* predictors of the planes in every unit */
     int8_t a, b;
     uint32_t spread, zeros;
     bool extremes;
@@ -62,7 +62,8 @@ static struct pli_wave_recipe recipe_of(const struct crafted *c, uint32_t unit, 
     return r;
 }
 
-/* Units after the head, their entries in it; returns the whole length. */
+/* Writes the units after the head, and their entries into the index. Returns the length of the
+ * file. */
 static size_t put_units(const struct crafted *c, const struct psti_pli_header *header,
                         uint8_t *bytes)
 {

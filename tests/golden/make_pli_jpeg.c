@@ -1,12 +1,12 @@
-/* make_pli_jpeg.c - writes the golden files of JPEGs kept as PLI and their manifest, through the
- * public door.
+/* make_pli_jpeg.c - writes the golden files of JPEGs kept as PLI and their manifest, with the
+ * library's public functions.
  *
  *     make_pli_jpeg FOLDER [DATA]
  *
- * The list below says which pictures libjpeg makes JPEGs of, and how. With DATA (folders of
- * photographs) crops are cut anew; without it those that FOLDER has stay as they are. A manifest
- * line: file, SHA-256 of the pixels (H,W,C), SHA-256 of the JPEG file. Golden files are replaced
- * only when the format changes. */
+ * The list below says of which pictures libjpeg makes JPEGs, and with which settings. With DATA
+ * (folders of photographs) crops are cut again; without it the crops in FOLDER stay as they are.
+ * A manifest line: file, SHA-256 of the pixels (H,W,C), SHA-256 of the JPEG file. Golden files
+ * are replaced only when the format changes. */
 #include "golden/golden_sha256.h"
 #include "golden/make_pli_jpeg_crafted.h"
 #include "golden/make_pli_picture.h"
@@ -21,23 +21,24 @@
 enum { MAX_FILE = 40 << 10, PATH_NBYTES = 4096 };
 
 enum color { GRAY = 1, YCC, RGB };
-enum scans { ONE, APART, PROGRESSIVE }; /* one scan; one a component; libjpeg's progression */
+/* one scan; one for each component; libjpeg's progression */
+enum scans { ONE, APART, PROGRESSIVE };
 
 struct golden {
     const char *name;
     enum picture_kind kind;
     uint32_t height, width;
     enum color color;
-    uint8_t factors[3]; /* 16 h + v of each component */
+    uint8_t factors[3]; /* sampling factors of each component, 16 h + v */
     int quality;
     uint32_t unit_edge; /* 0: chosen */
     enum scans scans;
-    unsigned restart; /* MCUs between restart markers */
-    bool optimize;    /* Huffman tables of the picture's own */
-    bool odd;         /* a comment, EXIF with an orientation, bytes past the end */
+    unsigned restart; /* restart interval in MCUs */
+    bool optimize;    /* Huffman tables are optimised for the picture */
+    bool odd;         /* has a comment, EXIF with an orientation, bytes past the end */
     bool no_checksum;
-    const char *file; /* a crop of DATA/file instead of `kind` */
-    bool jpeg;        /* FOLDER/name.jpg instead of all this */
+    const char *file; /* a crop of DATA/file; replaces `kind` */
+    bool jpeg;        /* the JPEG is read from FOLDER/name.jpg */
 };
 
 #define F444                                                                                       \
@@ -74,7 +75,7 @@ struct golden {
 
 /* clang-format off */
 static const struct golden goldens[] = {
-    /* Colours and sub-samplings, at sizes that cut blocks and units. */
+    /* Colour spaces and sub-samplings, at sizes with partial blocks and units. */
     {"jpeg-gray", PHOTO, 75, 91, GRAY, {0x11}, 85, 0, PLAIN},
     {"jpeg-gray-factors", PHOTO, 41, 39, GRAY, {0x22}, 85, 0, PLAIN},
     {"jpeg-rgb", PHOTO, 45, 70, RGB, F444, 85, 64, PLAIN},
@@ -98,7 +99,7 @@ static const struct golden goldens[] = {
     {"jpeg-column-420", PHOTO, 300, 1, YCC, F420, 85, 64, PLAIN},
     {"jpeg-edge-420", PHOTO, 64, 128, YCC, F420, 85, 64, PLAIN},
     {"jpeg-edge-beyond-420", PHOTO, 65, 129, YCC, F420, 85, 64, PLAIN},
-    /* Units of every size, chosen, and of pictures that pay for tables of their own. */
+    /* All unit sizes, chosen by the encoder, and pictures for which own tables pay. */
     {"jpeg-unit64", PHOTO, 140, 150, YCC, F420, 75, 64, PLAIN},
     {"jpeg-unit128", PHOTO, 140, 150, YCC, F420, 75, 128, PLAIN},
     {"jpeg-unit256", PHOTO, 270, 280, YCC, F420, 75, 256, PLAIN},
@@ -107,7 +108,8 @@ static const struct golden goldens[] = {
     {"jpeg-photograph", PHOTO, 150, 160, YCC, F420, 90, 0, CROP("kodak/01.png")},
     {"jpeg-photograph-444", PHOTO, 120, 130, YCC, F444, 95, 0, CROP("kodak/03.png")},
     {"jpeg-photograph-many", PHOTO, 270, 300, YCC, F420, 85, 64, CROP("kodak/05.png")},
-    /* Qualities and contents: short blocks, long ones, wide quantisation values, nothing at all. */
+    /* Qualities and contents: short blocks, long blocks, large quantisation values, empty
+     * blocks. */
     {"jpeg-quality1", PHOTO, 90, 100, YCC, F420, 1, 64, PLAIN},
     {"jpeg-quality20", PHOTO, 90, 100, YCC, F444, 20, 64, PLAIN},
     {"jpeg-quality100", PHOTO, 50, 60, YCC, F444, 100, 64, PLAIN},
@@ -117,7 +119,8 @@ static const struct golden goldens[] = {
     {"jpeg-extremes75", EXTREMES, 70, 50, YCC, F422, 75, 64, PLAIN},
     {"jpeg-flat", FLAT, 100, 120, YCC, F420, 90, 64, PLAIN},
     {"jpeg-screen", SCREEN, 96, 120, YCC, F444, 90, 64, PLAIN},
-    /* How the file was written. TILES: runs that end for their bits of correction. */
+    /* Ways to write the file. TILES: end-of-block runs that end early because of their correction
+     * bits. */
     {"jpeg-optimized", PHOTO, 67, 70, YCC, F420, 85, 64, WRITTEN(ONE, 0, true)},
     {"jpeg-restart", PHOTO, 67, 100, YCC, F420, 85, 64, WRITTEN(ONE, 3, false)},
     {"jpeg-apart", PHOTO, 67, 70, YCC, F420, 85, 64, WRITTEN(APART, 0, false)},
@@ -130,7 +133,7 @@ static const struct golden goldens[] = {
      WRITTEN(PROGRESSIVE, 0, false)},
     {"jpeg-odd", PHOTO, 50, 60, YCC, F420, 85, 0, ONE, 0, false, true, false, NULL, false},
     {"jpeg-no-checksum", PHOTO, 66, 66, YCC, F420, 85, 64, ONE, 0, false, false, true, NULL, false},
-    /* JPEG files of make_jpeg_events.py, in FOLDER. */
+    /* JPEG files in FOLDER that make_jpeg_events.py wrote. */
     {.name = "events-restart", .jpeg = true},
     {.name = "events-quality20", .jpeg = true},
     {.name = "events-progressive", .jpeg = true},
@@ -156,7 +159,7 @@ static void set_scans(struct jpeg_compress_struct *jpeg, const struct golden *g,
     jpeg->num_scans = jpeg->num_components;
 }
 
-/* The JPEG file of `pixels`, malloc'd. */
+/* Returns the JPEG file of `pixels`, malloc'd. */
 static uint8_t *make_jpeg(const struct golden *g, uint8_t *pixels, size_t *nbytes)
 {
     struct jpeg_compress_struct jpeg;
@@ -204,7 +207,8 @@ static uint8_t *make_jpeg(const struct golden *g, uint8_t *pixels, size_t *nbyte
     return out;
 }
 
-/* SHA-256 of the pixels that a PLI decodes to, and of the JPEG that it gives back. */
+/* Computes the SHA-256 of the pixels that a PLI decodes to, and of the JPEG file that it
+ * restores. */
 static int look(const char *name, const uint8_t *pli, size_t nbytes, char *pixels_sum,
                 char *jpeg_sum)
 {
@@ -257,7 +261,7 @@ static uint8_t *make_pixels(const struct golden *g, const char *data)
     return pixels;
 }
 
-/* The JPEG file of a golden file, malloc'd. */
+/* Returns the JPEG file that a golden file is made from, malloc'd. */
 static uint8_t *find_jpeg(const struct golden *g, const char *folder, const char *data,
                           size_t *nbytes)
 {
@@ -298,7 +302,7 @@ static int make(const struct golden *g, const char *folder, const char *data, FI
     size_t nbytes = 0;
     int result = -1;
     snprintf(path, sizeof path, "%s/%s.pli", folder, g->name);
-    bool stays = g->file && !data; /* a crop without DATA */
+    bool stays = g->file && !data; /* the crop in FOLDER is kept, as there is no DATA */
     uint8_t *pli = stays ? picture_read_file(path, &nbytes) : make_pli(g, folder, data, &nbytes);
     if (pli && nbytes <= MAX_FILE)
         result = look(g->name, pli, nbytes, pixels_sum, jpeg_sum);

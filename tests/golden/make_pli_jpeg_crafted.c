@@ -1,7 +1,7 @@
-/* make_pli_jpeg_crafted.c - golden PLI files of coefficients that no JPEG encoder would write:
- * the largest magnitudes, quantisation values up to 65535, sums that overflow, every end of a block
- * and every sub-sampling. No JPEG file belongs to them. The pixels are what plain C makes of them;
- * that they are right is for the decoder written from the document alone to say. */
+/* make_pli_jpeg_crafted.c - writes golden PLI files of coefficients that no JPEG encoder would
+ * write: the largest magnitudes, quantisation values up to 65535, sums that overflow, every end of
+ * a block and every sub-sampling. No JPEG file belongs to them. The manifest has the pixels that
+ * plain C decodes. The slow decoder, written from the document alone, verifies them. */
 #include "golden/make_pli_jpeg_crafted.h"
 
 #include "pixels.h"
@@ -24,7 +24,7 @@ struct crafted {
     uint8_t factors[3];
     uint8_t unit_log2;
     uint32_t quant_max, ac_max, dc_max; /* magnitudes */
-    uint32_t zeros;                     /* of 256 coefficients up to a block's end */
+    uint32_t zeros;                     /* zero coefficients of 256, up to a block's end */
 };
 
 static const struct crafted crafted[] = {
@@ -43,7 +43,7 @@ static uint32_t next(uint64_t *seed)
     return (uint32_t)(*seed >> 33);
 }
 
-/* -most..most, small ones and the largest ones often. */
+/* Returns a value in -most..most; small values and the largest ones are frequent. */
 static int16_t value(uint64_t *seed, uint32_t most)
 {
     uint32_t r = next(seed), m = r % 4 == 0 ? most : next(seed) % (most + 1) >> r % 11;
@@ -117,7 +117,7 @@ static int make(const struct crafted *c, const char *folder, FILE *manifest)
         coefs[i] = calloc(psti_pli_jpeg_n_coefs(&frame, i), sizeof(int16_t));
         fill(c, &frame, i, &seed, coefs[i]);
     }
-    for (int pass = 0; pass < 2; pass++) { /* the second knows the pixels */
+    for (int pass = 0; pass < 2; pass++) { /* the second pass knows the pixels' checksum */
         struct psti_hash_state hash;
         if (psti_pli_jpeg_encode(&frame, (const int16_t *const *)coefs, NULL, &options, bytes,
                                  MAX_NBYTES, &n, &err) != PST_OK ||

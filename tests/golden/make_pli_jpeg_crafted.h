@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Writes them into `folder` and their lines into `manifest`; 0 if all were made. */
+/* Writes the files into `folder` and their lines into `manifest`. Returns 0 if all were made. */
 int make_pli_jpeg_crafted(const char *folder, FILE *manifest);
 
 #endif

@@ -1,5 +1,5 @@
-/* make_pli_picture.c - pictures of golden files, made from integers alone, or cut out of PNGs.
- */
+/* make_pli_picture.c - makes the pictures of golden files from integers alone, or cuts them out of
+ * PNGs. */
 #include "golden/make_pli_picture.h"
 
 #include "decode/decode.h"
@@ -9,7 +9,7 @@
 
 enum { PATH_NBYTES = 4096 };
 
-/* Random of (y, x, salt) alone. */
+/* Returns a random number that depends only on (y, x, salt). */
 static uint32_t hash(uint32_t y, uint32_t x, uint32_t salt)
 {
     uint32_t h = y * 0x9E3779B1u ^ x * 0x85EBCA77u ^ salt * 0xC2B2AE3Du;
@@ -18,7 +18,8 @@ static uint32_t hash(uint32_t y, uint32_t x, uint32_t salt)
     return h ^ h >> 15;
 }
 
-/* 0..65535, bilinear between random values `step` apart. */
+/* Returns a value of 0..65535, interpolated bilinearly between random values `step` pixels
+ * apart. */
 static uint32_t waves(uint32_t y, uint32_t x, uint32_t step, uint32_t salt)
 {
     uint32_t y0 = y / step, x0 = x / step, fy = y % step, fx = x % step;
@@ -29,7 +30,7 @@ static uint32_t waves(uint32_t y, uint32_t x, uint32_t step, uint32_t salt)
     return (uint32_t)((top * (step - fy) + low * fy) / ((uint64_t)step * step));
 }
 
-/* Like a photograph: broad light, texture, noise, and colours that go together. 16 bits. */
+/* Imitates a photograph in 16 bits: smooth light, texture, noise, and correlated colours. */
 static uint32_t photo(uint32_t y, uint32_t x, uint32_t c)
 {
     uint32_t light = waves(y, x, 37, 1) / 2 + waves(y, x, 9, 2) / 4 + waves(y, x, 3, 3) / 16;
@@ -37,7 +38,7 @@ static uint32_t photo(uint32_t y, uint32_t x, uint32_t c)
     return light + color;
 }
 
-/* Regions of a few values with smooth borders; now and then an island. */
+/* Makes regions of a few label values with smooth borders, and some islands. */
 static uint32_t label(uint32_t y, uint32_t x)
 {
     uint32_t region =
@@ -45,7 +46,7 @@ static uint32_t label(uint32_t y, uint32_t x)
     return hash(y / 9, x / 9, 11) % 41 == 0 ? 33 : hash(region, 0, 12) % 19;
 }
 
-/* Text on a ground: glyphs that come again, lines, few colours. */
+/* Imitates a screen: text of repeated glyphs on a background, lines, few colours. */
 static uint32_t screen(uint32_t y, uint32_t x, uint32_t c)
 {
     uint32_t line = y / 12, glyph = hash(line, x / 7, 21) % 13;
@@ -57,8 +58,8 @@ static uint32_t screen(uint32_t y, uint32_t x, uint32_t c)
     return c == 3 ? 255 : ink ? 20 + 60 * c * (glyph == 5) : 250;
 }
 
-/* First blocks of 8x8 that are alike and have no small frequency but 0, then flat ones, among them
- * now and then one of faint noise. */
+/* Makes identical blocks of 8x8 without low frequencies except DC, and below them flat blocks, some
+ * of them with faint noise. */
 static uint32_t tiles(uint32_t y, uint32_t x)
 {
     if (y < 80)
@@ -90,7 +91,7 @@ uint32_t picture_value(const struct picture *p, uint32_t y, uint32_t x, uint32_t
                       : (x < 64 ? hash(y, x, 51 + c) & 0xFF : screen(y, x, c));
     case TILES:
         return tiles(y, x) & max;
-    default: /* ALPHA: opaque, clear (and colourless), soft edges; the rest as a photograph */
+    default: /* ALPHA: opaque, transparent (without colour) and soft edges; colours like PHOTO */
         break;
     }
     uint32_t soft = waves(y, x, 19, 61);

@@ -3,7 +3,7 @@
 
     tests/golden/make_pli_vectors.py
 
-Each is the smallest picture of its kind that the encoder gives the mode wanted. A JPEG is made by Pillow.
+Each is the smallest picture of its kind for which the encoder chooses the wanted mode. Pillow makes the JPEG.
 """
 
 import io

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A decoder of PLI written from docs/format-pli.md alone: small, plain and slow.
+"""A decoder of PLI written from docs/format-pli.md alone: small, simple and slow.
 
     tests/golden/pli_slow.py FILE...
 
-prints the SHA-256 of each file's pixels as (height, width, channels) samples, little-endian, and checks every checksum on
-the way; of a JPEG kept as PLI also that of the JPEG file, which is put together again. It shares nothing with the library,
-so that the two hold each other, and the document, to the same law. Numbers that were trained stand in
-docs/format-pli-tables.txt. Whatever is wrong with a file is raised as Corrupt.
+prints the SHA-256 of each file's pixels as (height, width, channels) samples, little-endian, and verifies every checksum. For a
+JPEG kept as PLI it also restores the JPEG file and prints its SHA-256. The decoder shares no code with the library, so each
+checks the other and the document. Trained constants are read from docs/format-pli-tables.txt. Any fault in a file raises
+Corrupt.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import pli_slow_jpeg_file
 import pli_slow_lz
 import pli_slow_wave
 from pli_slow_bits import Bits, need, take_sample
-from pli_slow_bits import Corrupt as Corrupt  # for those who import this
+from pli_slow_bits import Corrupt as Corrupt  # re-exported for programs that import this module
 from xxh3 import xxh3
 
 RAW, CONSTANT, PACKED, WAVE, LZ = range(5)
@@ -30,7 +30,7 @@ MODEL_KINDS = {PIXELS: (MODEL_WAVE,), JPEG: (MODEL_TABLES, MODEL_FRAME)}
 
 
 def parse_header(data):
-    """The 40 bytes of section 1."""
+    """Parses and checks the 40 bytes of the header (section 1)."""
     need(len(data) >= 40, "no room for a header")
     names = ("magic", "version", "content", "channels", "bits", "width", "height", "unit_log2", "transform", "flags",
              "max_error", "model_nbytes", "tier", "effort", "zero", "pixel_checksum", "head_checksum")
@@ -50,7 +50,7 @@ def parse_header(data):
 
 
 def parse_model(block, content):
-    """{kind: the bytes of that block}"""
+    """Returns {kind: bytes of the model block of that kind}."""
     out, at, last = {}, 0, 0
     while at < len(block):
         need(at + 4 <= len(block), "a model block is cut off")
@@ -64,7 +64,8 @@ def parse_model(block, content):
 
 
 def parse_index(data, head):
-    """Each unit's bytes, their checksums looked at; columns of units; where the last unit ends."""
+    """Returns the bytes of each unit, with verified checksums, the number of columns of units, and the end offset of the last
+    unit."""
     wide, checked = head.flags & 1, head.flags & 2
     rows, columns = -(-head.height // head.edge), -(-head.width // head.edge)
     entry = struct.Struct("<" + ("I" if wide else "H") + ("I" if checked else ""))
@@ -83,7 +84,7 @@ def parse_index(data, head):
 
 
 def join_planes(planes, head):
-    """Planes of a unit -> its pixels, the colour transform undone."""
+    """Undoes the colour transform and returns the pixels of a unit's planes."""
     if head.transform == 1:
         half, mask = 1 << (head.bits - 1), (1 << head.bits) - 1
         green = planes[0]
@@ -105,7 +106,7 @@ def decode_packed(data, head, h, w):
     coded = [r for r in records if not r.constant]
     bits = Bits(data, at)
     widths, at = packed_widths(bits, [r.first_width for r in coded], h, groups, head.bits) if coded else ([], at)
-    residuals, number = [], 0  # of planes 0 and 1, for the taps of those that follow
+    residuals, number = [], 0  # residuals of planes 0 and 1, which the taps of later planes need
     planes = []
     for record in records:
         if record.constant:
@@ -149,7 +150,7 @@ def packed_record(data, at, head, plane, h):
 
 
 def packed_widths(bits, first_widths, h, groups, most):
-    """Section 4.3: the width of every group, and where the data begin."""
+    """Returns the bit width of every group, and the offset of the data (section 4.3)."""
     n = len(first_widths) * h * groups
     size = [bits.take(1) for _ in range(n)]
     negative = [bits.take(1) if s else 0 for s in size]
@@ -199,7 +200,7 @@ def packed_prediction(number, above, now, x):
 
 
 def decode_unit(data, head, tables, h, w):
-    """Section 3: h * w * channels samples."""
+    """Decodes a unit to h * w * channels samples (section 3)."""
     mode, n = data[0], h * w * head.channels
     if mode in (RAW, CONSTANT):
         n = n if mode == RAW else head.channels
@@ -216,7 +217,7 @@ def decode_unit(data, head, tables, h, w):
 
 
 def decode(data):
-    """The bytes of a PLI -> (height, width, channels, bits, samples), and the JPEG file that it was made from, or None."""
+    """Decodes the bytes of a PLI. Returns (height, width, channels, bits, samples) and the restored JPEG file or None."""
     head = parse_header(data)
     model = parse_model(data[40:40 + head.model_nbytes], head.content)
     units, columns, end = parse_index(data, head)
@@ -233,7 +234,7 @@ def decode(data):
 
 
 def decode_jpeg(head, model, units, columns):
-    """Content 2: the frame with all coefficients."""
+    """Decodes a file of content 2. Returns the frame with all coefficients."""
     frame = pli_slow_jpeg.parse_frame(model[MODEL_FRAME], head)
     tables = pli_slow_jpeg.parse_tables(model.get(MODEL_TABLES))
     for i, unit in enumerate(units):
@@ -242,7 +243,7 @@ def decode_jpeg(head, model, units, columns):
 
 
 def decode_units(head, tables, units, columns):
-    """Content 1: all samples."""
+    """Decodes a file of content 1. Returns all samples."""
     stride = head.width * head.channels
     samples = [0] * (head.height * stride)
     for i, unit in enumerate(units):
@@ -263,7 +264,7 @@ def pixel_bytes(samples, bits):
 
 
 def sha256(path):
-    """Of the pixels, and, if there is one, of the JPEG file."""
+    """Returns the SHA-256 of the pixels, followed by that of the JPEG file if there is one."""
     (*_, bits, samples), jpeg = decode(Path(path).read_bytes())
     parts = [pixel_bytes(samples, bits)] + ([jpeg] if jpeg is not None else [])
     return " ".join(hashlib.sha256(part).hexdigest() for part in parts)

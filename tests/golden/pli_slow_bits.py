@@ -1,10 +1,10 @@
-"""What the parts of the slow PLI decoder share: bits LSB-first, samples, and the one exception."""
+"""Shared code of the slow PLI decoder: a reader of bits (LSB first), samples, and the only exception."""
 
 import struct
 
 
 class Corrupt(Exception):
-    """The bytes are no PLI as docs/format-pli.md defines it."""
+    """Raised if the bytes are no PLI as docs/format-pli.md defines it."""
 
 
 def need(condition, what):
@@ -18,7 +18,7 @@ def take_sample(data, at, bits):
 
 
 class Bits:
-    """The bits of data[at:end], LSB-first."""
+    """Reads the bits of data[at:end], LSB first."""
 
     def __init__(self, data, at=0, end=None):
         self.data, self.at = data, 8 * at
@@ -33,6 +33,6 @@ class Bits:
         return value
 
     def end(self):
-        """The byte after the last bit taken; padding is not looked at."""
+        """Returns the offset after the byte of the last bit taken. Padding bits are not checked."""
         self.at = -(-self.at // 8) * 8
         return self.at // 8

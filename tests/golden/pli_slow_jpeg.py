@@ -1,4 +1,4 @@
-"""Content 2 of the slow PLI decoder (docs/format-pli.md, sections 7 to 9): coefficients of a JPEG, and pixels of them."""
+"""Content 2 of the slow PLI decoder (docs/format-pli.md, sections 7 to 9): JPEG coefficients, and the pixels made from them."""
 
 import struct
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ ESCAPE = 7
 
 
 def make_zigzag():
-    """Zigzag number -> (column, row)."""
+    """Returns the (column, row) of each zigzag number."""
     order = sorted(((u, v) for u in range(8) for v in range(8)),
                    key=lambda p: (p[0] + p[1], p[0] if (p[0] + p[1]) % 2 == 0 else p[1]))
     return order
@@ -28,7 +28,7 @@ NUMBER = {place: k for k, place in enumerate(ZIGZAG)}
 
 
 def features(k):
-    """The zigzag numbers of the six earlier coefficients; 0 (DC) for those that do not exist."""
+    """Returns the zigzag numbers of the six earlier coefficients that form the context; 0 (DC) for those that do not exist."""
     u, v = ZIGZAG[k]
     near = ((u - 1, v), (u, v - 1), (u - 2, v), (u, v - 2))
     return [max(k - 1, 0), max(k - 2, 0)] + [NUMBER.get(place, 0) for place in near]
@@ -67,7 +67,7 @@ def parse_frame(block, head):
 
 
 def measure(frame, tables):
-    """Blocks and samples of components."""
+    """Computes how many blocks and samples the components have."""
     components = frame.components
     frame.h, frame.v = max(c.h for c in components), max(c.v for c in components)
     for c in components:
@@ -80,7 +80,7 @@ def measure(frame, tables):
 
 
 def parse_tables(block):
-    """Built-in tables, and where model block 2 has its own, these (sections 8.6 and 8.7)."""
+    """Returns the built-in tables, replaced by those that model block 2 contains (sections 8.6 and 8.7)."""
     stored = read_tables()
     names = ["jpeg_ac"] * 32 + ["jpeg_ends"] * 32 + ["jpeg_dc"] * 32
     rows = [row[2:] for name in ("jpeg_ac", "jpeg_ends", "jpeg_dc") for row in stored[name]]
@@ -97,7 +97,7 @@ def parse_tables(block):
 
 
 class Square:
-    """Up to 8 x 8 blocks of a component; its blocks by position."""
+    """A square of up to 8 x 8 blocks of a component, with its blocks by position."""
 
     def __init__(self, component, row, column, rows, columns):
         self.component, self.side = component, component.side
@@ -110,7 +110,7 @@ class Square:
 
 
 def squares_of(frame, edge, unit_row, unit_column):
-    """Section 8: those of a unit, in order."""
+    """Returns the squares of a unit in order (section 8)."""
     out = []
     for c in frame.components:
         high, wide = edge // 8 * c.v // frame.v, edge // 8 * c.h // frame.h
@@ -122,7 +122,7 @@ def squares_of(frame, edge, unit_row, unit_column):
 
 
 class States:
-    """Section 8.1: 32 states, their words, and the raw bits."""
+    """The 32 rANS states of a unit, the words that refill them, and the raw bits (section 8.1)."""
 
     def __init__(self, data):
         raw_nbytes, at = take_number(data, 1)
@@ -147,7 +147,7 @@ class States:
         return token
 
     def finish(self):
-        """After the last token: the low halves are raw bits, too."""
+        """Checks the states after the last token, and appends their low halves, which are raw bits, too."""
         need(not self.words and all(x >> 16 == 1 for x in self.x), "states at the end")
         raw = self.raw
         raw.data = raw.data[:raw.stop // 8] + struct.pack("<32H", *(x & 0xFFFF for x in self.x))
@@ -155,7 +155,7 @@ class States:
 
 
 def take_planes(raw, sizes):
-    """Numbers of so many bits: bit 0 of all that have one, then bit 1, and so on."""
+    """Takes numbers of the given bit sizes from the raw bits: bit 0 of all numbers that have one, then bit 1, and so on."""
     values = [0] * len(sizes)
     for bit in range(max(sizes, default=0)):
         for i, size in enumerate(sizes):
@@ -165,7 +165,7 @@ def take_planes(raw, sizes):
 
 
 def end_context(square, p):
-    """Section 8.2, of an odd block."""
+    """Returns the context for the end of an odd block (section 8.2)."""
     y, x = divmod(p, 8)
 
     def pair(a, b):
@@ -193,7 +193,7 @@ def decode_ends(states, squares, tables):
 
 
 def decode_dc_tokens(states, squares, tables):
-    """Section 8.3: for each square its tokens, positions ascending."""
+    """Decodes the DC tokens of each square, by ascending position (section 8.3)."""
     return [[states.token(p % 32, tables.dc[square.side][square.kinds[p]]) for p in square.positions] for square in squares]
 
 
@@ -209,7 +209,7 @@ def decode_dc_bits(raw, squares, tokens_of):
 
 
 def ac_context(tables, side, k, tokens, end):
-    """Section 8.4; `tokens`: of the block, by zigzag number, DC counting as 0."""
+    """Returns the context of an AC coefficient (section 8.4). `tokens`: the block's tokens by zigzag number; DC counts as 0."""
     weights, bias = tables.weights[side, k]
     total = bias + sum(w * G[tokens[i]] for w, i in zip(weights, FEATURES[k], strict=True))
     x = min(max(total >> 1, 0), 127)
@@ -219,7 +219,7 @@ def ac_context(tables, side, k, tokens, end):
 
 
 def decode_ac_tokens(states, squares, tables):
-    """Section 8.4: the list of blocks, each with its tokens."""
+    """Decodes the AC tokens. Returns the list of blocks, each with its tokens (section 8.4)."""
     blocks = [SimpleNamespace(end=square.ends[p], side=square.side, tokens=[0] * 64, values=square.blocks[p])
               for square in squares for p in square.positions]
     blocks.sort(key=lambda block: -block.end)  # stable
@@ -253,7 +253,7 @@ def decode_ac_bits(raw, blocks):
 
 
 def decode_unit(data, frame, tables, edge, row, column):
-    """The coefficients of a unit, into its components' blocks."""
+    """Decodes the coefficients of a unit into the blocks of its components."""
     need(data[0] == COEFFICIENTS, "mode of a unit")
     squares = squares_of(frame, edge, row, column)
     states = States(data)
@@ -274,7 +274,7 @@ def signed(v, bits):
 
 
 def transform_8(i, shift, low, high):
-    """The inverse transform of eight values (section 9), rounded, shifted and clamped."""
+    """Transforms eight values back (inverse DCT, section 9), with rounding, shift and clamping."""
     t0, t1 = 8192 * (i[0] + i[4]), 8192 * (i[0] - i[4])
     t2, t3 = 4433 * i[2] - 10704 * i[6], 10703 * i[2] + 4433 * i[6]
     a = (t0 + t3, t1 + t2, t1 - t2, t0 - t3)
@@ -285,7 +285,7 @@ def transform_8(i, shift, low, high):
 
 
 def samples_of_block(block, quants):
-    """8 rows of 8 samples."""
+    """Returns the 8 rows of 8 samples of a block."""
     columns = [[0] * 8 for _ in range(8)]
     for k, (u, v) in enumerate(ZIGZAG):
         columns[u][v] = signed(block[k] * quants[k], 16)
@@ -294,7 +294,7 @@ def samples_of_block(block, quants):
 
 
 def samples_of(component):
-    """Its samples, row by row."""
+    """Returns the samples of a component, row by row."""
     rows = [[0] * (8 * component.columns) for _ in range(8 * component.rows)]
     for (y, x), block in component.blocks.items():
         for i, row in enumerate(samples_of_block(block, component.quants)):
@@ -303,7 +303,8 @@ def samples_of(component):
 
 
 def upsample_row(q, x, ones):
-    """x times the columns: fancy for 2, else repeated. `ones`: (shift, rounding left, rounding right) of sums."""
+    """Widens a row x times: by fancy upsampling if x is 2, otherwise by repetition. `ones`: (shift, rounding left, rounding
+    right) of the sums."""
     if x == 1:
         return q
     shift, left, right = ones
@@ -315,7 +316,7 @@ def upsample_row(q, x, ones):
 
 
 def upsample(rows, x, y):
-    """Section 9: samples of a component at the whole picture's places."""
+    """Upsamples a component to the size of the whole picture (section 9)."""
     if x == 1 and y == 1:
         return rows
     narrow = len(rows[0]) <= 2
@@ -342,7 +343,7 @@ def color(luma, cb, cr):
 
 
 def pixels(frame):
-    """All samples as (height, width, channels)."""
+    """Returns all samples as (height, width, channels)."""
     planes = []
     for c in frame.components:
         planes.append(upsample(samples_of(c), frame.h // c.h, frame.v // c.v))

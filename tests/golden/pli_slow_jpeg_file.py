@@ -17,7 +17,7 @@ RUN_MOST, CORRECTIONS_MOST = 32767, 937
 
 
 def restore(frame, data):
-    """The bytes of the JPEG file; None if it cannot be had back."""
+    """Returns the bytes of the JPEG file, or None if the PLI has no restoration."""
     need(len(data) == frame.restoration_nbytes, "length of the restoration")
     if not data:
         return None
@@ -40,7 +40,7 @@ def restore(frame, data):
 
 
 class Events:
-    """Section 10.2: where the file does otherwise."""
+    """The events of a restoration: places where the JPEG file differs from the expected coding (section 10.2)."""
 
     def __init__(self, extra):
         self.rest, position, at = [], 0, 0
@@ -53,14 +53,14 @@ class Events:
         self.rest.reverse()
 
     def take(self, position, codes):
-        """The code of the next event if it is one of these, here."""
+        """Returns the code of the next event and removes it, if it is at this position and has one of these codes."""
         if self.rest and self.rest[-1][0] == position and self.rest[-1][1] in codes:
             return self.rest.pop()[1]
         return None
 
 
 class Writer:
-    """Section 10.1: goes through the skeleton."""
+    """Writes the JPEG file by going through its skeleton (section 10.1)."""
 
     def __init__(self, frame, skeleton, events, flags):
         self.frame, self.skeleton, self.events = frame, skeleton, events
@@ -179,7 +179,7 @@ class Writer:
         self.end_interval(coder)
 
     def end_interval(self, coder):
-        """Bits -> bytes, the last one padded."""
+        """Turns the bits of an interval into bytes and pads the last byte."""
         coder.end_run()
         bits = "".join(coder.out)
         coder.out.clear()
@@ -191,7 +191,7 @@ class Writer:
             self.out += int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\x00")
 
     def mcus(self, parts):
-        """For each MCU its (part, block)s, in the order of the file."""
+        """Yields for each MCU its list of (part, block), in the order of the file."""
         if len(parts) == 1:
             c = parts[0].component
             for y in range(-(-c.height // 8)):
@@ -206,7 +206,7 @@ class Writer:
 
 
 class Coder:
-    """Section 10.2: blocks of a scan -> bits."""
+    """Codes the blocks of a scan as bits (section 10.2)."""
 
     def __init__(self, events, first, last, high, low, progressive):
         self.events, self.first, self.last, self.high, self.low = events, first, last, high, low
@@ -293,7 +293,7 @@ class Coder:
             self.end_block(coded, corrections, position)
 
     def end_block(self, coded, corrections, position):
-        """The end of a block, alone or in the run."""
+        """Codes the end of a block, alone or as part of an end-of-block run."""
         if not coded:
             joins = 0 < self.run < RUN_MOST and self.counted <= CORRECTIONS_MOST
             if self.events.take(position, (0,)) is not None:

@@ -14,7 +14,7 @@ BUILT_IN = read_tables()
 
 
 class Lanes:
-    """The states, and the words that they share."""
+    """The rANS states of all lanes, and the words that they share."""
 
     def __init__(self, states, words):
         self.states, self.words = states, words[::-1]
@@ -30,7 +30,7 @@ class Lanes:
         return symbol
 
     def shared(self, n):
-        """For each step its (lane, thing)s."""
+        """Yields for each step the list of (lane, index) that divides n things among the lanes."""
         k = len(self.states)
         p = -(-n // k)
         for t in range(p):
@@ -49,7 +49,7 @@ def take_number(data, at):
 
 
 def read_head(data, head, h, w):
-    """Section 6.1 up to the states."""
+    """Reads the head of a unit up to the states (section 6.1)."""
     need(len(data) > 1 and data[1] < 32 and data[1] & 7 <= 5, "form")
     u = SimpleNamespace(n=h * w, width=w, p=head.channels * head.bits // 8, lanes=1 << (data[1] & 7), green=data[1] >> 3 & 1,
                         set=data[1] >> 4)
@@ -66,7 +66,7 @@ def read_head(data, head, h, w):
 
 
 def read_tables_of(bits, n_contexts, n_symbols, total, built_in):
-    """Section 6.3: the tables of one kind of symbol."""
+    """Reads the tables of one kind of symbol (section 6.3)."""
     tables = []
     for context in range(n_contexts):
         how = bits.take(2)
@@ -97,7 +97,7 @@ def own_set(name, which):
 
 
 def decode(data, head, h, w):
-    """h * w * channels samples."""
+    """Decodes a unit to h * w * channels samples."""
     u, at = read_head(data, head, h, w)
     tables_at = at + 4 * u.lanes
     raw_at = tables_at + u.tables_nbytes
@@ -137,7 +137,7 @@ def decode(data, head, h, w):
 
 
 def decode_sequences(lanes, n, tables):
-    """Section 6.4: (run, offset, length) tokens of each."""
+    """Returns the (run, offset, length) tokens of each sequence (section 6.4)."""
     tokens = [[0, 0, 0] for _ in range(n)]
     ending = [5] * len(lanes.states)
     for step in lanes.shared(n):
@@ -154,7 +154,7 @@ def decode_sequences(lanes, n, tables):
 
 
 def decode_pixels(lanes, u, head, tables):
-    """Section 6.5: the colours, then the escapes, as tuples of samples."""
+    """Returns the colours, then the escaped pixels, as tuples of samples (section 6.5)."""
     n = u.n_colours + u.n_escapes if u.n_literals else 0
     pixels = [[0] * u.p for _ in range(n)]
     for step in lanes.shared(n):
@@ -190,7 +190,7 @@ def offset_of(token, recent, w, raw):
 
 
 def copy(u, tokens, literals, raw):
-    """The pixels, sequence after sequence."""
+    """Makes the pixels by carrying out the sequences one after the other."""
     out, used, recent = [], 0, [1, u.width, 2 * u.width]
     for run_token, offset_token, length_token in tokens:
         run = count(run_token, raw)

@@ -1,4 +1,4 @@
-"""The numbers that were trained, from docs/format-pli-tables.txt: lines of a name and integers, # comments."""
+"""Reads the trained constants from docs/format-pli-tables.txt: lines of a name and integers, # comments."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ PATH = Path(__file__).resolve().parent.parent.parent / "docs" / "format-pli-tabl
 
 
 def read_tables(path=PATH):
-    """{name: its lines in order, as lists of integers}."""
+    """Returns {name: its lines in order, as lists of integers}."""
     out = {}
     for line in path.read_text().splitlines():
         words = line.split("#")[0].split()
@@ -16,7 +16,7 @@ def read_tables(path=PATH):
 
 
 def slots(freqs):
-    """For each remainder modulo the sum of a table: its symbol, f and F."""
+    """Returns for each remainder modulo the sum of a table its symbol, the symbol's frequency f and its start F."""
     out = []
     for symbol, f in enumerate(freqs):
         out += [(symbol, f, len(out))] * f

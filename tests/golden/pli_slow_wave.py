@@ -8,14 +8,14 @@ from pli_slow_tables import read_tables, slots
 
 N_CONTEXTS, LANES = 16, 32
 CONSTANT, LEFT, UP, AVERAGE, MED, FILTERS = 0, 1, 2, 3, 4, 8
-# Section 5.4, 8 bits: of tokens, bits of R, bits of S, base, activity.
+# Section 5.4, 8 bits: for each token its bits of R, bits of S, base and activity.
 PAIRS = ((0, 0, 0, 0), (2, 0, 0, 1), (3, 0, 1, 2), (4, 0, 3, 3), (4, 0, 7, 4), (5, 0, 11, 6), (5, 0, 19, 7), (6, 0, 27, 8),
          (6, 0, 43, 10), (7, 0, 59, 12), (7, 0, 91, 15), (6, 4, 7, 21), (5, 4, 15, 25), (7, 5, 15, 43), (6, 5, 31, 45),
          (8, 8, 0, 46))
 
 
 def tables(block, bits):
-    """Built-in tables, and where the model block has its own, these."""
+    """Returns the built-in tables, replaced by those that the model block contains."""
     stored = read_tables()
     freqs = [row[1:] for row in stored[f"freqs{bits}"]]
     if block:
@@ -66,7 +66,7 @@ def read_record(data, at, head, plane, h, w):
 
 
 def decode(data, head, tables, h, w):
-    """The planes of a unit, each a list of h * w samples."""
+    """Decodes the planes of a unit, each a list of h * w samples."""
     records, at = [], 1
     for plane in range(head.channels):
         record, at = read_record(data, at, head, plane, h, w)
@@ -92,7 +92,7 @@ def signed(v, bits):
 
 
 def decode_tokens(data, at, head, tables, coded, h, w):
-    """Sections 5.4 to 5.7: for each coded plane its residuals, modulo 2^bits."""
+    """Returns for each coded plane its residuals, modulo 2^bits (sections 5.4 to 5.7)."""
     k, half_type, exponent_bits = (8, "B", 3) if head.bits == 8 else (16, "H", 4)
     low_at = at + 2 + LANES * exponent_bits // 8
     raw_at = low_at + LANES * k // 8
@@ -129,7 +129,8 @@ def take_token(states, words, lane, table, bits):
 
 
 def take_pairs(states, words, coded, head, tables, h, w):
-    """Section 5.5, 8 bits: of each coded plane the tokens of its pairs; of each step the places (coded plane, number) of them."""
+    """Decodes the tokens of pairs with 8 bits (section 5.5). Returns them for each coded plane, and for each step the places
+    (index of the coded plane, index of the pair)."""
     high, across = 32 if h <= 32 else 64, (w + 1) // 2
     bands = len(coded) * high // LANES
     planes, steps = [[0] * (h * across) for _ in coded], []
@@ -147,7 +148,7 @@ def take_pairs(states, words, coded, head, tables, h, w):
 
 
 def context_of_pair(planes, coded, j, y, p, head, tables, across):
-    """Section 5.6, 8 bits."""
+    """Returns the context of a pair with 8 bits (section 5.6)."""
     def g(tokens, dy, dp):
         inside = 0 <= y + dy and 0 <= p + dp < across
         return PAIRS[tokens[(y + dy) * across + p + dp]][3] if inside else 0
@@ -162,7 +163,7 @@ def context_of_pair(planes, coded, j, y, p, head, tables, across):
 
 
 def join_pairs(rest, planes, steps, h, w):
-    """Tokens of pairs and their raw bits -> residuals modulo 256."""
+    """Makes residuals modulo 256 from the tokens of pairs and their raw bits."""
     across = (w + 1) // 2
     out = [[0] * (h * w) for _ in planes]
     for places in steps:
@@ -177,7 +178,7 @@ def join_pairs(rest, planes, steps, h, w):
 
 
 def pair_of(token, r, s):
-    """Section 5.4, 8 bits: x and y."""
+    """Returns the residuals x and y of a token with 8 bits (section 5.4)."""
     if token in (0, 15):
         return r, s
     index, base = r // 4, PAIRS[token][2]
@@ -194,7 +195,8 @@ def pair_of(token, r, s):
 
 
 def take_samples(states, words, coded, head, tables, h, w):
-    """Section 5.5, 16 bits: of each coded plane its tokens; the places (coded plane, number) of all in their order."""
+    """Decodes tokens with 16 bits (section 5.5). Returns them for each coded plane, and the places (index of the coded plane,
+    index of the sample) of all tokens in their order."""
     high = 32 if h <= 32 else 64
     bands = len(coded) * high // LANES
     planes, order = [[0] * (h * w) for _ in coded], []
@@ -211,7 +213,7 @@ def take_samples(states, words, coded, head, tables, h, w):
 
 
 def context_of_sample(planes, coded, j, y, x, head, tables, w):
-    """Section 5.6, 16 bits."""
+    """Returns the context of a sample with 16 bits (section 5.6)."""
     def g(tokens, dy, dx):
         inside = 0 <= y + dy and 0 <= x + dx < w
         return tokens[(y + dy) * w + x + dx] if inside else 0
@@ -232,7 +234,7 @@ def context_of_sample(planes, coded, j, y, x, head, tables, w):
 
 
 def join_samples(rest, planes, order):
-    """Tokens, signs and raw bits -> residuals."""
+    """Makes residuals from tokens, signs and raw bits."""
     signs = [rest.take(1) if planes[j][i] else 0 for j, i in order]
     for (j, i), sign in zip(order, signs, strict=True):
         token = planes[j][i]
@@ -271,7 +273,7 @@ def predict(record, residuals, head, tables, h, w):
 
 
 def neighbours(s, i, y, x, w, start):
-    """L, U, UL, UR, UU, LL."""
+    """Returns the neighbours L, U, UL, UR, UU and LL of a sample."""
     if y == 0:
         left = s[i - 1] if x else start
         return left, left, left, left, left, s[i - 2] if x > 1 else left

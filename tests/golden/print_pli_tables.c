@@ -1,7 +1,6 @@
-/* print_pli_tables.c - prints the constants of PLI's wave, lz and coefficient modes as
- * docs/format-pli-tables.txt holds them; with a path it compares that file with them instead and
- * says where the first difference is. After a change of constants:
- * print_pli_tables >docs/format-pli-tables.txt */
+/* print_pli_tables.c - prints the constants of PLI's wave, lz and coefficient modes in the form of
+ * docs/format-pli-tables.txt. With a path it compares that file with them and prints the first
+ * difference. After a change of constants: print_pli_tables >docs/format-pli-tables.txt */
 #include "pli/format/pli_jpeg_format.h"
 #include "pli/format/pli_lz_format.h"
 #include "pli/format/pli_wave_format.h"
@@ -100,7 +99,7 @@ static void print_dictionary(FILE *out)
     }
 }
 
-/* 0 if the two agree to the end. */
+/* Returns 0 if both files are equal. */
 static int compare(FILE *a, FILE *b, const char *path)
 {
     char line_a[1024], line_b[1024];

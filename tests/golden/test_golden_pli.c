@@ -1,7 +1,7 @@
-/* Golden PLI files, which no later library may read otherwise: whole on every CPU level, by regions
- * and channels, they are the pixels of the manifest; a JPEG kept as PLI gives back the file of the
- * manifest. Encoding what was decoded gives the same bytes each time, on one thread and on many,
- * and comes back. */
+/* Golden PLI files, which every later library must decode alike: on every CPU level, whole, by
+ * regions and by channels, they give the pixels of the manifest, and a JPEG kept as PLI restores
+ * the JPEG file of the manifest. Encoding the decoded pixels gives the same bytes each time, on one
+ * thread and on many, and these decode to the same pixels. */
 #include "test.h"
 
 #include "golden/golden_sha256.h"
@@ -18,11 +18,11 @@ enum { NAME_NBYTES = 100, PATH_NBYTES = 4096 };
 
 struct golden {
     char name[NAME_NBYTES], sum[SHA256_TEXT_NBYTES];
-    char jpeg_sum[SHA256_TEXT_NBYTES]; /* of the JPEG file that it gives back; "": of none */
+    char jpeg_sum[SHA256_TEXT_NBYTES]; /* SHA-256 of the JPEG file that it restores; "": no JPEG */
     uint8_t *bytes;
     size_t nbytes;
     struct pst_pli_info info;
-    uint8_t *pixels; /* as plain C decodes them */
+    uint8_t *pixels; /* pixels as plain C decodes them */
     size_t pixels_nbytes;
 };
 
@@ -30,7 +30,7 @@ static const char *folder;
 static struct golden *goldens;
 static size_t n_goldens;
 static void *scratch;
-static size_t scratch_nbytes; /* what the largest needs */
+static size_t scratch_nbytes; /* scratch that the largest file needs */
 
 static struct pst_pixels layout(const struct golden *g, uint32_t height, uint32_t width,
                                 uint8_t channels, void *data)
@@ -57,7 +57,7 @@ static void load(struct golden *g)
     fseek(file, 0, SEEK_END);
     g->nbytes = (size_t)ftell(file);
     rewind(file);
-    g->bytes = malloc(g->nbytes); /* exact: over-reads are seen */
+    g->bytes = malloc(g->nbytes); /* exact size, so a sanitizer detects over-reads */
     assert_int_equal(fread(g->bytes, 1, g->nbytes, file), g->nbytes);
     fclose(file);
     g->info = (struct pst_pli_info){0};
@@ -115,7 +115,7 @@ static void test_levels(void **state)
         struct pst_pixels out =
             layout(g, g->info.height, g->info.width, g->info.channels, g->pixels);
         for (uint32_t mask = 0; mask < 2 * PSTI_CPU_AVX512_ICL; mask = 2 * mask + 1) {
-            uint32_t level = has & mask; /* PSTI_CPU_*: one more each time */
+            uint32_t level = has & mask; /* each round allows one more level */
             char sum[SHA256_TEXT_NBYTES];
             struct pst_error err;
             memset(g->pixels, 0x5A, g->pixels_nbytes);
@@ -134,7 +134,7 @@ static uint32_t below(uint64_t *seed, uint32_t n)
     return (uint32_t)((*seed >> 33) % n);
 }
 
-/* A region of one channel or of all, against the whole. */
+/* Compares a region of one channel or of all channels with the whole image. */
 static void check_region(const struct golden *g, const struct pst_pli_region *r, int channel,
                          uint8_t *memory)
 {
@@ -171,7 +171,7 @@ static void test_regions(void **state)
     }
 }
 
-/* Every third job, the last one first. */
+/* Some of n jobs: every third one from `first` on, in descending order. */
 struct jobs {
     void (*job)(void *arg, size_t i);
     void *arg;
@@ -200,7 +200,8 @@ static void run_threads(void *ctx, void (*job)(void *arg, size_t i), void *arg, 
         pthread_join(threads[i], NULL);
 }
 
-/* What was encoded anew, which may have other units, decodes to the pixels of the golden file. */
+/* Decodes bytes that were encoded again, perhaps with other units, and compares with the golden
+ * file's pixels. */
 static void check_again(const struct golden *g, const uint8_t *bytes, size_t nbytes)
 {
     struct pst_error err;
@@ -241,7 +242,7 @@ static void check_pixels(const struct golden *g)
     free(out[1]);
 }
 
-/* The JPEG file comes back, and is kept again with the same pixels. */
+/* Restores the JPEG file, encodes it again, and compares the pixels. */
 static void check_jpeg(const struct golden *g)
 {
     struct pst_error err;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The slow decoder, which knows docs/format-pli.md only, agrees with the manifest on every golden PLI.
+"""Compares the slow decoder, written from docs/format-pli.md alone, with the manifest, for every golden PLI.
 
     tests/golden/test_golden_pli.py [FOLDER]
 """

@@ -1,5 +1,5 @@
-/* test_golden_vectors.c - the test vectors of docs/format-pli.md decode to the pixels that stand
- * there, on every CPU level; pst_pli_info tells their sizes. */
+/* test_golden_vectors.c - the test vectors of docs/format-pli.md decode to the pixels that the
+ * document states, on every CPU level; pst_pli_info returns their sizes. */
 #include "pixels.h"
 #include "test.h"
 
@@ -30,7 +30,7 @@ static void check(const struct vector *v)
     const uint32_t levels[] = {0, psti_cpu_detected()};
     struct pst_pli_info info = {0};
     struct pst_error err;
-    uint8_t *bytes = malloc(v->nbytes); /* exact: over-reads are seen */
+    uint8_t *bytes = malloc(v->nbytes); /* exact size, so a sanitizer detects over-reads */
     uint16_t out[N_SAMPLES_MAX];
     memcpy(bytes, v->bytes, v->nbytes);
     print_message("%s: %zu bytes\n", v->name, v->nbytes);
@@ -55,7 +55,7 @@ static void check(const struct vector *v)
     free(bytes);
 }
 
-/* The numbers of a line after its first word. */
+/* Reads the numbers of a line after its first word. */
 static void read_numbers(const char *line, struct vector *v, bool is_hex)
 {
     char *at = strchr(line, ' '), *end;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The slow decoder gives the pixels that docs/format-pli.md states for its test vectors.
+"""Checks that the slow decoder gives the pixels that docs/format-pli.md states for its test vectors.
 
     tests/golden/test_golden_vectors.py DOCUMENT
 """

@@ -1,4 +1,4 @@
-"""XXH3, 64 bits, seed 0, default secret: from its public specification, plain and slow."""
+"""XXH3, 64 bits, seed 0, default secret: a simple, slow implementation from its public specification."""
 
 import struct
 
@@ -11,7 +11,7 @@ SECRET = bytes.fromhex(
     "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
     "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e")
 STRIPE = 64
-LAST = len(SECRET) - STRIPE  # where in the secret the scramble of a block is
+LAST = len(SECRET) - STRIPE  # offset in the secret for the scramble at a block's end
 BLOCK_STRIPES = LAST // 8
 
 
@@ -40,7 +40,7 @@ def avalanche(h):
 
 
 def short(data):
-    """Up to 16 bytes."""
+    """Hashes up to 16 bytes."""
     n = len(data)
     if n > 8:
         low = u64(data, 0) ^ u64(SECRET, 24) ^ u64(SECRET, 32)
@@ -64,7 +64,7 @@ def mix16(data, at, secret_at):
 
 
 def middle(data):
-    """17 to 240 bytes."""
+    """Hashes 17 to 240 bytes."""
     n = len(data)
     h = n * P64[0]
     if n <= 128:
@@ -88,7 +88,7 @@ def accumulate(acc, data, at, secret):
 
 
 def long(data):
-    """More than 240 bytes."""
+    """Hashes more than 240 bytes."""
     n = len(data)
     acc = [P32[2], P64[0], P64[1], P64[2], P64[3], P32[1], P64[4], P32[0]]
     secrets = [struct.unpack_from("<8Q", SECRET, 8 * i) for i in range(BLOCK_STRIPES)]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the package does around a GPU: page-locked batches, the GPU's own clock, costs of forms, and shared preparation.
+"""The package's features around a GPU: page-locked batches, the GPU's own clock, costs of forms, and shared preparation.
 
     tests/gpu/features_on_gpu.py DATA PENSTOCK [--report FILE.json]
 
 DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it; PENSTOCK is the command, for the host service.
-Pixels are compared with the CPU's to the bit. FILE.json gets the analysis, with the costs that were measured on this GPU.
-A driver that stands for a GPU (PENSTOCK_CUDA_DRIVER) will do, but then its times are no GPU's.
+Pixels must be bit-identical to the CPU's. The analysis, with the costs measured on this GPU, is written to FILE.json. A
+simulated driver (PENSTOCK_CUDA_DRIVER) can replace the GPU, but then the times are not a GPU's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def page_locked(data: Path, expected: list[np.ndarray]) -> None:
 
 
 def clock(data: Path, output: str) -> None:
-    """Events of the GPU time each batch: its transfer over the link, and the kernels after it."""
+    """GPU events time each batch: its transfer over the link, and the kernels after it."""
     loader = loader_of(data, output=output, device=ps.Gpu(decode="gpu"))
     images_of(loader)
     upload = loader.stats()["stages"]["upload"]
@@ -93,7 +93,7 @@ def shared_job(data: Path, output: str, place: dict[str, Any], send: Any) -> Non
 
 
 def share(data: Path, output: str, expected: list[np.ndarray], command: str, folder: Path) -> None:
-    """Two jobs of one GPU and one without take from one preparation."""
+    """Two jobs on one GPU and one job without a GPU share one preparation."""
     places: list[tuple[str, dict[str, Any]]] = [(output, {"device": "cuda"}), (output, {"device": "cuda"}), ("numpy", {})]
     spawn = multiprocessing.get_context("spawn")
     with service(command, folder):

@@ -1,6 +1,7 @@
-/* gpu_exec.h - kernels/kernels_exec.h with a GPU. The work of a block goes through device/ to the
- * driver that is found and the kernels of libpenstock_cuda.so. Rows are written to pinned memory,
- * which has the same address on both sides, so that tests read them where kernels wrote. */
+/* gpu_exec.h - replaces kernels/kernels_exec.h to run on a GPU. The work of a block goes through
+ * src/device to the driver that is found and the kernels of libpenstock_cuda.so. Rows are written
+ * to pinned memory, which has the same address on both sides, so tests can read them where the
+ * kernels wrote. */
 #ifndef PST_TEST_GPU_EXEC_H
 #define PST_TEST_GPU_EXEC_H
 
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The GPU. The first user opens it; exec_end closes it. */
+/* The GPU. Its first user opens it; exec_end closes it. */
 struct exec_gpu {
     struct psti_device *device;
     struct psti_stream *stream;
@@ -41,7 +42,7 @@ static inline int exec_end(void **state)
     return 0;
 }
 
-/* A block's memory. */
+/* The memory of a block. */
 struct exec {
     struct psti_gpu_memory memory;
     size_t upload_nbytes, scratch_nbytes;

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Batches that a GPU decodes and prepares are those of the CPU, to the bit; and it was the GPU that decoded them.
+"""Batches that a GPU decodes and prepares are bit-identical to the CPU's, and it was the GPU that decoded them.
 
     tests/gpu/loader_on_gpu.py DATA
 
-DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it. Uses torch where it has CUDA, for batches
-that stay on the GPU; a driver that stands for a GPU (PENSTOCK_CUDA_DRIVER) will do without it, because its memory is
-the host's.
+DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it. Uses torch, if it supports CUDA, for batches that
+stay on the GPU. A simulated driver (PENSTOCK_CUDA_DRIVER) works without torch, because its memory is the host's.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 import penstock as ps
 from penstock import transforms as T
 
-MIN_SAMPLES = 8  # that GPU and CPU share: a single image has no halves
+MIN_SAMPLES = 8  # fewest samples that GPU and CPU can share: a single image is not divided
 
 CHAINS: dict[str, list[Any]] = {
     "resized": [T.RandomResizedCrop(96), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
@@ -35,12 +34,12 @@ CHAINS: dict[str, list[Any]] = {
 
 
 def on_host(x: Any) -> np.ndarray:
-    """A batch's array, wherever it lies."""
+    """Returns a batch's array in host memory, wherever it is."""
     if isinstance(x, np.ndarray):
         return x.copy()
     if hasattr(x, "cpu"):
         return np.asarray(x.cpu().numpy())
-    # Only of the driver that stands for a GPU; its work is done when a batch is handed out.
+    # Only with a simulated driver, whose work is done when a batch is delivered.
     interface = x.__cuda_array_interface__
     dtype = np.dtype(interface["typestr"])
     count = int(np.prod(interface["shape"]))
@@ -50,14 +49,14 @@ def on_host(x: Any) -> np.ndarray:
 
 def batches(data: Path, chain: list[Any], dtype: str, layout: str, output: str,
             device: Any = "cpu") -> tuple[list[np.ndarray], dict[str, Any]]:
-    """Those of two epochs, and what the loader says of the GPU."""
+    """Returns the batches of two epochs, and the loader's statistics of the GPU."""
     loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, transforms={"image": chain}, dtype=dtype,
                        layout=layout, output=output, fields=["image"], device=device)
     return [on_host(batch["image"]) for _ in range(2) for batch in loader], loader.stats()["device"]
 
 
 def check_share(stats: dict[str, Any], place: ps.Gpu, where: tuple[Any, ...]) -> None:
-    """Of a packed data set of PLI the GPU decodes what it was asked to, but for rows that found no room."""
+    """Checks that the GPU decoded the requested share of a packed data set of PLI, except rows that did not fit into its memory."""
     on_gpu, on_cpu = stats["gpu_samples"], stats["cpu_samples"]
     shared = on_gpu > 0 < on_cpu or on_gpu + on_cpu < MIN_SAMPLES
     wanted = {"gpu": on_gpu > 2 * on_cpu, "auto": shared, "cpu": on_gpu == 0 < on_cpu}
@@ -72,7 +71,7 @@ def check_same(found: list[np.ndarray], expected: list[np.ndarray], what: str) -
 
 
 def compare(data: Path, output: str, gpu_decodes: bool) -> int:
-    """`gpu_decodes`: its images are such as a GPU decodes."""
+    """Compares batches of the GPU and the CPU. `gpu_decodes`: the GPU can decode these images."""
     n = 0
     for name, chain in CHAINS.items():
         for dtype, layout in (("float16", "NCHW"), ("float32", "NHWC")):
@@ -87,7 +86,7 @@ def compare(data: Path, output: str, gpu_decodes: bool) -> int:
 
 
 def torch_output() -> str:
-    """"torch" where it has CUDA, else "dlpack"."""
+    """Returns "torch" if torch supports CUDA, otherwise "dlpack"."""
     try:
         import torch
 

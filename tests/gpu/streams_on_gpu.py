@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Who may write a batch on a GPU and when, and what becomes of a loader for which there is no memory.
+"""When a batch's memory on a GPU may be overwritten, and what happens to a loader that gets no memory there.
 
     tests/gpu/streams_on_gpu.py DATA
 
 DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it. Streams of torch read batches long after these
-were released, while the loader goes on: each must see its own batch, whose memory is not to be written before. Then limits
-on the GPU's memory are met, and a GPU is filled by somebody else.
+were released, while the loader goes on: each stream must see its own batch, whose memory may not be overwritten before. Then the
+limit on GPU memory is reached, and another user fills the GPU.
 
-Streams are torch's: without torch that has CUDA only the limit is tested, and the exit status is 77.
+The streams are torch's. If torch does not support CUDA, only the limit is tested, and the exit status is 77.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import penstock as ps
 from penstock import transforms as T
 
 BATCH_SIZE = 2
-LATE_CYCLES = 40_000_000  # some 20 ms, in which a GPU prepares a hundred such batches
-LEFT_NBYTES = 32 << 20  # less than a loader of pli-jpeg takes
+LATE_CYCLES = 40_000_000  # about 20 ms, in which a GPU prepares a hundred such batches
+LEFT_NBYTES = 32 << 20  # less than a loader of pli-jpeg needs
 
 
 def make_loader(data: Path, **place: Any) -> ps.Loader:
-    """The same batches in every epoch."""
+    """Returns a loader that gives the same batches in every epoch."""
     return ps.Loader(str(data), batch_size=BATCH_SIZE, fields=["image"], transforms=[T.Resize(200), T.CenterCrop(192)],
                      drop_last=True, prefetch=2, **place)
 
@@ -50,7 +50,7 @@ def check(seen: list[Any], expected: list[np.ndarray], what: str) -> None:
 
 
 def late_readers(torch: Any, data: Path, expected: list[np.ndarray]) -> None:
-    """One stream after the other; torch hands over on the stream that is current."""
+    """Reads on one stream after the other; torch hands batches over on the current stream."""
     streams = {"default stream": torch.cuda.default_stream(), "stream": torch.cuda.Stream(),
                "stream of high priority": torch.cuda.Stream(priority=-1)}
     loader = make_loader(data, device="cuda", output="torch")
@@ -69,7 +69,7 @@ def late_readers(torch: Any, data: Path, expected: list[np.ndarray]) -> None:
 
 
 def two_readers(torch: Any, data: Path, expected: list[np.ndarray]) -> None:
-    """Two streams read each batch, the loader is gone before either has."""
+    """Two streams read each batch, and the loader is closed before either has finished."""
     streams = [torch.cuda.Stream(), torch.cuda.Stream()]
     seen: list[list[Any]] = [[], []]
     loader = make_loader(data, device="cuda", output="dlpack")
@@ -88,7 +88,7 @@ def two_readers(torch: Any, data: Path, expected: list[np.ndarray]) -> None:
 
 
 def limit(data: Path, n: int) -> None:
-    """Of which a caller keeps more than there is room for."""
+    """A caller keeps more batches than fit into the limit of GPU memory."""
     loader = make_loader(data, device="cuda", output="dlpack")
     assert sum(1 for _ in loader) == n
     assert_decoded(loader)
@@ -117,7 +117,7 @@ def limit(data: Path, n: int) -> None:
 
 
 def full_gpu(torch: Any, data: Path, expected: list[np.ndarray]) -> None:
-    """Somebody else has all of it; and has it no more."""
+    """Another user takes all memory of the GPU, then frees it."""
     gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()

@@ -1,5 +1,6 @@
-"""test_bench_gpu.py BENCH_GPU GOLDEN L3_KERNEL - does bench/gpu/bench_gpu, which compares before it times, take what it is given
-on a GPU: pixels alone, fused and resized, JPEGs kept as PLI, and L3? The GPU is the tests' driver, so the rates mean nothing."""
+"""test_bench_gpu.py BENCH_GPU GOLDEN L3_KERNEL - does bench/gpu/bench_gpu, which compares results before it measures, work with
+pixels alone, fused and resized, JPEGs kept as PLI, and L3? The GPU is simulated by the tests' driver, so the rates mean
+nothing."""
 
 import json
 import pathlib
@@ -31,7 +32,7 @@ def main() -> None:
             (folder / i).mkdir()
             for file in files:
                 shutil.copy(golden / file, folder / i)
-            n_rows = 24 if i == "policy" else 4  # so that some rows change their contrast
+            n_rows = 24 if i == "policy" else 4  # so many that some rows get a change of contrast
             asked.append(f"{i}:{folder / i}:{n_rows}:{chain}")
         report = folder / "report.json"
         done = run(bench, "--seconds", "0.01", "--repeats", "1", "--l3", l3, "--json", str(report), *asked)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* x86-64 and other LP64 machines where pointers have 8 bytes. */
+/* x86-64 and other LP64 machines, where pointers have 8 bytes. */
 #define SIZES(X)                                                                                   \
     X(pst_allocator, 24) \
     X(pst_memory_stats, 16) \
@@ -100,7 +100,7 @@ ASSERT_SIZE_FIRST(pst_verify_options)
 ASSERT_SIZE_FIRST(pst_pli_encode_options)
 ASSERT_SIZE_FIRST(pst_pli_from_jpeg_options)
 
-/* Written into data sets. */
+/* These numbers are written into data sets. */
 _Static_assert(PST_FORM_RAW == 1 && PST_FORM_JPEG == 2 && PST_FORM_PNG == 3 && PST_FORM_WEBP == 4 &&
                    PST_FORM_PLI == 5 && PST_FORM_PLI_JPEG == 6 && PST_FORM_BYTES == 16,
                "forms are part of the format");
@@ -125,7 +125,7 @@ static void test_library_is_of_the_headers_version(void **state)
     assert_string_equal(pst_version(), version);
 }
 
-/* The numbers that programs keep are those under which the library knows the names. */
+/* The numbers that programs store must stand for the same names in the library. */
 static void test_statuses_have_their_names(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_images.c - images by number: pixels are those of pst_image_decode in all forms, orders of
- * colours and orientations; a hit reads nothing; threads, forked children, bad files; items are
- * shared with loaders. */
+/* test_images.c - images by number: pixels equal those of pst_image_decode for all forms, channel
+ * orders and orientations; a hit reads nothing; threads, forked children and bad files work; items
+ * are shared with loaders. */
 #include "../decode/decode_make.h"
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
@@ -109,7 +109,7 @@ static struct pst_images_stats use_of(pst_images *images)
     return stats;
 }
 
-/* The pixels that the decoder of single images makes of the file. */
+/* Decodes the file with the decoder of single images, as the reference. */
 static uint8_t *decode_file(uint64_t sample, const struct pst_images_options *options,
                             struct pst_pixels *pixels)
 {
@@ -159,7 +159,8 @@ static void check_image(pst_images *images, uint64_t sample,
     size_t row = (size_t)pixels.width * pixels.channels * (pixels.bits / 8);
     assert_int_equal(pixels.row_nbytes, row);
     assert_memory_equal(pixels.data, expected, row * pixels.height);
-    memset(pixels.data, 0xEE, row * pixels.height); /* it is the caller's, and changes no other */
+    /* the pixels are the caller's, and changing them affects no others */
+    memset(pixels.data, 0xEE, row * pixels.height);
     pst_images_release(pixels.data);
     free(expected);
 }
@@ -213,7 +214,7 @@ static void without_a_cache(void **state)
     pst_images_close(&images);
 }
 
-/* A full cache serves what it has; the rest is read each time. */
+/* A full cache serves its items; all others are read each time. */
 static void a_full_cache(void **state)
 {
     struct pst_images_options options = {.struct_size = sizeof options,
@@ -275,13 +276,14 @@ static void many_threads(void **state)
     assert_int_equal(stats.n_hits + stats.n_misses, 6 * N);
     assert_int_equal(stats.n_cache_items, N);
     assert_int_equal(stats.n_recoded, N - N_PALETTES);
-    /* whoever met an item that another thread was bringing has read it, too */
+    /* a thread that needed an item while another thread was reading it has read it, too */
     assert_int_equal(stats.n_misses - N, stats.n_refused);
     pst_images_close(&racers.images);
     pst_cache_close(&options.cache);
 }
 
-/* A child uses what was there at the fork, adds nothing, and leaves the parent's as it was. */
+/* A child process uses the items cached before the fork, adds none, and leaves the parent's cache
+ * unchanged. */
 static void a_forked_child(void **state)
 {
     struct pst_images_options options = {.struct_size = sizeof options,
@@ -340,7 +342,7 @@ static void bad_images_are_named(void **state)
     pst_dataset_close(&spoilt);
 }
 
-/* What was loaded here is there for a loader with the same form, and pixels outlive the handle. */
+/* A loader with the same form finds the items loaded here, and pixels outlive the handle. */
 static void loaders_find_the_items(void **state)
 {
     const struct pst_field_output field = {.name = "image"};
@@ -401,7 +403,7 @@ static void what_cannot_be(void **state)
     fails(&options, "color is 2: 0 to 1 are possible");
 }
 
-/* All levels, lengths and unaligned starts, in place too. */
+/* Tries all CPU levels, lengths and unaligned starts, also in place. */
 static void colors_are_swapped(void **state)
 {
     uint8_t from[300], expected[300], to[303];
@@ -425,7 +427,7 @@ static void colors_are_swapped(void **state)
         }
 }
 
-/* Only what the plan admits is kept. */
+/* The cache keeps only the samples that the plan admits. */
 static void a_plan_admits(void **state)
 {
     uint8_t plan[N] = {1, 0, 1};
@@ -436,7 +438,7 @@ static void a_plan_admits(void **state)
                                          .n_cache_plan = N};
     (void)state;
     pst_images *images = open_images(folder, &options);
-    memset(plan, 0, sizeof plan); /* it was copied */
+    memset(plan, 0, sizeof plan); /* the handle has copied the plan */
     for (int epoch = 0; epoch < 2; epoch++)
         for (uint64_t i = 0; i < N; i++)
             check_image(images, i, &options);

@@ -1,6 +1,6 @@
-/* test_images_host.c - images in the host cache: several processes have one copy, each file is read
- * once for all, pixels are those of a handle without a cache, and a lost service costs reads only.
- */
+/* test_images_host.c - images in the host cache: several processes share one copy, each file is
+ * read once for all, pixels equal those of a handle without a cache, and losing the service only
+ * costs reads. */
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
 #include "base/clock.h"
@@ -53,7 +53,7 @@ static pst_images *open_images(pst_cache *cache, enum pst_cache_form form)
     return images;
 }
 
-/* False if an image differs from that of a handle without a cache. */
+/* Returns false if an image differs from that of a handle without a cache. */
 static bool are_right(pst_images *images, pst_images *plain)
 {
     bool good = true;
@@ -104,7 +104,7 @@ static void one_copy_for_all(void **state)
 {
     (void)state;
     if (TEST_SANITIZED)
-        skip(); /* locks of their allocators may be held when a process with threads forks */
+        skip(); /* in a multi-threaded process allocator locks may be held during a fork */
     for (int form = PST_CACHE_FORM_STORED; form <= PST_CACHE_FORM_RAW; form += 2) {
         start();
         pst_cache *cache = serve_fixture_open_host();
@@ -153,7 +153,7 @@ static void a_list_of_files(void **state)
         files[i] = names[i];
     }
     assert_ok(pst_dataset_open(pst_dataset_path(folder), &options, &list, &err));
-    memset(names, 'x', sizeof names); /* they were read during open */
+    memset(names, 'x', sizeof names); /* the names were copied at opening */
     start();
     how.cache = serve_fixture_open_host();
     pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
@@ -191,7 +191,8 @@ static void a_lost_service_costs_reads(void **state)
     assert_int_equal(use_of(images).n_fetched, 1);
     serve_fixture_stop(&fixture);
     assert_true(are_right(images, plain));
-    assert_int_equal(use_of(images).n_misses, N - 1); /* what was mapped stays */
+    /* items that were mapped before are still hits */
+    assert_int_equal(use_of(images).n_misses, N - 1);
     assert_int_equal(use_of(images).n_lost, N - 1);
     assert_int_equal(use_of(images).n_refused, 0);
     pst_images_close(&images);
@@ -200,7 +201,7 @@ static void a_lost_service_costs_reads(void **state)
     serve_fixture_clear(&fixture);
 }
 
-/* A thread that asks for all images until it is stopped. */
+/* A thread that requests all images until it is stopped. */
 struct user {
     pst_images *images, *plain;
     atomic_bool stops, is_wrong;
@@ -216,7 +217,7 @@ static void *use_images(void *arg)
     return NULL;
 }
 
-/* The service ends twice, and another one takes its place, while threads ask for images. */
+/* The service ends twice and is replaced each time, while threads request images. */
 static void a_lost_service_is_found_again(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* jpeg_helper.c - see jpeg_helper.h. */
+/* jpeg_helper.c - implements jpeg_helper.h. */
 #include "jpeg_helper.h"
 
 #include "kernels_check.h"
@@ -6,7 +6,7 @@
 void psti_gpu_coefs(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 void psti_gpu_jpeg(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
-/* One launch's memory. */
+/* The memory of one launch. */
 struct launch {
     struct guarded *uploads, *samples, *tables;
     struct guarded images, statuses, units, tiles, constants, next;

@@ -1,4 +1,4 @@
-/* kernels_check.c - see kernels_check.h. */
+/* kernels_check.c - implements kernels_check.h. */
 #include "kernels_check.h"
 
 #include "base/bits.h"
@@ -42,7 +42,7 @@ bool cuda_check(const struct cuda_outcome *o)
         assert_int_equal(o->code, 0);
         if (o->pixels)
             assert_memory_equal(o->pixels, pixels.data, (size_t)pixels.row_nbytes * pixels.height);
-    } else if (o->status != PST_OK) { /* the plan may have found a later unit first */
+    } else if (o->status != PST_OK) { /* the plan may have found a later corrupt unit */
         assert_true(o->status == status || o->status == PST_ERROR_CHECKSUM ||
                     o->status == PST_ERROR_CORRUPT || o->status == PST_ERROR_TRUNCATED);
         assert_true(o->err->text[0] != 0);

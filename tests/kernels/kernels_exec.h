@@ -1,7 +1,7 @@
-/* kernels_exec.h - runs the work of a block with the CPU build of the kernels.
+/* kernels_exec.h - runs the work of a block with the CPU build of the GPU kernels.
  *
- * Memory of a GPU is memory of this process, apart from the pinned memory, so that bytes that were
- * not uploaded are missing. ASan guards the end of the upload. */
+ * The GPU's memory is memory of this process, but separate from the pinned memory, so bytes that
+ * were not uploaded are missing. AddressSanitizer guards the end of the upload. */
 #ifndef PST_TEST_KERNELS_EXEC_H
 #define PST_TEST_KERNELS_EXEC_H
 
@@ -36,14 +36,14 @@ static inline exec_kernel exec_find(uint32_t kernel)
     return kernels[kernel];
 }
 
-/* Called after the last test. Nothing is kept here. */
+/* Called after the last test. There is nothing to free here. */
 static inline int exec_end(void **state)
 {
     (void)state;
     return 0;
 }
 
-/* A block's memory. */
+/* The memory of a block. */
 struct exec {
     struct psti_gpu_memory memory;
     void *upload, *scratch, *constants;
@@ -57,7 +57,7 @@ static inline void *exec_alloc(size_t nbytes)
     return memory;
 }
 
-/* Memory for rows, which kernels write and tests read. */
+/* Allocates memory for rows, which kernels write and tests read. */
 static inline void *exec_alloc_out(size_t nbytes)
 {
     void *memory = malloc(nbytes);
@@ -107,7 +107,7 @@ static inline void exec_run(struct exec *exec, const struct psti_gpu_work *work)
     for (uint32_t i = 0; i < work->n_launches; i++) {
         const struct psti_gpu_launch *launch = &work->launches[i];
         assert_true(launch->n_blocks > 0 && launch->args_nbytes <= 4000);
-        /* A copy of its own, so that no other arguments of the block can be read. */
+        /* A separate copy, so that other arguments of the block cannot be read. */
         void *args = malloc(launch->args_nbytes);
         memcpy(args, launch->args, launch->args_nbytes);
         exec_find(launch->kernel)(launch->n_blocks, launch->n_warps, launch->shared_nbytes, args);

@@ -1,4 +1,4 @@
-/* kernels_make.c - images, chains and the CPU's rows for tests of whole batches. */
+/* kernels_make.c - makes images, chains and the CPU's rows for tests of whole batches. */
 #include "kernels/kernels_make.h"
 
 #include "pixels.h"
@@ -81,7 +81,7 @@ static struct bytes random_jpeg(struct test_random *random, uint32_t most)
     const struct jpeg_spec spec = {
         .height = 1 + test_below(random, most),
         .width = 1 + test_below(random, most),
-        .colours = (enum jpeg_colours)test_below(random, 3), /* gray, YCbCr, RGB */
+        .colours = (enum jpeg_colours)test_below(random, 3), /* gray, YCbCr or RGB */
         .h = sampling[0],
         .v = sampling[1],
         .quality = (uint8_t)(30 + test_below(random, 70)),
@@ -96,7 +96,7 @@ static struct source make_pli_jpeg(struct test_random *random, uint32_t most)
     struct pst_error err;
     struct source source = {.form = PST_FORM_PLI_JPEG};
     const uint32_t edges[] = {0, 64, 128, 256};
-    while (!source.bytes) { /* PLI does not take every sampling */
+    while (!source.bytes) { /* tries again, as PLI does not take every sampling */
         struct bytes jpeg = random_jpeg(random, most);
         const struct pst_pli_from_jpeg_options options = {
             .struct_size = sizeof options,
@@ -222,7 +222,7 @@ static struct pst_op random_op(struct test_random *random, enum pst_op_kind kind
     return op;
 }
 
-/* Maps, tones, filters and policies: operations of a whole picture. */
+/* Draws an operation that needs the whole picture: a map, tone, filter or policy. */
 static struct pst_op random_picture_op(struct test_random *random)
 {
     static const enum pst_op_kind kinds[] = {
@@ -305,7 +305,7 @@ void field_make(struct test_random *random, bool is_mask, struct field *field)
     random_output(random, is_mask, field);
     for (uint32_t i = test_below(random, 3); i > 0; i--)
         ops[n++] = random_op(random, others[test_below(random, is_mask ? 4 : 6)], is_mask);
-    if (test_below(random, 3) == 0) { /* the shorter side first */
+    if (test_below(random, 3) == 0) { /* sets only the shorter side */
         ops[n] = random_op(random, PST_OP_RESIZE, is_mask);
         ops[n++].width = 0;
     }
@@ -335,13 +335,14 @@ void field_make_plain(struct test_random *random, bool is_mask, struct field *fi
         ops[n++] = make_op(PST_OP_VERTICAL_FLIP, 0, 0);
     n = add_normalize(random, &field->output, ops, n);
     if (!is_mask && test_below(random, 4) == 0)
-        ops[n++] = make_op(PST_OP_ERASING, 0, 0); /* of a row that the decoder's sink finishes */
+        ops[n++] = make_op(PST_OP_ERASING, 0, 0); /* erasing works for rows that the decoder's
+                                                   * kernel finishes */
     compile(field, ops, n);
 }
 
 void field_free(struct field *field) { psti_augment_chain_free(&field->chain); }
 
-/* The CPU's rows
+/* Computes rows on the CPU
  * ------------------------------------------------------------------------------------------------
  */
 

@@ -1,4 +1,4 @@
-/* prepare_helper.c - see prepare_helper.h. */
+/* prepare_helper.c - implements prepare_helper.h. */
 #include "kernels/prepare_helper.h"
 
 #include "base/bits.h"
@@ -9,7 +9,7 @@ void psti_gpu_map(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, c
 void psti_gpu_filter(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 void psti_gpu_tones(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
-/* Makes the row from the region by the CPU. */
+/* Makes the row from the region on the CPU. */
 static void run_on_cpu(const struct prepare_batch *batch, struct prepare_row *row)
 {
     struct pst_error err;
@@ -42,7 +42,7 @@ static void run_on_cpu(const struct prepare_batch *batch, struct prepare_row *ro
     free(packed);
 }
 
-/* Stores the region as other code would: as a picture. */
+/* Stores the region as a picture, as code other than the decoders' would. */
 static void put_picture(const struct prepare_batch *batch, struct prepare_row *row)
 {
     size_t n = (size_t)row->draw.region_height * row->draw.region_width * batch->output.channels;
@@ -93,7 +93,7 @@ static void set_up_row(struct test_random *random, struct prepare_batch *batch,
     run_on_cpu(batch, row);
 }
 
-/* Launches pass number `i` of all rows that have one for that kernel. */
+/* Launches pass number `i` for all rows whose pass `i` uses that kernel. */
 static void launch(struct prepare_batch *batch, uint32_t i, enum psti_gpu_pass_kernel kernel)
 {
     static void (*const kernels[])(uint32_t, uint32_t, uint32_t, const void *) = {
@@ -151,7 +151,7 @@ static void run_batch(struct test_random *random, struct prepare_batch *batch)
     }
 }
 
-/* Makes draws for the rows. False: one of them does not suit the chain. */
+/* Makes draws for the rows. Returns false if one of the rows does not suit the chain. */
 static bool draw_rows(struct test_random *random, struct prepare_batch *batch)
 {
     struct pst_error err;

@@ -1,5 +1,5 @@
-/* store_kernel.cu - psti_test_store stores a picture: each block takes every n_blocks-th row, its
- * warps every n_warps-th run of a row; or rectangles of up to 64 rows. */
+/* store_kernel.cu - psti_test_store stores a picture. Each block takes every n_blocks-th row and
+ * each of its warps every n_warps-th run of the row; or they take rectangles of up to 64 rows. */
 #include "gpu/kernels/store_quads.cuh"
 #include "store_kernel.h"
 

@@ -1,7 +1,7 @@
-/* Hazard: a row that went through a block, its launches and the kernels differs from the row that
- * the CPU's decoder and chain make; or it depends on the thread that adds it, on the order, on its
- * neighbours, or on its destination; or corrupt bytes pass for good ones, or harm others. Kernels
- * are those of the CPU build; tests/gpu builds the same test for a GPU. */
+/* Guards against hazards: a row that went through a block, its launches and the GPU kernels differs
+ * from the row of the CPU's decoder and chain; or it depends on the thread that adds it, on the
+ * order, on other rows, or on its destination; or corrupt bytes are accepted, or damage other rows.
+ * The kernels are those of the CPU build; tests/gpu builds the same test for a GPU. */
 #ifdef PST_TEST_ON_GPU
 #include "gpu/gpu_exec.h"
 #else
@@ -14,27 +14,27 @@
 
 #include <pthread.h>
 
-/* SPARE: scratch with which all warps of a GPU can decode coefficients. */
+/* SPARE_NBYTES: scratch with which all warps of a GPU can decode coefficients. */
 enum { ROWS_MAX = 12, FIELDS_MAX = 2, SPARE_NBYTES = 112 << 20 };
 
 static const char *golden; /* folder of golden files */
 
-/* The function by which a row is added. */
+/* The function that adds a row to the block. */
 enum way { WAY_ROW, WAY_PIXELS, WAY_FINISHED, WAY_NONE };
 
 struct row {
     struct source source;
     struct pst_image_info info;
     struct psti_draw draw;
-    enum way way;           /* wanted, then the one that worked */
-    enum pst_status status; /* status of adding it */
-    enum pst_status cpu;    /* status of the CPU's path */
-    uint8_t *expected;      /* the CPU's row */
+    enum way way;           /* the way to try first, then the one that worked */
+    enum pst_status status; /* status of adding the row */
+    enum pst_status cpu;    /* status of the CPU's decoder and chain */
+    uint8_t *expected;      /* the row that the CPU made */
 };
 
 struct batch {
     uint32_t n_fields, n_rows;
-    bool checks; /* checksums of items were not compared before */
+    bool checks; /* whether checksums of items must still be compared */
     struct field fields[FIELDS_MAX];
     struct psti_gpu_field *gpus[FIELDS_MAX];
     struct row rows[FIELDS_MAX][ROWS_MAX];
@@ -66,7 +66,7 @@ static void open_field(struct batch *b, uint32_t f)
     b->outs[f] = exec_alloc_out(b->n_rows * row_nbytes(b, f));
 }
 
-/* Makes the row by the CPU. WAY_NONE if that fails. */
+/* Makes the row on the CPU. Sets WAY_NONE if that fails. */
 static void expect_row(struct batch *b, uint32_t f, uint32_t r, uint64_t sample)
 {
     struct pst_error err;
@@ -85,7 +85,7 @@ static void expect_row(struct batch *b, uint32_t f, uint32_t r, uint64_t sample)
     row->cpu = cpu_row(&row->source, field, &row->info, &row->draw, row->expected, &err);
 }
 
-/* Memory for rows like the largest, with some to spare, so that all rows fit. */
+/* Opens a block with memory for all rows, each like the largest, and some more. */
 static void open_block(struct batch *b)
 {
     struct pst_error err;
@@ -164,7 +164,8 @@ static enum pst_status put_finished(struct batch *b, uint32_t f, uint32_t r)
     return PST_OK;
 }
 
-/* Adds a row as a loader would: the GPU if it can, else the CPU with or without preparation. */
+/* Adds a row as a loader would: for the GPU if it can, otherwise decoded by the CPU with or without
+ * preparation. */
 static void put_row(struct batch *b, uint32_t f, uint32_t r)
 {
     struct row *row = &b->rows[f][r];
@@ -214,8 +215,8 @@ static void say_row(const struct batch *b, uint32_t f, uint32_t r)
                 row->draw.region_width);
 }
 
-/* Checks each row of the batch: it is the CPU's, or failed as the CPU's did; places between rows
- * are untouched. Returns how many rows were compared. */
+/* Checks each row of the batch: it equals the CPU's row, or failed as on the CPU. Bytes between
+ * rows must be unchanged. Returns how many rows were compared. */
 static uint32_t check_rows(struct batch *b, const uint32_t *places)
 {
     uint32_t n_same = 0;
@@ -299,7 +300,7 @@ static void test_random_batches(void **state)
         expect_all(&b, 1000 * i);
         open_block(&b);
         put_all(&b);
-        /* In reverse order, some left out. */
+        /* Adds the rows in reverse order and leaves some out. */
         uint32_t n_left = b.n_rows;
         for (uint32_t r = 0; r < b.n_rows; r++)
             places[r] = test_below(&random, 5) == 0 ? PSTI_GPU_NOWHERE : --n_left;
@@ -309,11 +310,11 @@ static void test_random_batches(void **state)
         n_rows += b.n_fields * b.n_rows;
         close_batch(&b);
     }
-    /* Not every image suits every field, but most do. */
+    /* Most images suit their field, but not all. */
     assert_true(2 * n_same > n_rows);
 }
 
-/* Corrupt rows fail as on the CPU, and their neighbours are correct. */
+/* Corrupt rows fail as on the CPU, and the other rows are correct. */
 static void test_damaged_rows(void **state)
 {
     (void)state;
@@ -343,11 +344,11 @@ static void test_damaged_rows(void **state)
         }
         close_batch(&b);
     }
-    assert_true(n_failed > 20); /* the host finds some before the upload */
+    assert_true(n_failed > 20); /* the host detects some before the upload */
     assert_true(n_noticed > 0 && n_noticed < n_failed);
 }
 
-/* Files that every version must read alike, in one batch after another. */
+/* Golden files, which every version must decode alike, in one batch after another. */
 static void test_golden_files(void **state)
 {
     (void)state;
@@ -381,10 +382,10 @@ static void test_golden_files(void **state)
         }
         fclose(manifest);
     }
-    assert_true(n_files > 150 && 2 * n_same > n_files); /* crops may be larger than the image */
+    assert_true(n_files > 150 && 2 * n_same > n_files); /* a crop may be larger than its image */
 }
 
-/* Rows by several threads
+/* Tests of rows that several threads add
  * ------------------------------------------------------------------------------------------------
  */
 
@@ -429,7 +430,7 @@ static void test_threads(void **state)
     }
 }
 
-/* A block without space for all rows takes them in rounds. Each round finds the slot as the last
+/* A block without memory for all rows takes them in rounds. Each round finds the slot as the last
  * one left it. */
 static void test_rounds(void **state)
 {
@@ -465,7 +466,7 @@ static void test_rounds(void **state)
                     in[f][r] = b.rows[f][r].status != PST_ERROR_LIMIT;
                     more |= !in[f][r];
                     n_in += in[f][r];
-                    if (n_in == 0 && !in[f][r]) /* it never fits, so the CPU makes it */
+                    if (n_in == 0 && !in[f][r]) /* a row that fits in no round is made by the CPU */
                         b.rows[f][r].way = WAY_FINISHED;
                 }
             assert_int_equal(psti_gpu_block_work(b.block, outs, NULL, &b.work, NULL), PST_OK);
@@ -535,7 +536,7 @@ static void test_refusals(void **state)
 }
 
 #ifdef PST_FAULTS
-/* Opening fails cleanly at each allocation. After open nothing is allocated. */
+/* Opening fails cleanly at each allocation. After opening nothing is allocated. */
 static void test_memory(void **state)
 {
     (void)state;

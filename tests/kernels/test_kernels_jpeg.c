@@ -1,7 +1,7 @@
-/* test_kernels_jpeg.c - JPEGs kept as PLI through the CPU build of the kernels, compared with the
- * CPU's decoder in plain C: all samplings, sizes, sizes of units and kinds of coefficients, own
- * tables, regions, orientations, golden files. Broken units are found where the decoder finds them.
- */
+/* test_kernels_jpeg.c - decodes JPEGs kept as PLI with the CPU build of the GPU kernels and
+ * compares with the CPU's decoder in plain C: all samplings, image sizes, unit sizes and kinds of
+ * coefficients, own tables, regions, orientations, golden files. Broken units are detected where
+ * the decoder detects them. */
 #include "jpeg_helper.h"
 #include "sanitizer.h"
 
@@ -12,7 +12,7 @@
 
 #include <penstock/pli.h>
 
-/* Fewer rounds with a sanitizer, which makes each several times as slow. */
+/* Fewer rounds with a sanitizer, which makes each round several times slower. */
 enum { SLOWER = TEST_ASAN ? 5 : 1 };
 
 enum { NAME_NBYTES = 100, PATH_NBYTES = 4096 };
@@ -54,7 +54,7 @@ static uint32_t check_regions(const struct bytes *pli, uint32_t height, uint32_t
     return n_fine;
 }
 
-/* Sizes 1..70, coefficients of every kind, some of which overflow 16 bits when dequantised. */
+/* Sizes 1..70, with coefficients of every kind, some of which overflow 16 bits when dequantised. */
 static void test_sizes(void **state)
 {
     struct test_random random = {.seed = 1};
@@ -73,7 +73,7 @@ static void test_sizes(void **state)
     }
 }
 
-/* Several units both ways. */
+/* Images of several units in both directions. */
 static void test_units(void **state)
 {
     struct test_random random = {.seed = 2};
@@ -94,7 +94,7 @@ static void test_units(void **state)
     }
 }
 
-/* Files that libjpeg makes of pictures: qualities, progressive files, the usual samplings. */
+/* JPEG files that libjpeg makes: several qualities, progressive files, the usual samplings. */
 static void test_jpegs(void **state)
 {
     static const uint8_t samplings[][3] = {{3, 2, 2}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {1, 1, 1}};
@@ -113,7 +113,7 @@ static void test_jpegs(void **state)
     }
 }
 
-/* Regions that end next to units' borders, where samples of the next ones are needed. */
+/* Regions that end next to a unit's border, where samples of the next unit are needed. */
 static void test_borders(void **state)
 {
     enum { N = SLOWER < 15 ? 24 : 6 };
@@ -217,7 +217,7 @@ static bool check_photograph(struct real_file *file, void *context)
     return taken;
 }
 
-/* Photographs, if the machine has them: as the encoder keeps them, whole and in parts. */
+/* Real photographs, if the machine has them, encoded, and decoded whole and in parts. */
 static void test_real(void **state)
 {
     (void)state;
@@ -226,9 +226,9 @@ static void test_real(void **state)
     real_files("imagenet", real_files_rounds(5), check_photograph, NULL);
 }
 
-/* -- Broken bytes -- */
+/* -- Tests of broken bytes -- */
 
-/* A copy whose unit `number` has `nbytes` bytes, with a correct head. */
+/* Returns a copy whose unit `number` has `nbytes` bytes, with a correct head. */
 static struct bytes resize_unit(const struct bytes *pli, uint32_t number, uint32_t nbytes)
 {
     struct psti_pli_header h;
@@ -259,7 +259,7 @@ static uint32_t unit_nbytes(const struct bytes *pli, uint32_t number)
     return psti_pli_parse_entry(pli->data, &h, number).nbytes;
 }
 
-/* Units with random bytes. The kernels accept what the decoder accepts, with the same pixels. They
+/* Random bytes in units: the kernels accept what the decoder accepts, with the same pixels. They
  * reject what it rejects, and name the same unit. */
 static void test_broken_bytes(void **state)
 {
@@ -283,8 +283,8 @@ static void test_broken_bytes(void **state)
             copies[i] = (struct bytes){malloc(pli.nbytes), pli.nbytes};
             memcpy(copies[i].data, pli.data, pli.nbytes);
             for (uint32_t k = 0; k < 1 + i / 4; k++) {
-                /* First parts of units, raw bits, words: the later the change, the harder to
-                 * detect. */
+                /* Changes the beginning of units, raw bits, or words: the later the change, the
+                 * harder to detect. */
                 uint32_t at = head + test_below(&random, (uint32_t)pli.nbytes - head);
                 copies[i].data[at] ^= (uint8_t)(1u << test_below(&random, 8));
             }
@@ -301,7 +301,7 @@ static void test_broken_bytes(void **state)
     assert_in_range(n_fine, 1, N * ROUNDS - 1);
 }
 
-/* Units of any length, and units in which only the mode is right. */
+/* Units of any length, and units in which only the mode is valid. */
 static void test_broken_units(void **state)
 {
     enum { N = 16, ROUNDS = 40 / SLOWER };

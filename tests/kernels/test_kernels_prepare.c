@@ -1,17 +1,19 @@
-/* test_kernels_prepare.c - recipes and passes: the kernels' CPU build prepares rows of random
- * chains, sizes, dtypes and layouts. They equal those of the CPU's run to the bit. */
+/* test_kernels_prepare.c - the CPU build of the GPU kernels prepares rows in passes by recipes,
+ * for random chains, sizes, dtypes and layouts. The rows are bit-identical to those of the CPU's
+ * chain. */
 #include "kernels/prepare_helper.h"
 #include "sanitizer.h"
 #include "store_kernel.h"
 
-/* Fewer rounds with a sanitizer, which makes each several times as slow. */
+/* Fewer rounds with a sanitizer, which makes each round several times slower. */
 enum { SLOWER = TEST_ASAN ? 5 : 1 };
 
 void psti_test_store(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
 #define MAX_OPS 7
 
-/* Stores the region as a decoder would: by a sink, or as a picture of other code. */
+/* Stores the region as a decoder would, through a sink (the kernel's output code), or as a
+ * picture. */
 static void put_region(const struct prepare_batch *batch, struct prepare_row *row)
 {
     const struct psti_chain_output *output = &batch->output;
@@ -24,7 +26,7 @@ static void put_region(const struct prepare_batch *batch, struct prepare_row *ro
                                            .region_width = row->draw.region_width};
     else
         psti_gpu_prepare_sink(prepare, (uintptr_t)row->scratch, &args.sink);
-    /* The region is all of the test's image. */
+    /* The region is the whole image of the test. */
     args.sink.region_y = args.sink.region_x = 0;
     args.sink.height = (uint16_t)row->draw.region_height;
     args.sink.width = (uint16_t)row->draw.region_width;
@@ -141,7 +143,7 @@ static void test_random_chains(void **state)
     assert_true(n_run > 1500 / SLOWER && batch.n_direct > 100 / SLOWER);
 }
 
-/* Operations of augment_warp.c, augment_tone.c, augment_blur.c, augment_erase.c and
+/* Draws an operation of augment_warp.c, augment_tone.c, augment_blur.c, augment_erase.c or
  * augment_policy.c. */
 static struct pst_op random_picture_op(struct test_random *random,
                                        const struct psti_chain_output *output)
@@ -196,7 +198,7 @@ static struct pst_op random_picture_op(struct test_random *random,
     return op;
 }
 
-/* Sizes whose sides are small, odd, and longer than a tile. */
+/* Draws sizes whose sides are small, odd, or longer than a tile. */
 static void random_sizes(struct test_random *random, struct prepare_batch *batch)
 {
     batch->n_rows = 1 + test_below(random, PREPARE_ROWS_MAX);
@@ -207,7 +209,8 @@ static void random_sizes(struct test_random *random, struct prepare_batch *batch
     }
 }
 
-/* Between other operations, at most three that need pictures; then perhaps a part is erased. */
+/* Chains with up to three operations that need whole pictures among others, and sometimes erasing
+ * at the end. */
 static void test_pictures(void **state)
 {
     (void)state;
@@ -247,7 +250,7 @@ static void test_pictures(void **state)
         assert_true(batch.n_kinds[k] > 60 / SLOWER);
 }
 
-/* Filters with more taps than a warp keeps rows, or words of weights. */
+/* Filters with more taps than a warp can keep rows or weights for. */
 static void test_long_filters(void **state)
 {
     (void)state;
@@ -272,7 +275,7 @@ static void test_long_filters(void **state)
     }
 }
 
-/* Every colour of a coarse grid, through every order of operations. */
+/* All colours of a coarse grid go through the colour operations in every order. */
 static void test_colors(void **state)
 {
     (void)state;
@@ -298,7 +301,7 @@ static void test_colors(void **state)
     }
 }
 
-/* A chain of more passes than the limit is refused; one with just as many is accepted. */
+/* A chain of more passes than the limit is refused; one of exactly the limit is accepted. */
 static void test_too_many_passes(void **state)
 {
     (void)state;
@@ -313,7 +316,7 @@ static void test_too_many_passes(void **state)
         ops[i].contrast[0] = ops[i].contrast[1] = 0.5f;
     }
     for (size_t n = 14; n <= 15; n++) {
-        /* One pass comes before each contrast; the last contrast is in a last pass. */
+        /* Each contrast needs a pass before it, and the last contrast is part of the last pass. */
         assert_ok(psti_augment_chain_compile(ops, n, &output, &chain, &err));
         assert_ok(psti_augment_chain_draw(
             chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8, 8, &draw, &err));

@@ -1,6 +1,6 @@
-/* test_kernels_store.c - pixels through sink_row and sink_quads: every orientation, conversion,
- * dtype and layout, and regions and runs of many sizes, compared with the CPU's decoder and chain.
- */
+/* test_kernels_store.c - stores pixels with the kernel functions sink_row and sink_quads: every
+ * orientation, conversion, dtype and layout, and regions and runs of many sizes, compared with the
+ * CPU's decoder and chain. */
 #include "base/test_input.h"
 #include "store_kernel.h"
 
@@ -10,7 +10,7 @@
 void psti_test_store(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
 struct store_case {
-    struct pst_image_info info; /* the image as shown */
+    struct pst_image_info info; /* the image as it is shown */
     struct pst_decode_options decode;
     struct psti_rect region;
     uint8_t channels, bits; /* channels and bits of the region's pixels */
@@ -19,7 +19,7 @@ struct store_case {
     bool normalizes;
 };
 
-/* Makes the region's pixels by the CPU. */
+/* Makes the region's pixels on the CPU. */
 static unsigned char *region_of(const struct store_case *c, const void *stored, size_t nbytes)
 {
     struct pst_error err;
@@ -54,7 +54,7 @@ static struct psti_chain *chain_of(const struct store_case *c)
     return chain;
 }
 
-/* Makes the finished row by the CPU. Frees `pixels`. */
+/* Makes the finished row on the CPU. Frees `pixels`. */
 static unsigned char *finished_of(const struct store_case *c, unsigned char *pixels,
                                   const struct psti_chain *chain, size_t *nbytes)
 {
@@ -157,7 +157,7 @@ static bool run_case(struct test_random *random, const struct store_case *c)
     return asked[1] != 0;
 }
 
-/* Chooses a chain's output: an image of that dtype, or a mask if masks can have it. */
+/* Chooses the output of a chain: an image of that dtype, or a mask if the dtype suits masks. */
 static void choose_output(struct test_random *random, struct store_case *c)
 {
     static const enum pst_dtype dtypes[] = {PST_DTYPE_U8,   PST_DTYPE_U16, PST_DTYPE_F16,
@@ -218,7 +218,7 @@ static void test_random_cases(void **state)
     }
 }
 
-/* Pixels that go four at a time: of every dtype, layout and number of channels. */
+/* Pixels that are stored four at a time, with every dtype, layout and number of channels. */
 static void test_quads(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_kernels_units.c - PLI of pixels through the CPU build of the kernels, compared with the
- * CPU's decoder: all modes, channels, bits, transforms and errors, odd sizes, regions, golden
- * files. */
+/* test_kernels_units.c - decodes PLI of pixels with the CPU build of the GPU kernels and compares
+ * with the CPU's decoder: all modes, channels, bits, transforms and errors, odd sizes, regions,
+ * golden files. */
 #include "units_helper.h"
 
 #include "golden/make_pli_picture.h"

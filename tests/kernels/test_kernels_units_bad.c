@@ -1,20 +1,20 @@
-/* test_kernels_units_bad.c - hostile units: flipped, overwritten, cut off and lengthened, with
- * checksums that fit, several images in a launch. The kernels reject exactly the units that the
- * CPU's decoder rejects, and name the same one. If both accept, pixels are the same. Nothing beyond
- * an upload, scratch or picture is touched. */
+/* test_kernels_units_bad.c - decodes hostile units with the GPU kernels: flipped bits, overwritten,
+ * truncated or lengthened, with correct checksums, several images in a launch. The kernels reject
+ * exactly the units that the CPU's decoder rejects, and name the same one. If both accept, the
+ * pixels are the same. Nothing outside of an upload, scratch or picture is touched. */
 #include "sanitizer.h"
 #include "units_helper.h"
 
 #include "base/hash.h"
 #include "golden/make_pli_picture.h"
 
-/* Fewer rounds with a sanitizer, which makes each several times as slow. */
+/* Fewer rounds with a sanitizer, which makes each round several times slower. */
 enum { ROUNDS = TEST_ASAN ? 2 : 8 };
 enum { PATH_NBYTES = 4096, BATCH = 24 };
 
 static const char *folder;
 
-/* Recomputes index entries and header for the changed units. */
+/* Recomputes the index entries and the header for the changed units. */
 static void sign(uint8_t *bytes, const struct psti_pli_header *h)
 {
     uint64_t offset = psti_pli_head_nbytes(h);
@@ -62,15 +62,15 @@ static size_t damage(uint8_t *bytes, size_t nbytes, const struct psti_pli_header
         return nbytes;
     switch (kind) {
     case 0:
-    case 1: { /* a bit near the front, after the mode */
+    case 1: { /* flips a bit near the front, after the mode */
         uint32_t bit = 8 + test_below(random, 8 * head - 8);
         bytes[offset + bit / 8] ^= (uint8_t)(1u << bit % 8);
         break;
     }
-    case 2: /* a byte there */
+    case 2: /* replaces a byte near the front */
         bytes[offset + 1 + test_below(random, head - 1)] = (uint8_t)test_below(random, 256);
         break;
-    case 3: { /* a bit anywhere */
+    case 3: { /* flips a bit anywhere */
         uint32_t bit = 8 + test_below(random, 8 * unit_nbytes - 8);
         bytes[offset + bit / 8] ^= (uint8_t)(1u << bit % 8);
         break;
@@ -162,7 +162,7 @@ static void test_wave(void **state)
     check_files(names, sizeof names / sizeof names[0]);
 }
 
-/* The plan refuses heads with the CPU's messages. */
+/* The host's plan refuses invalid heads with the CPU decoder's messages. */
 static void test_heads(void **state)
 {
     char path[PATH_NBYTES];

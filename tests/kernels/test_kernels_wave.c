@@ -1,6 +1,6 @@
-/* test_kernels_wave.c - units of mode wave through the kernels' CPU build, compared with the CPU's
- * decoder: valid units of every size, predictor and table, damaged ones, the units of encoded
- * pictures, of golden files and of real images. Memory ends at guard pages. */
+/* test_kernels_wave.c - decodes units of mode wave with the CPU build of the GPU kernels and
+ * compares with the CPU's decoder: valid units of every size, predictor and table, damaged ones,
+ * and units of encoded pictures, golden files and real images. Memory ends at guard pages. */
 #include "base/test_input.h"
 
 #include "golden/make_pli_picture.h"
@@ -24,8 +24,8 @@ static const char *folder;
 
 struct fixture {
     struct psti_gpu_wave_constants constants;
-    struct psti_gpu_wave_tables own;           /* tables of the block in use */
-    const struct psti_gpu_wave_tables *tables; /* NULL: built in */
+    struct psti_gpu_wave_tables own;           /* tables of the present block */
+    const struct psti_gpu_wave_tables *tables; /* NULL: the built-in tables */
     struct pli_wave_freqs freqs;
     uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES]; /* model block of the tables, for a file */
     size_t block_nbytes;
@@ -79,7 +79,7 @@ static void use_tables(struct fixture *f, const uint8_t *block, size_t nbytes, u
     }
 }
 
-/* Units of one image for both decoders
+/* Units of one image, for both decoders
  * ------------------------------------------------------------------------------------- */
 
 struct picture_units {
@@ -90,7 +90,7 @@ struct picture_units {
     struct pst_pli_region region;
     uint32_t n_units;
     struct psti_gpu_unit *units;
-    const uint8_t **bytes; /* bytes of each, from the mode on */
+    const uint8_t **bytes; /* bytes of each unit; the first one is its mode */
 };
 
 static size_t place_units(const struct picture_units *p)
@@ -108,7 +108,7 @@ static size_t pixels_nbytes(const struct picture_units *p)
     return (size_t)p->region.height * p->region.width * p->channels * (p->bits / 8u);
 }
 
-/* Decodes by the kernels. Returns the statuses of the units. */
+/* Decodes with the kernels. Returns the statuses of the units. */
 static void run_kernel(const struct fixture *f, const struct picture_units *p, void *pixels,
                        uint32_t *statuses)
 {
@@ -162,7 +162,7 @@ static void run_kernel(const struct fixture *f, const struct picture_units *p, v
     guarded_free(&upload);
 }
 
-/* Decodes by plain C, the reference implementation, into a picture of the region. */
+/* Decodes with plain C, the reference implementation, into a picture of the region. */
 static enum pst_status run_reference(const struct fixture *f, const struct picture_units *p,
                                      uint32_t i, void *pixels)
 {
@@ -294,7 +294,7 @@ static void check_unit(struct fixture *f, const struct pli_wave_recipe *r, const
     assert_int_equal(check_file(f, file, (size_t)(at - file) + nbytes, NULL), 1);
 }
 
-/* Units made for the test
+/* Makes units for the tests
  * ------------------------------------------------------------------------------------- */
 
 static struct pli_wave_recipe any_recipe(struct fixture *f, uint32_t bits)
@@ -355,10 +355,10 @@ static void test_made_units(void **state)
     }
 }
 
-/* Assumptions of the decoder about the constants of 8 bits (format-pli.md 5.4, 5.8). Sums of
- * filters fit 16 bits; their coefficients, and L's, fit 8. Activities tell which tokens have
- * suffix2. suffix1 of the other tokens has 7 bits at most and leads to one of PSTI_GPU_WAVE_POINTS
- * points. Of the tokens with suffix2 only the last one has base 0. */
+/* Checks what the decoder assumes about the constants of 8 bits (docs/format-pli.md, 5.4 and 5.8).
+ * Sums of filters fit 16 bits; their coefficients, and L's, fit 8. Activities tell which tokens
+ * have suffix2. The suffix1 of all other tokens has at most 7 bits and leads to one of
+ * PSTI_GPU_WAVE_POINTS points. Of the tokens with suffix2 only the last has base 0. */
 static void test_constants(void **state)
 {
     (void)state;
@@ -387,7 +387,7 @@ static void test_constants(void **state)
     assert_int_equal(psti_pli_wave_bases[PSTI_PLI_WAVE_ANY_PAIR], 0);
 }
 
-/* Every predictor of three planes, with all lanes active. */
+/* Tries every predictor for three planes, with all lanes active. */
 static void test_whole_units(void **state)
 {
     static const uint8_t predictors[] = {0, 1, 2, 3, 4, 8};
@@ -407,7 +407,7 @@ static void test_whole_units(void **state)
     assert_int_equal(f->n_corrupt, 0);
 }
 
-/* Images' own tables, with few tokens in some contexts. */
+/* Tries tables that belong to an image, with few tokens in some contexts. */
 static void test_own_tables(void **state)
 {
     struct fixture *f = *state;
@@ -432,7 +432,7 @@ static void test_own_tables(void **state)
         struct pli_wave_recipe r = any_recipe(f, bits);
         r.spread = r.spread > 20 ? 20 : r.spread;
         r.extremes = false;
-        /* Tokens that a table lacks are drawn again. All tables have one below 24. */
+        /* A token that a table lacks is drawn again, so all tables must have one below 24. */
         for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
             bool any = false;
             for (uint32_t k = 0; k < 24; k++)
@@ -458,7 +458,7 @@ static void test_damaged_units(void **state)
             for (int k = 0; k < 5; k++) {
                 size_t m = n;
                 memcpy(damaged, f->unit, n);
-                if (k == 4) /* cut off, or longer */
+                if (k == 4) /* truncated or lengthened */
                     m = below(f, 4) ? 1 + below(f, (uint32_t)n - 1) : n + 2;
                 damaged[n] = damaged[n + 1] = 0;
                 for (uint32_t b = k == 4 ? 0 : 1 + below(f, 3); b > 0; b--) {
@@ -475,7 +475,7 @@ static void test_damaged_units(void **state)
     assert_true(n_corrupt > 100);
 }
 
-/* Random bytes after a mostly valid beginning. */
+/* Units of random bytes after a mostly valid beginning. */
 static void test_noise(void **state)
 {
     struct fixture *f = *state;
@@ -492,7 +492,7 @@ static void test_noise(void **state)
 /* Images
  * ------------------------------------------------------------------------------------- */
 
-/* Returns how many of its units are of mode wave. */
+/* Encodes the image and checks its units. Returns how many of them are of mode wave. */
 static uint32_t check_encoded(struct fixture *f, const void *data, uint32_t height, uint32_t width,
                               uint8_t channels, uint8_t bits, enum pst_pli_tier tier,
                               uint32_t effort, uint32_t max_error)
@@ -579,7 +579,7 @@ static void test_golden(void **state)
     assert_true(n_units > 50);
 }
 
-/* Crops of real images, if the machine has them. */
+/* Tests crops of real images, if the machine has them. */
 static void test_real(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* units_helper.c - see units_helper.h. */
+/* units_helper.c - implements units_helper.h. */
 #include "units_helper.h"
 
 #include "gpu/work/gpu_tables.h"
@@ -26,7 +26,7 @@ static const kernel kernels[PSTI_GPU_N_UNITS_LISTS] = {
     [PSTI_GPU_UNITS_WAVE_U16] = psti_gpu_units_wave_u16,
 };
 
-/* One launch's memory. */
+/* The memory of one launch. */
 struct launch {
     struct guarded *uploads, *scratches;
     struct psti_gpu_image *images;
@@ -42,7 +42,7 @@ static size_t pixels_nbytes(const struct units_case *c)
            (c->plan.header.bits / 8u);
 }
 
-/* Fills up a block of a list. */
+/* Fills up the last block of a list of units. */
 static void end_block(struct launch *launch, uint32_t list, uint32_t channels)
 {
     struct psti_gpu_units_shape shape = psti_gpu_units_shape(list, channels);
@@ -51,7 +51,8 @@ static void end_block(struct launch *launch, uint32_t list, uint32_t channels)
             (struct psti_gpu_unit){.image = PSTI_GPU_NO_IMAGE};
 }
 
-/* Adds the image's own wave tables. Its units begin a block of their own. */
+/* If the file has wave tables, writes them for the GPU and returns their address; otherwise returns
+ * 0. Units with different tables cannot share a block, so a new block begins. */
 static uint64_t own_tables(struct launch *launch, uint32_t i, struct units_case *c)
 {
     const struct psti_pli_header *h = &c->plan.header;
@@ -159,7 +160,7 @@ void units_decode(struct units_case *cases, uint32_t n)
             totals[l] += c->plan.counts[l] + (c->plan.tables ? 2 * PSTI_GPU_WAVE_WARPS : 0);
     }
     for (uint32_t l = 0; l < PSTI_GPU_N_UNITS_LISTS;
-         l++) /* exact, so that over-runs are detected */
+         l++) /* exact size, so a sanitizer detects over-runs */
         launch.lists[l] = calloc(totals[l] + 1, sizeof *launch.lists[l]);
     fill(cases, n, &launch);
     if (header)

@@ -1,8 +1,8 @@
-"""The possible states of a disk after a loss of power, from the log of kill_shim.c.
+"""Models the possible states of a disk after a loss of power, from the log of kill_shim.c.
 
-Bytes of a file are durable after an fsync of the file, names of a directory after an fsync of that directory. Of later changes
-any subset may have reached the disk. A rename within a directory is one change; a rename between directories is two, the new
-name and the loss of the old one.
+The bytes of a file are durable after an fsync of the file, the names in a directory after an fsync of that directory. Of later
+changes, any subset may have reached the disk. A rename within a directory is one change. A rename between directories is two:
+the new name appears, and the old one disappears.
 """
 
 import os
@@ -16,7 +16,7 @@ HEAD = struct.Struct("<IIIIQQQ")
 class File:
     def __init__(self, content=b""):
         self.durable = bytearray(content)
-        self.pending = []  # (offset, bytes), or (length, None) for a cut
+        self.pending = []  # (offset, bytes), or (length, None) for a truncation
 
     def sync(self):
         self.durable = self.with_changes(lambda: True)
@@ -38,7 +38,7 @@ class File:
 class Directory:
     def __init__(self):
         self.durable, self.now = {}, {}
-        self.pending = []  # each a list of (name, object or None), which reach the disk together
+        self.pending = []  # each a list of (name, object or None) that reach the disk together
 
     def change(self, *steps):
         self.pending.append(steps)
@@ -80,7 +80,7 @@ def count(log):
 
 
 class Disk:
-    """All files below `root` are durable now; replay() applies the changes since."""
+    """A disk on which all files below `root` are durable; replay() applies the changes made since."""
 
     def __init__(self, root):
         self.root = pathlib.Path(root)
@@ -97,7 +97,7 @@ class Disk:
         return directory
 
     def _find(self, path):
-        """Returns the directory of a path, and its name there."""
+        """Returns the directory of a path, and its name in it."""
         parts = pathlib.Path(path).relative_to(self.root).parts
         directory = self.top
         for part in parts[:-1]:
@@ -121,7 +121,7 @@ class Disk:
             return None  # a file without a name leaves nothing
         if kind == SYNC:
             return self._sync(inode, a)
-        if kind == WRITE:  # a file that was never created has no name (O_TMPFILE), and is lost with its process
+        if kind == WRITE:  # a file opened with O_TMPFILE has no name, and is lost with its process
             return self.inodes.setdefault(inode, File()).pending.append((offset, written))
         if kind == TRUNCATE:
             return self.inodes[inode].pending.append((offset, None))
@@ -143,7 +143,8 @@ class Disk:
         return directory.change((name, None))
 
     def write_to(self, target, pick_names, pick_bytes):
-        """Makes the directory `target` as a possible disk: a change that no fsync covers is there if its pick() is true."""
+        """Writes a possible state of the disk to the directory `target`: a change that no fsync covers is included if its pick()
+        is true."""
         self._write(self.top, pathlib.Path(target), pick_names, pick_bytes)
 
     def _write(self, thing, path, pick_names, pick_bytes):

@@ -34,13 +34,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *root;
 static size_t root_nbytes;
 static int log_fd = -1;
-static uint64_t left; /* calls until the end; 0: no end */
+static uint64_t left; /* calls until the process ends; 0: it does not end */
 
-/* Returns the C library's syscall. This file has one, too. */
+/* Returns the C library's syscall(), because this file defines one, too. */
 static long (*kernel(void))(long number, ...)
 {
     static long (*found)(long number, ...);
-    if (found == NULL) { /* a store of any thread is the same */
+    if (found == NULL) { /* several threads may store the same value */
         void *symbol = dlsym(RTLD_NEXT, "syscall");
         memcpy(&found, &symbol, sizeof found);
     }
@@ -59,8 +59,8 @@ static __attribute__((constructor)) void begin(void)
         (int)kernel()(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 }
 
-/* Finds the absolute path of `name` below `dir`, without resolving links. False if it is not
- * below the root. */
+/* Finds the absolute path of `name` below `dir`, without resolving links. Returns false if it is
+ * not below the root. */
 static bool locate(int dir, const char *name, char path[2 * PATH_MAX])
 {
     char self[64], base[PATH_MAX] = "";
@@ -90,7 +90,7 @@ static bool locate_fd(int fd, char path[2 * PATH_MAX])
     return fd >= 0 && fd != log_fd && locate(fd, "", path);
 }
 
-/* True if the process must end at this call. The caller holds the lock. */
+/* Returns true if the process must end at this call. The caller holds the lock. */
 static bool is_the_end(void) { return left > 0 && --left == 0; }
 
 static void end_process(void)
@@ -269,7 +269,7 @@ EXPORT int renameat2(int from_dir, const char *from, int to_dir, const char *to,
            note(RENAME, 0, a, b, 0, 0, NULL));
 }
 
-/* Programs that need no new C library call renameat2 by its number. */
+/* Programs built for an older C library call renameat2 by its number. */
 EXPORT long syscall(long number, ...)
 {
     long a[6];
@@ -280,7 +280,7 @@ EXPORT long syscall(long number, ...)
     va_end(list);
     if (number == SYS_renameat2 && getenv("PST_NO_LINKS") != NULL && a[4] == 1 &&
         strcmp(getenv("PST_NO_LINKS"), "replace") == 0) {
-        errno = EINVAL; /* no rename that replaces nothing, either */
+        errno = EINVAL; /* RENAME_NOREPLACE is not supported, either */
         return -1;
     }
     if (number == SYS_renameat2)
@@ -302,7 +302,7 @@ EXPORT int rename(const char *from, const char *to)
 EXPORT int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     char a[2 * PATH_MAX], b[2 * PATH_MAX];
-    if (getenv("PST_NO_LINKS") != NULL) { /* as file systems without hard links say */
+    if (getenv("PST_NO_LINKS") != NULL) { /* fails as on file systems without hard links */
         errno = EPERM;
         return -1;
     }

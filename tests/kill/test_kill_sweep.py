@@ -1,8 +1,8 @@
-"""The process ends, or power is lost, at each call that changes the disk, in every verb that writes.
+"""In every verb that writes, the process ends or power is lost at each call that changes the disk.
 
-Every remaining state opens or can be resumed, with the same result; and after a verb has ended well, all of it is on the disk.
-Each verb is also killed while it resumes after a kill. The short form tries a few of the calls. With the argument "long" all
-are tried, and every third of a verb that resumes after a kill.
+Every state left on the disk can be opened or resumed, with the same result. After a verb has succeeded, everything is durable.
+Each verb is also killed while it resumes after a kill. The short form tries a few of the calls. With the argument "long" all are
+tried, and every third call of a verb that resumes after a kill.
 """
 
 import json
@@ -25,10 +25,10 @@ import disk_model  # noqa: E402
 
 SHIM = os.environ["KILL_SHIM"]
 LONG = "long" in sys.argv[1:]
-N_TRIED = 5  # calls that the short form tries for each verb, beside the end
+N_TRIED = 5  # number of calls that the short form tries for each verb, besides the end
 KILLED = -9
 if os.access("/dev/shm", os.W_OK):
-    tempfile.tempdir = "/dev/shm"  # the disk's own speed does not matter, because the model is the disk
+    tempfile.tempdir = "/dev/shm"  # the disk is modelled, so files can lie in memory
 
 
 def always():
@@ -40,7 +40,7 @@ def never():
 
 
 def states(seed):
-    """Choices about changes that no fsync covers: lists of the names and bytes that reach the disk."""
+    """Yields choices for the changes that no fsync covers: lists of the names and bytes that reach the disk."""
     yield "nothing", never, never
     yield "names alone", always, never
     for i in range(4 if LONG else 1):
@@ -59,7 +59,7 @@ class Sweep(cli_case.Case):
         self.small = ("--workers", 1, "--commit-size", "3KiB", "--shard-size", "6KiB")
 
     def killed(self, at, *arguments):
-        """Runs a verb in the root, which ends at that call. True if the verb finished before."""
+        """Runs a verb in the root and ends it at that call. Returns True if the verb finished before."""
         env = {**os.environ, "LD_PRELOAD": SHIM, "PST_KILL_ROOT": str(self.root), "PST_KILL_LOG": str(self.log),
                "PST_KILL_AT": str(at)}
         done = subprocess.run([cli_case.CLI, *map(str, arguments)], cwd=self.root, env=env, stdin=subprocess.DEVNULL,
@@ -68,14 +68,14 @@ class Sweep(cli_case.Case):
         return done.returncode == 0
 
     def begin(self, base):
-        """Makes a fresh root; all files in it are durable."""
+        """Makes a new root; all files in it are durable."""
         shutil.rmtree(self.root, True)
         shutil.copytree(base, self.root)
         self.log.unlink(missing_ok=True)
         return disk_model.Disk(self.root)
 
     def count_calls(self, base, arguments, before=None):
-        """Counts the calls of a verb that is not ended; with `before`, of one that resumes after that call."""
+        """Counts the calls of a verb that runs to its end. With `before`, the verb was killed at that call and resumes."""
         self.begin(base)
         if before is not None:
             self.assertFalse(self.killed(before, *arguments))
@@ -84,16 +84,16 @@ class Sweep(cli_case.Case):
         return disk_model.count(self.log)
 
     def sweep(self, base, arguments, check, before=None):
-        """`check(root, through)` asserts that the state of a root is possible, resumes, and asserts the result. `before`:
-        the verb was killed at that call, without a loss of power, and now resumes."""
-        last = self.count_calls(base, arguments, before) + 1  # at this call it does not end any more
+        """Runs a verb and ends it at each call. `check(root, through)` asserts that the state of a root is possible, resumes,
+        and asserts the result. `before`: the verb was killed at that call, without a loss of power, and now resumes."""
+        last = self.count_calls(base, arguments, before) + 1  # the first call at which the verb finishes
         self.assertGreater(last, 8 if before is None else 3)
         if not LONG:
             chosen = sorted({1 + i * (last - 1) // N_TRIED for i in range(N_TRIED)} | {last})
         elif before is None:
             chosen = range(1, last + 1)
         else:
-            chosen = sorted({*range(1 + before // 5 % 3, last, 3), last})  # other calls for the next `before`
+            chosen = sorted({*range(1 + before // 5 % 3, last, 3), last})  # other calls for each value of `before`
         for at in chosen:
             disk = self.begin(base)
             if before is not None:
@@ -116,7 +116,7 @@ class Sweep(cli_case.Case):
         return subprocess.run([cli_case.CLI, "ls", name, "--long"], cwd=root, capture_output=True, check=True).stdout
 
     def checker(self, target, arguments, olds, wanted):
-        """For verbs that write the data set `target`: it is absent, one of `olds`, unfinished, or as wanted."""
+        """Returns a check for verbs that write the data set `target`: it is absent, one of `olds`, unfinished, or as wanted."""
         def check(root, through):
             if (root / target / "index.pst").exists():
                 self.assertIn(self.listing(root, target), (*olds, wanted))
@@ -141,10 +141,10 @@ class Sweep(cli_case.Case):
         return base
 
     def both(self, base, arguments, check):
-        """Sweeps the verb from its beginning, and from the state that a kill in the middle left."""
+        """Sweeps over the verb from its beginning, and from the state that a kill in the middle left."""
         self.sweep(base, arguments, check)
         n = self.count_calls(base, arguments)
-        # n - 2: a data set's index has its name, but the name is not durable yet.
+        # n - 2: the data set's index has its name, but the name is not durable yet.
         for before in sorted({*range(1, n, 5), n - 2, n - 1}) if LONG else (n // 2, n - 2):
             self.sweep(base, arguments, check, before)
 
@@ -170,7 +170,8 @@ class Sweep(cli_case.Case):
         self.both(base, arguments, self.checker("b.pst", arguments, (), self.listing(self.dir, "b.pst")))
 
     def test_repack_in_place(self):
-        """Of the shards some change, some are adopted, and some are written in vain: their JPEGs cannot become PLI."""
+        """Of the shards some change, some are reused unchanged, and some are written for nothing, because their JPEGs cannot
+        become PLI."""
         base = self.make_base()
         for i in range(3):
             self.write(f"base/f/001{i}.jpg", (base / f"f/000{i}.jpg").read_bytes()[:-100])
@@ -193,9 +194,9 @@ class Sweep(cli_case.Case):
         check = self.checker("a.pst", arguments, (old,), wanted)
 
         def check_whole(root, through):
-            self.assertIn(self.listing(root, "a.pst"), (old, wanted))  # it can be read at any time
+            self.assertIn(self.listing(root, "a.pst"), (old, wanted))  # the data set can be read at any time
             check(root, through)
-            self.assertEqual(len(os.listdir(root / "a.pst")), names)  # and nothing is left over
+            self.assertEqual(len(os.listdir(root / "a.pst")), names)  # no file of the interrupted change is left
 
         self.both(base, arguments, check_whole)
 
@@ -215,15 +216,15 @@ class Sweep(cli_case.Case):
         self.both(base, arguments, check)
 
     def test_merge(self):
-        """Kills a merge that changes numbers of samples. There is no data set until it is whole, and then it has the bytes that one
-        process makes."""
+        """Kills a merge that changes the numbers of samples. There is no data set until it is complete, and then it has the same
+        bytes as one made by one process."""
         base, wanted = self.make_parts(n_bad=3)
         done = self.run_cli("pack", "base/f", "base/a.pst", "--part", "1/1", "--on-error", "skip", *self.small)
         self.assertEqual(done.returncode, 1, done.stderr)
         arguments = ("merge", "a.pst")
 
         def check(root, through):
-            if through:  # the removal of the lock file need not have reached the disk
+            if through:  # the removal of the lock file may not have reached the disk
                 self.assertEqual({**self.tree(root / "a.pst"), "writer.lock": b""}, {**wanted, "writer.lock": b""})
             if (root / "a.pst/index.pst").exists():
                 self.assertEqual(self.listing(root, "a.pst"), listing)
@@ -234,15 +235,15 @@ class Sweep(cli_case.Case):
         self.sweep(base, arguments, check)
         n = self.count_calls(base, arguments)
         calls = list(disk_model.entries(self.log))
-        # A kill between the write of a number into a shard and the fsync of that file.
+        # A kill after a number is written into a shard, and before the fsync of that file.
         unsynced = next(i for i, call in enumerate(calls, 1)
                         if call[0] == disk_model.SYNC and "shard-000" in call[2] and calls[i - 2][0] == disk_model.WRITE)
-        # After call n - 2 only the removal of the plan's name is left to be made durable.
+        # After call n - 2 only the removal of the plan's name has to become durable.
         for before in sorted({*range(1, n - 2, 5), unsynced, n - 2}) if LONG else (unsynced, n // 2, n - 2):
             self.sweep(base, arguments, check, before)
 
     def make_parts(self, n_bad):
-        """Makes base/f, with bad samples before good ones. Returns the files that one process packs it into."""
+        """Makes base/f, with bad samples before good ones. Returns the files of the data set that one process packs from it."""
         base = self.dir / "base"
         self.jpegs("base/f", 5, 40, 30)
         for i in range(n_bad):
@@ -256,7 +257,8 @@ class Sweep(cli_case.Case):
         self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
 
     def test_index(self):
-        """The index of tars with checksums is there or is made anew. What a killed maker left is gone after the next one."""
+        """The index of tars with checksums exists or is made again. Files that a killed process left are removed by the next
+        one."""
         base = self.dir / "base"
         (base / "t").mkdir(parents=True)
         for i in range(2):
@@ -273,7 +275,7 @@ class Sweep(cli_case.Case):
 
         def check(root, through):
             for lock in (root / "t/.penstock").glob("*.lock"):
-                os.utime(lock, (0, 0))  # a lock of which no byte reached the disk counts for two minutes
+                os.utime(lock, (0, 0))  # a lock that never reached the disk counts for two minutes
             if through and root == self.root:
                 self.assertEqual([name[-6:] for name in names(root)], [".index"])
             done = subprocess.run([cli_case.CLI, *arguments], cwd=root, capture_output=True, timeout=60)
@@ -286,12 +288,12 @@ class Sweep(cli_case.Case):
 
         self.sweep(base, arguments, check)
         n = self.count_calls(base, arguments)
-        # Behind n - 7 the index may be in place, and the next run changes nothing.
+        # After call n - 7 the index may be in place, and then the next run changes nothing.
         for before in range(1, n - 7, 5) if LONG else (n // 3, 2 * n // 3):
             self.sweep(base, arguments, check, before)
 
     def test_index_in_parts(self):
-        """A part is killed, or a merge. The index is there or can be made of parts, and nothing is left over."""
+        """A part or a merge is killed. The index exists or can be made from the parts, and no file is left behind."""
         base = self.dir / "base"
         (base / "t").mkdir(parents=True)
         for i in range(2):
@@ -360,8 +362,8 @@ class Sweep(cli_case.Case):
         return sorted(os.listdir(folder)) if folder.exists() else []
 
     def sweep_saved(self, base, data, name):
-        """Sweeps a verb that saves an index of other people's data. Whatever is left of it, the data are opened right, and the
-        next maker removes what a killed one has left."""
+        """Sweeps over a verb that saves an index of other programs' data. Whatever is left of the index, the data are read
+        correctly, and the next process that makes the index removes what a killed one left."""
         self.enterContext(mock.patch.dict(os.environ, {"PENSTOCK_LISTING_FILES": "1", "PENSTOCK_CACHE_DIR": str(self.dir / "c")}))
         arguments = ("ls", data, "--members", "pkl=-") if data == "tars" else ("ls", data)
         names = sorted(path for path in (base / data).rglob("*") if path.is_file())
@@ -382,7 +384,7 @@ class Sweep(cli_case.Case):
             if not had:
                 self.assertEqual(self.saved(root, data), [name])
             if root == self.root:
-                time.sleep(0.25)  # times of directories count some ticks after their last change
+                time.sleep(0.25)  # a directory's times count only some ticks after its last change
             for _ in range(2):
                 opened(root)
             self.assertEqual(len([path for path in (root / data).rglob("*") if path.is_file() and ".penstock" not in path.parts]),

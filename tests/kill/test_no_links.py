@@ -1,4 +1,4 @@
-"""Packs in parts on a file system without hard links, which the shim plays."""
+"""Packs in parts on a file system without hard links, which kill_shim.c imitates."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ class NoLinks(cli_case.Case):
         return {path.name: path.read_bytes() for path in (self.dir / name).iterdir()}
 
     def test_parts_that_begin_at_once_make_one_plan(self):
-        """The rename that gives a plan its name replaces no plan, so no part packs by a plan that is gone."""
+        """Plans get their name by a rename that does not replace a plan, so no part packs by a plan that was replaced."""
         self.classes(count=12)
         self.ok("pack", "photos", "one.pst", *SMALL)
         for _ in range(8):

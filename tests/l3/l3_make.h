@@ -17,15 +17,15 @@ static inline uint8_t l3_sample(struct test_random *random, enum l3_kind kind, u
     switch (kind) {
     case L3_NOISE:
         return (uint8_t)test_below(random, 256);
-    case L3_SMOOTH: /* as photographs: slopes and a little noise */
+    case L3_SMOOTH: /* like photographs: slopes and a little noise */
         return (uint8_t)(y * (3 + c) / 2 + x + test_below(random, 6));
     case L3_GRAPHICS: /* black, white and flat colours with sharp edges */
         return (uint8_t)((x / 7 + y / 5) % 3 * (c == 1 ? 127 : 85));
     case L3_FLAT:
         return (uint8_t)(40 + c);
-    case L3_MIDDLE: /* around the border of signed values */
+    case L3_MIDDLE: /* values around the border between positive and negative signed bytes */
         return (uint8_t)(126 + test_below(random, 4));
-    default: /* a row of each width of deltas, from 0 to 8 bits */
+    default: /* a row for each width of deltas, from 0 to 8 bits */
         return (uint8_t)test_below(random, 1u << y % 9);
     }
 }

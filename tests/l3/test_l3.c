@@ -1,6 +1,6 @@
-/* test_l3.c PHOTOGRAPH... - the codec of L3 that benchmarks use: pixels come back, the bytes are
- * those of the layout, and bytes that are cut or changed are refused or decoded, within the memory
- * that there is. */
+/* test_l3.c PHOTOGRAPH... - the L3 codec that benchmarks use: pixels are restored, the bytes
+ * follow the layout, and truncated or changed bytes are refused or decoded without leaving their
+ * memory. */
 #include "l3_make.h"
 
 #include "l3/l3.h"
@@ -12,7 +12,7 @@
 static int n_photographs;
 static char **photographs;
 
-/* Encodes, and returns bytes that end at a guard page. */
+/* Encodes, and returns the bytes in memory that ends at a guard page. */
 static struct guarded coded_of(const uint8_t *pixels, size_t row_nbytes, uint32_t height,
                                uint32_t width, uint32_t edge, size_t *nbytes)
 {
@@ -93,12 +93,13 @@ static void test_photographs_come_back(void **state)
     }
 }
 
-/* 8 samples of R that rise by 1 from 10; G and B are 7 throughout. By hand from the layout. */
+/* 8 samples of R that rise by 1 from 10; G and B are always 7. The bytes were computed by hand from
+ * the layout. */
 static void test_bytes_of_the_layout(void **state)
 {
     static const uint8_t expected[] = {'L',  'L',  'L',  '.',  8,    0,    0, 0,    1,
                                        0,    0,    0,    32,            /* header */
-                                       5,    0,    2,    0,    2,    0, /* bytes of the tiles */
+                                       5,    0,    2,    0,    2,    0, /* sizes of the tiles */
                                        0xa3, 0x80, 0x68, 0xac, 0x0f, 0x70, 0, 0x70, 0};
     const size_t cap = l3_bound(1, 8, 32);
     uint8_t pixels[24], *room = malloc(cap);
@@ -128,7 +129,8 @@ static void test_sizes_are_refused(void **state)
     assert_true(l3_encode(pixels, 3, 1, 1, 32, out, l3_bound(1, 1, 32), &nbytes));
 }
 
-/* Decodes a copy that ends at a guard page into pixels that do. */
+/* Decodes a copy that ends at a guard page into pixels that end at a guard page. Returns whether it
+ * was accepted. */
 static bool takes(const uint8_t *bytes, size_t nbytes, uint32_t height, uint32_t width)
 {
     struct guarded coded = guarded_make(nbytes, 0), out = guarded_make(height * width * 3u, 64);
@@ -136,7 +138,7 @@ static bool takes(const uint8_t *bytes, size_t nbytes, uint32_t height, uint32_t
     if (nbytes)
         memcpy(coded.data, bytes, nbytes);
     bool is_read = l3_read(coded.data, nbytes, &info);
-    /* A caller gives memory of the size that the header says. */
+    /* A caller allocates memory of the size that the header states. */
     bool taken = is_read && info.width == width && info.height == height &&
                  l3_decode(coded.data, nbytes, out.data, width * 3u);
     guarded_free(&out);
@@ -170,16 +172,17 @@ static void test_bad_bytes(void **state)
         n_taken += taken;
         bytes[i] = was;
     }
-    assert_true(n_taken > 0); /* L3 has no checksum: changed deltas are other pixels */
-    /* The first record of the first tile: widths that no record has, and one that leaves the tile.
-     */
+    assert_true(n_taken > 0); /* L3 has no checksum, so changed deltas give other pixels */
+    /* Changes the first record of the first tile to invalid widths, and to one that exceeds the
+     * tile. */
     for (uint8_t n = 9; n < 16; n++) {
         const uint8_t was = bytes[tables_end];
         bytes[tables_end] = (uint8_t)((was & 0xf0) | n);
         assert_false(takes(bytes, nbytes, height, width));
         bytes[tables_end] = was;
     }
-    /* A byte moves from the second tile to the first: both sizes are wrong, their sum is right. */
+    /* Moves a byte from the second tile to the first: both sizes are wrong, but their sum is
+     * right. */
     bytes[13]++;
     bytes[15]--;
     assert_false(takes(bytes, nbytes, height, width));

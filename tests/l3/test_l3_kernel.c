@@ -1,5 +1,5 @@
-/* test_l3_kernel.c - the GPU's kernel of L3 on a CPU, as C++: the pixels of the CPU's decoder, and
- * the same verdict on changed bytes. */
+/* test_l3_kernel.c - the GPU kernel of L3, compiled as C++ for a CPU: it gives the pixels of the
+ * CPU's decoder, and accepts or refuses changed bytes alike. */
 #include "l3_make.h"
 
 #include "l3/l3.h"
@@ -25,7 +25,7 @@ static struct l3_gpu_tile *tiles_of(const uint8_t *coded, const struct l3_info *
     return tiles;
 }
 
-/* True if the kernel takes the bytes; its pixels are in `pixels` then. */
+/* Returns true if the kernel accepts the bytes; `pixels` then has its pixels. */
 static bool run(const uint8_t *coded, const struct l3_info *info, uint8_t *pixels)
 {
     uint32_t is_wrong = 0;

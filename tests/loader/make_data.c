@@ -1,5 +1,5 @@
-/* make_data.c - small data sets and folders for tests. Every value is a function of the sample's
- * number, so that a test knows the result. */
+/* make_data.c - makes small data sets and folders for tests. Every value is computed from the
+ * sample's number, so a test can compute the expected value. */
 #include "loader/make_data.h"
 
 #include "test.h"

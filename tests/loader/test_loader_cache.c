@@ -1,6 +1,6 @@
-/* test_loader_cache.c - a loader with a cache: batches are those of one without, hits are exactly
- * the items kept, storage is read for the rest alone, bad bytes are never kept, and nothing stays
- * reserved. */
+/* test_loader_cache.c - tests a loader with a cache: its batches equal those of a loader without
+ * one, hits are exactly the cached items, storage is read for all other items only, corrupt bytes
+ * are never cached, and no reservation is left. */
 #include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
 
@@ -101,8 +101,8 @@ static void test_hits_are_exact(void **state)
     }
 }
 
-/* Images of one size, half of which fit: as many are kept as fit, whatever the threads did, and
- * they are the first of the epoch. */
+/* The cache holds half of the images, which have one size. It fills up completely, whatever the
+ * threads do, and holds the first images of the epoch. */
 static void test_budget_to_the_item(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_budget_to_the_item(void **state)
         pst_loader *loader = open_loader(dataset, &options);
         run_epoch(loader, 0, hashes);
         assert_int_equal(use_of(cache).n_items, N_FIT);
-        begin_epoch(loader, 0); /* the same order: the first ones are hits, and no others */
+        begin_epoch(loader, 0); /* same order: the first samples are hits, all others misses */
         struct pst_error unused;
         pst_batch *batch = NULL;
         for (uint32_t n = 0; pst_loader_next(loader, &batch, &unused) == PST_OK;) {
@@ -159,7 +159,7 @@ static void test_budget_to_the_item(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Loaders that share a cache, one of which goes in the middle of an epoch. */
+/* Several loaders share a cache, and one of them is closed in the middle of an epoch. */
 static void test_left_early_and_shared(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void test_left_early_and_shared(void **state)
         assert_ok(pst_loader_next(loader, &batch, &err));
         pst_batch_release(batch);
         if (i % 2)
-            begin_epoch(loader, 100); /* cancels what is under way */
+            begin_epoch(loader, 100); /* begins another epoch, which cancels the reads under way */
         pst_loader_close(&loader);
         struct pst_cache_stats use = use_of(cache);
         assert_true(use.n_items >= 8);
@@ -217,7 +217,7 @@ static void test_bad_bytes_are_not_kept(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Reads that fail leave no reservation. */
+/* A read that fails gives its reservation in the cache back. */
 static void test_failed_reads(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void test_failed_reads(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* The first image file below a folder. */
+/* Finds the first image file below a folder. */
 static void first_file(const char *folder, char path[256])
 {
     char class_path[200];
@@ -263,7 +263,8 @@ static void first_file(const char *folder, char path[256])
     }
 }
 
-/* A file of a folder that was written anew, of the same size: the cache has another data set. */
+/* A file of a folder was written again with the same size. The folder then counts as another data
+ * set for the cache. */
 static void test_changed_folder(void **state)
 {
     (void)state;
@@ -277,7 +278,8 @@ static void test_changed_folder(void **state)
     drain_alone(dataset, options, 0, hashes);
     pst_dataset_close(&dataset);
     assert_ok(pst_dataset_open(folder, NULL, &dataset, &err));
-    pst_loader *loader = open_loader(dataset, &options); /* unchanged: all are hits */
+    /* the file is unchanged: all reads are hits */
+    pst_loader *loader = open_loader(dataset, &options);
     run_epoch(loader, 0, again);
     assert_int_equal(stats_of(loader).n_cache_hits, N);
     pst_loader_close(&loader);
@@ -285,13 +287,14 @@ static void test_changed_folder(void **state)
     first_file(folder, path);
     struct stat before;
     assert_int_equal(stat(path, &before), 0);
-    FILE *file = fopen(path, "r+b"); /* a byte of the comment or the tables, and back */
+    FILE *file = fopen(path, "r+b"); /* rewrites the first byte, so only the times change */
     assert_non_null(file);
     int byte = fgetc(file);
     rewind(file);
     fputc(byte, file);
     fclose(file);
-    const struct timespec times[2] = {before.st_atim, before.st_mtim}; /* only ctime tells */
+    /* only the file's ctime shows the change */
+    const struct timespec times[2] = {before.st_atim, before.st_mtim};
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     assert_ok(pst_dataset_open(folder, NULL, &dataset, &err));
     loader = open_loader(dataset, &options);
@@ -303,7 +306,8 @@ static void test_changed_folder(void **state)
     pst_cache_close(&cache);
 }
 
-/* The first epoch with a loaded cache, whose hits are compared with what the file should bring. */
+/* Runs the first epoch with a loaded cache, and compares its hits with the number that the file
+ * should give. */
 static void check_first_epoch(pst_cache *cache, pst_dataset *dataset, const uint64_t *wanted,
                               uint64_t n_hits)
 {
@@ -318,8 +322,8 @@ static void check_first_epoch(pst_cache *cache, pst_dataset *dataset, const uint
     pst_loader_close(&loader);
 }
 
-/* Two data sets are saved and loaded: the first epoch of each reads nothing. A folder of which a
- * file has changed finds nothing of what was saved. */
+/* The items of two data sets are saved and loaded: the first epoch of each reads nothing from
+ * storage. A folder in which a file has changed finds none of its saved items. */
 static void test_saved(void **state)
 {
     (void)state;
@@ -379,7 +383,7 @@ static void test_what_cannot_be(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* The caller may close its hold while loaders go on. */
+/* The caller may close the cache while loaders still use it. */
 static void test_closed_while_in_use(void **state)
 {
     (void)state;

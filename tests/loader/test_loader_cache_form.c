@@ -1,6 +1,6 @@
-/* test_loader_cache_form.c - a cache that keeps JPEGs as pli-jpeg: batches are those of a loader
- * without a cache, to the bit; more items fit; JPEGs that cannot be re-coded stay as they are and
- * are counted; loaders that need the stored bytes never meet re-coded ones. */
+/* test_loader_cache_form.c - tests a cache that keeps JPEGs as pli-jpeg: batches are bit-identical
+ * to those without a cache; more items fit; JPEGs that cannot be re-coded are cached as stored, and
+ * counted; loaders that deliver the stored bytes never get re-coded ones. */
 #include "../decode/decode_make.h"
 #include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
@@ -17,7 +17,7 @@ enum { N_JPEGS = 22, N = N_JPEGS + 2, N_REFUSED = 1, MIB = 1 << 20, BROKEN = 3 }
 
 static pst_dataset *folder, *packed;
 
-/* One JPEG has four components, so content 2 does not take it. */
+/* One JPEG has four components, which content 2 of PLI cannot hold. */
 static const struct jpeg_spec specs[N_JPEGS] = {
     {.height = 97, .width = 131, .colours = COLOURS_YCC, .h = 1, .v = 1, .quality = 90},
     {.height = 97, .width = 131, .colours = COLOURS_YCC, .h = 2, .v = 1, .quality = 80},
@@ -66,7 +66,8 @@ static void write_file(const char *name, uint32_t i, const char *ending, const s
     assert_int_equal(fclose(file), 0);
 }
 
-/* A folder of the JPEGs, and of two PNGs after them. One JPEG may lack its second half. */
+/* Writes a folder of the JPEGs, followed by two PNGs. With `with_broken` one JPEG lacks its second
+ * half. */
 static void write_folder(const char *name, bool with_broken)
 {
     char path[160];
@@ -90,7 +91,7 @@ static void write_folder(const char *name, bool with_broken)
     }
 }
 
-/* Packs the folder. JPEGs stay JPEGs. */
+/* Packs the folder. JPEGs are stored as JPEGs. */
 static pst_dataset *pack_folder(const char *name)
 {
     static const enum pst_form forms[] = {PST_FORM_NONE};
@@ -119,7 +120,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&folder, &packed)
 
-/* One way of loading. */
+/* One combination of loader settings. */
 struct way {
     enum pst_op_kind crop; /* 0: none */
     uint32_t side;
@@ -174,7 +175,8 @@ static pst_loader *open_way(pst_dataset *dataset, const struct way *way, pst_cac
     return open_loader(dataset, &options);
 }
 
-/* Three epochs with a cache that holds all, and without one. */
+/* Compares three epochs of a loader whose cache holds everything with those of a loader without a
+ * cache. */
 static void compare(pst_dataset *dataset, const struct way *way)
 {
     uint64_t wanted[N], hashes[N];
@@ -197,7 +199,8 @@ static void compare(pst_dataset *dataset, const struct way *way)
         assert_int_equal(stats.n_scaled, 0);
         assert_true(stats.host_memory_peak <= stats.host_memory);
     }
-    /* What was saved is what the cache does not hold; each item takes 24 to 54 bytes besides. */
+    /* The bytes saved plus the bytes used are the stored bytes, plus 24 to 54 bytes of overhead for
+     * each item. */
     uint64_t as_stored = stats.nbytes_cache_saved + stats.cache_nbytes_used;
     assert_true(as_stored >= stats.nbytes_read + N * 24);
     assert_true(as_stored < stats.nbytes_read + N * 54);
@@ -206,7 +209,8 @@ static void compare(pst_dataset *dataset, const struct way *way)
     pst_cache_close(&cache);
 }
 
-/* Two epochs with a cache of that form that holds all. */
+/* Compares two epochs of a loader whose cache keeps images in `form` and holds all of them with
+ * those of a loader without a cache. */
 static void compare_form(pst_dataset *dataset, const struct way *way, enum pst_cache_form form,
                          uint64_t n_recoded, uint64_t n_not)
 {
@@ -251,7 +255,7 @@ static void batches_are_the_same(void **state)
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         if (TEST_TSAN && ways[i].workers < 2)
-            continue; /* threads alone matter there, and one way takes 15 seconds */
+            continue; /* only the number of threads matters; one setting takes 15 seconds */
         if (!all_combinations() && i % 3 == 1)
             continue;
         if (i % 2 == 0 || !TEST_TSAN)
@@ -261,7 +265,7 @@ static void batches_are_the_same(void **state)
     }
 }
 
-/* The bytes that all items take of a cache in a form. */
+/* Returns the bytes of cache that all items take in a form. */
 static uint64_t nbytes_of_all(enum pst_cache_form form)
 {
     static const struct way way = {.crop = PST_OP_CENTER_CROP, .side = 64};
@@ -275,7 +279,7 @@ static uint64_t nbytes_of_all(enum pst_cache_form form)
     return nbytes;
 }
 
-/* The forms that re-code images other than JPEGs too give the same batches. */
+/* Batches are also the same with the cache forms that re-code images other than JPEGs. */
 static void all_forms_give_the_same(void **state)
 {
     (void)state;
@@ -300,8 +304,8 @@ static void all_forms_give_the_same(void **state)
         }
 }
 
-/* A cache in which not all pixels fit: what finds no room for its pixels is kept as it is stored.
- */
+/* The cache is too small for the pixels of all images. An image whose pixels do not fit is cached
+ * as stored. */
 static void pixels_that_find_no_room(void **state)
 {
     (void)state;
@@ -336,7 +340,7 @@ static void fails(const struct pst_loader_options *options, const char *text)
     assert_null(loader);
 }
 
-/* The cache takes the samples of the plan, and no others; hits are exact. */
+/* The cache admits the samples of the plan and no others, and hits are exactly these samples. */
 static void a_plan_admits(void **state)
 {
     const struct pst_field_output field = {.name = "image"};
@@ -358,7 +362,7 @@ static void a_plan_admits(void **state)
     options.cache_plan = plan;
     options.n_cache_plan = N;
     pst_loader *loader = open_loader(folder, &options);
-    memset(plan, 1, sizeof plan); /* it was copied */
+    memset(plan, 1, sizeof plan); /* the loader has copied the plan */
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         size_t n = run_epoch(without, epoch, wanted);
         assert_int_equal(run_epoch(loader, epoch, hashes), n);
@@ -376,8 +380,9 @@ static void a_plan_admits(void **state)
     fails(&options, "no cache");
 }
 
-/* A cache that just holds all re-coded items holds fewer of the stored ones. Reservations of the
- * stored length may refuse some items at first; later epochs take these, and evict none. */
+/* A cache that just holds all re-coded items holds fewer of the stored ones. An item first
+ * reserves its stored length, so some are refused at first. Later epochs admit these, and none
+ * is evicted. */
 static void more_items_fit(void **state)
 {
     (void)state;
@@ -410,7 +415,8 @@ static void more_items_fit(void **state)
     assert_true(n_recoded > n_stored);
 }
 
-/* Loaders of one data set and one cache: in both forms, and one that delivers the stored bytes. */
+/* Three loaders share a data set and a cache: one for each form of the cache, and one that delivers
+ * the stored bytes. */
 static void forms_share_a_cache(void **state)
 {
     (void)state;
@@ -439,7 +445,8 @@ static void forms_share_a_cache(void **state)
         assert_int_equal(stats_of(stored).n_cache_recoded, 0);
         assert_int_equal(stats_of(recoded).n_cache_recoded, N_JPEGS - N_REFUSED);
         assert_int_equal(stats_of(given).n_cache_recoded, 0);
-        assert_int_equal(stats_of(given).n_reads, 0); /* those of `stored` are the same */
+        /* both loaders that use stored bytes share their items */
+        assert_int_equal(stats_of(given).n_reads, 0);
         assert_int_equal(use_of(cache).n_datasets, 2);
         assert_int_equal(use_of(cache).n_items, 2 * N);
         pst_loader_close(&plain);
@@ -451,7 +458,8 @@ static void forms_share_a_cache(void **state)
     }
 }
 
-/* An epoch that is left keeps no reservation, and the next one goes on. */
+/* An epoch that is abandoned leaves no reservation in the cache, and the next epoch runs
+ * normally. */
 static void left_early(void **state)
 {
     (void)state;
@@ -475,7 +483,7 @@ static void left_early(void **state)
     pst_cache_close(&cache);
 }
 
-/* A JPEG that lacks its end is bad in each epoch, and is not kept. */
+/* A truncated JPEG is a bad sample in each epoch, and is never cached. */
 static void bad_ones_are_not_kept(void **state)
 {
     (void)state;
@@ -499,8 +507,8 @@ static void bad_ones_are_not_kept(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* If host_memory has little, large JPEGs stay as they are; if it has nothing to give, all do. Their
- * number does not depend on the threads. */
+/* With little host_memory, large JPEGs are cached as stored; with none left over, all are. How many
+ * does not depend on the threads. */
 static void little_memory(void **state)
 {
     (void)state;
@@ -536,7 +544,7 @@ static void little_memory(void **state)
     assert_int_equal(n_least, 0);
 }
 
-/* Allocations that fail while items are re-coded lose no sample and leave nothing reserved. */
+/* Allocations fail while items are re-coded: no sample is lost and no reservation is left. */
 static void no_memory(void **state)
 {
     (void)state;
@@ -566,7 +574,8 @@ static void no_memory(void **state)
         pst_loader_close(&loader);
         pst_cache_close(&cache);
     }
-    assert_true(n_not > n_rounds * N_REFUSED); /* some failures hit the re-coding itself */
+    /* some allocations failed within the re-coding itself */
+    assert_true(n_not > n_rounds * N_REFUSED);
 }
 
 static void what_cannot_be(void **state)

@@ -1,7 +1,7 @@
-/* test_loader_cache_later.c - images that a cache keeps as they are stored, and that idle workers
- * re-code: batches are those of a loader without a cache, to the bit, whatever was re-coded before;
- * all items are re-coded in the end, those that cannot be are counted; the budget holds; closing,
- * resuming, saving and other loaders of the same cache meet re-coding under way. */
+/* test_loader_cache_later.c - tests a cache that admits images as stored and lets idle workers
+ * re-code them later: batches are always bit-identical to those without a cache; in the end all
+ * items are re-coded, and those that cannot be are counted; the budget holds; closing, resuming,
+ * saving and sharing work while items are re-coded. */
 #include "../decode/decode_make.h"
 #include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
@@ -26,8 +26,8 @@ static void write_file(uint32_t i, const char *ending, const struct bytes *bytes
     assert_int_equal(fclose(file), 0);
 }
 
-/* JPEGs of many kinds, two of four components, which pli-jpeg does not take, and PNGs among them.
- */
+/* Makes JPEGs of many kinds, two of them with four components, which pli-jpeg does not take, and
+ * some PNGs. */
 static int set_up(void **state)
 {
     (void)state;
@@ -92,12 +92,12 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-/* Waits until the workers have looked at all items that the cache has. */
+/* Waits until the workers have tried to re-code every item in the cache. */
 static void wait_for_all(const pst_loader *loader)
 {
     while (stats_of(loader).n_cache_to_recode > 0)
         sleep_ms(2);
-    /* The last ones are still being re-coded; nothing but their counts says when they are done. */
+    /* The last items are still being re-coded, and only the counts say when they are done. */
     for (int i = 0; i < 2000; i++) {
         const struct pst_loader_stats stats = stats_of(loader);
         if (stats.n_cache_recoded + stats.n_cache_not_recoded >= N_JPEGS)
@@ -121,8 +121,8 @@ static void compare_epoch(pst_loader *loader, uint64_t epoch)
     assert_memory_equal(hashes, wanted, n * sizeof *hashes);
 }
 
-/* Items are admitted as they are stored, and re-coded in the end; each epoch has the same batches
- * as one without a cache. */
+/* Items are cached as stored and re-coded in the end. Each epoch has the same batches as without a
+ * cache. */
 static void workers_recode_when_idle(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void workers_recode_when_idle(void **state)
     pst_loader *loader = open_idle(cache);
     compare_epoch(loader, 0);
     assert_int_equal(stats_of(loader).n_cache_items, N);
-    compare_epoch(loader, 1); /* some are re-coded, some not */
+    compare_epoch(loader, 1); /* a mix of re-coded and stored items */
     wait_for_all(loader);     /* between epochs */
     compare_epoch(loader, 2);
     const struct pst_loader_stats stats = stats_of(loader);
@@ -146,8 +146,8 @@ static void workers_recode_when_idle(void **state)
     pst_cache_close(&cache);
 }
 
-/* A saved cache has what was re-coded; one that has stored items is re-coded after it was loaded.
- */
+/* A saved cache contains the re-coded items. A saved cache of stored items is re-coded after it was
+ * loaded. */
 static void saved_caches_go_on(void **state)
 {
     (void)state;
@@ -158,12 +158,13 @@ static void saved_caches_go_on(void **state)
     pst_cache *cache = open_cache(64 * MIB);
     pst_loader *loader = open_idle(cache);
     compare_epoch(loader, 0);
-    assert_ok(pst_cache_save(cache, path, &report, sizeof report, &err)); /* while it re-codes */
+    /* saves while workers re-code */
+    assert_ok(pst_cache_save(cache, path, &report, sizeof report, &err));
     pst_loader_close(&loader);
     pst_cache_close(&cache);
     cache = open_cache(64 * MIB);
     assert_ok(pst_cache_load(cache, path, &report, sizeof report, &err));
-    if (report.n_items == 0) { /* a plain folder has no checksums */
+    if (report.n_items == 0) { /* items of a plain folder have no checksums */
         pst_cache_close(&cache);
         return;
     }
@@ -177,8 +178,8 @@ static void saved_caches_go_on(void **state)
     pst_cache_close(&cache);
 }
 
-/* A cache that is too small for all items: it is never exceeded, hits are the items that it has,
- * and what re-coding saves holds more of them. */
+/* The cache is too small for all items. It never exceeds its budget, hits are exactly its items,
+ * and the memory that re-coding frees admits more of them. */
 static void a_full_cache(void **state)
 {
     (void)state;
@@ -194,8 +195,8 @@ static void a_full_cache(void **state)
     pst_cache_close(&cache);
 }
 
-/* Loaders that share the cache: one that re-codes at once, one that leaves it to idle workers, and
- * one that is closed in the middle of an epoch. */
+/* Three loaders share the cache: one re-codes items at once, one leaves it to idle workers, and one
+ * is closed in the middle of an epoch. */
 static void loaders_share_the_cache(void **state)
 {
     (void)state;
@@ -228,7 +229,7 @@ static void loaders_share_the_cache(void **state)
     pst_cache_close(&cache);
 }
 
-/* A state is resumed by loaders whose caches hold other forms of the same items. */
+/* A state is resumed by loaders whose caches hold the same items in other forms. */
 static void resumed_states(void **state)
 {
     (void)state;
@@ -254,7 +255,7 @@ static void resumed_states(void **state)
     pst_cache_close(&cache);
 }
 
-/* Epochs that are left after a batch or two, one after the other. */
+/* Several epochs in a row are abandoned after one or two batches. */
 static void epochs_that_are_left(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_loader_coded.c - items that lie deflated in their files: are batches those of the same items
- * as they are, from all storage and tiers, and is damage told? */
+/* test_loader_coded.c - tests items that are stored deflated: are their batches equal to those of
+ * uncompressed items, for all kinds of storage and cache, and is damage reported? */
 #include "dataset/coded_dataset.h"
 
 #include "cache/cache_fixture.h"
@@ -16,7 +16,7 @@ static uint64_t image_nbytes[N], text_nbytes[N];
 
 TEAR_DOWN(&stored, &coded)
 
-/* Writes the samples, deflated or as they are: an image (PNG), a text and a number. */
+/* Writes samples of an image (PNG), a text and a number, each deflated or uncompressed. */
 static pst_dataset *write_samples(const char *name, bool is_coded)
 {
     struct pst_error err;
@@ -77,7 +77,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Crops of the images, by `workers` workers. */
+/* Returns options that crop the images, with `workers` workers. */
 static struct pst_loader_options crops(struct augmented *kept, uint32_t workers)
 {
     struct pst_loader_options options = augmented_options(kept, 24, 24);
@@ -86,7 +86,7 @@ static struct pst_loader_options crops(struct augmented *kept, uint32_t workers)
     return options;
 }
 
-/* The batches of two epochs are those of the other data set. */
+/* Checks that two epochs have the same batches as the uncompressed data set. */
 static void check(const struct pst_loader_options *options, const struct pst_loader_options *like)
 {
     uint64_t hashes[N], wanted[N];
@@ -127,7 +127,7 @@ static void encoded_images_are_delivered_decoded(void **state)
     check(&options, &options);
 }
 
-/* Caches keep the stored bytes: hits are decoded again. */
+/* A cache keeps the deflated bytes, so each hit is inflated again. */
 static void caches_keep_the_stored_bytes(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void caches_keep_the_stored_bytes(void **state)
     }
 }
 
-/* What is re-coded is the decoded image. */
+/* A cache that re-codes starts from the inflated image. */
 static void caches_may_keep_another_form(void **state)
 {
     (void)state;
@@ -187,8 +187,8 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-/* Idle workers decode what the cache keeps as it is stored, and re-code the image. No row of the
- * first epoch decodes a PLI: at once it would, to prove what it has made. */
+/* Idle workers inflate the cached items and re-code the images. No row of the first epoch decodes a
+ * PLI: only re-coding at once would, to verify what it wrote. */
 static void idle_workers_decode_and_recode(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void parts_are_of_the_decoded_bytes(void **state)
     }
 }
 
-/* Another size than the stated one. */
+/* An item that inflates to another size than stated is an error. */
 static void damage_is_told(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void damage_is_told(void **state)
         assert_non_null(strstr(err.file, "coded/"));
     }
     text_nbytes[5] = right;
-    /* The checksum is of the stored bytes, and compared before they are decoded. */
+    /* The checksum covers the deflated bytes and is compared before they are inflated. */
     spoil_sample(coded, 7, "image");
     pst_loader *loader = open_loader(coded, &options);
     begin_epoch(loader, 0);
@@ -270,7 +270,8 @@ static void damage_is_told(void **state)
     pst_loader_close(&loader);
 }
 
-/* A sample that takes more decoded than host_memory leaves is refused before anything is read. */
+/* A sample whose inflated size exceeds what host_memory leaves is refused before anything is
+ * read. */
 static void decoded_bytes_count_in_host_memory(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* test_loader_device.c - are batches on a GPU, to the bit, those in host memory? The GPU is the
- * tests' driver, whose kernels run on the CPU, so its memory can be read here. */
+/* test_loader_device.c - are batches on a GPU bit-identical to batches in host memory? The GPU is
+ * simulated by the tests' own driver, whose kernels run on the CPU and whose memory the tests can
+ * read. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -37,8 +38,8 @@ TEAR_DOWN(&mixed, &uniform, &spoilt)
 
 static struct augmented kept;
 
-/* Images and masks lie on the GPU, and so do numbers, which have copies in host memory. All other
- * fields lie in host memory. */
+/* Checks where the fields are: images, masks and numbers on the GPU, numbers also as a copy in host
+ * memory, and all other fields in host memory alone. */
 static void check_places(const pst_batch *batch, int32_t device)
 {
     struct pst_tensor tensor, host;
@@ -61,7 +62,7 @@ static void check_places(const pst_batch *batch, int32_t device)
     assert_memory_equal(tensor.data, pst_batch_index(batch), n * sizeof(int64_t));
 }
 
-/* Each batch lies where its loader says. */
+/* Checks that the batch's memory is on the device of its loader. */
 static void look(pst_loader *loader, const pst_batch *batch)
 {
     check_places(batch, stats_of(loader).device);
@@ -80,7 +81,7 @@ static size_t epoch(pst_dataset *dataset, const struct pst_loader_options *optio
     return n;
 }
 
-/* Compares an epoch in host memory with the same epoch on a GPU. */
+/* Compares an epoch prepared in host memory with the same epoch prepared on a GPU. */
 static void compare(pst_dataset *dataset, const struct pst_loader_options *options,
                     struct pst_loader_stats *stats)
 {
@@ -108,7 +109,7 @@ static void test_same_as_in_host_memory(void **state)
                 struct pst_loader_options options = augmented_options(&kept, 24, 20);
                 struct pst_loader_stats stats;
                 options.placement = PST_PLACEMENT_DEVICE;
-                options.device = w == 1; /* the second GPU, too */
+                options.device = w == 1; /* the second run uses the second GPU */
                 options.num_workers = workers[w];
                 options.gpu_part = parts[s];
                 options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
@@ -116,17 +117,17 @@ static void test_same_as_in_host_memory(void **state)
                 assert_int_equal(stats.device, w == 1);
                 assert_true(stats.n_gpu_samples > 0);
                 assert_true(stats.nbytes_upload > 0);
-                if (workers[w]) /* workers may not have merged their last counts yet */
+                if (workers[w]) /* workers may still hold counts that they have not added */
                     continue;
                 assert_int_equal(stats.n_gpu_samples + stats.n_cpu_samples, 2 * stats.n_samples);
-                if (parts[s] == 0) /* the GPU does not decode JPEG and PNG */
+                if (parts[s] == 0) /* the GPU cannot decode JPEG and PNG */
                     assert_int_equal(stats.n_gpu_fallback, stats.n_cpu_samples);
                 else
                     assert_true(stats.n_gpu_samples < stats.n_samples);
             }
 }
 
-/* The meter has the GPU's times of all batches that were waited for. */
+/* The meter has GPU times for all batches that the caller waited for. */
 static void test_times_of_the_gpu(void **state)
 {
     struct pst_loader_options options = augmented_options(&kept, 24, 20);
@@ -167,8 +168,8 @@ static void test_decode_places(void **state)
     assert_string_not_equal(stats.gpu_fallback_reason, "");
 }
 
-/* A cache that re-codes: the CPU makes what the GPU cannot decode, and the GPU what the cache has
- * re-coded since. Batches are those of a loader in host memory without a cache. */
+/* A cache re-codes images: the CPU decodes the stored forms, which the GPU cannot, and the GPU
+ * decodes the re-coded ones. Batches equal those of a loader in host memory without a cache. */
 static void test_recoded_in_a_cache(void **state)
 {
     (void)state;
@@ -196,7 +197,7 @@ static void test_recoded_in_a_cache(void **state)
             }
             assert_true(stats[1].n_cache_recoded > 0);
             assert_int_equal(stats[1].n_cache_misses, stats[0].n_cache_misses);
-            if (workers == 0 && form != PST_CACHE_FORM_PLI_JPEG) /* the GPU makes all now */
+            if (workers == 0 && form != PST_CACHE_FORM_PLI_JPEG) /* all items are re-coded */
                 assert_int_equal(stats[1].n_gpu_samples - stats[0].n_gpu_samples,
                                  2 * (stats[1].n_samples - stats[0].n_samples));
             if (workers == 0)
@@ -207,7 +208,7 @@ static void test_recoded_in_a_cache(void **state)
         }
 }
 
-/* Resumes on a GPU from a state of a loader in host memory, and the reverse. */
+/* The state of a loader in host memory is resumed on a GPU, and the reverse. */
 static void test_resume_elsewhere(void **state)
 {
     struct pst_loader_options options = augmented_options(&kept, 24, 20);
@@ -227,7 +228,7 @@ static void test_resume_elsewhere(void **state)
             pst_batch_release(batch);
         }
         pst_loader_state(loader, &at);
-        pst_loader_close(&loader); /* while batches are under way */
+        pst_loader_close(&loader); /* the loader is closed while it prepares batches */
         options.placement = first ? PST_PLACEMENT_HOST : PST_PLACEMENT_DEVICE;
         loader = open_loader(mixed, &options);
         assert_ok(pst_loader_resume(loader, &at, &err));
@@ -240,7 +241,7 @@ static void test_resume_elsewhere(void **state)
 static void test_fetch_and_replay(void **state)
 {
     struct pst_loader_options options = augmented_options(&kept, 24, 20);
-    const uint64_t samples[6] = {9, 9, 0, 44, 13, 2}; /* more than a batch holds */
+    const uint64_t samples[6] = {9, 9, 0, 44, 13, 2}; /* more samples than a batch holds */
     uint64_t hashes[2][3];
     struct pst_error err;
     (void)state;
@@ -262,7 +263,8 @@ static void test_fetch_and_replay(void **state)
         hashes[device][2] = hash_batch(batch);
         assert_int_equal(hashes[device][2], hash_batch(running));
         pst_loader_close(&loader);
-        assert_int_equal(hashes[device][2], hash_batch(running)); /* these outlive the loader */
+        /* these batches are still valid after their loader is closed */
+        assert_int_equal(hashes[device][2], hash_batch(running));
         pst_batch_release(running);
         pst_batch_release(batch);
     }
@@ -279,7 +281,7 @@ static void test_bad_samples(void **state)
             struct pst_loader_stats gpu, host;
             uint64_t hashes[STEPS_MAX];
             options.on_error = policies[i];
-            options.no_verify = no_verify; /* without verification only decoders find errors */
+            options.no_verify = no_verify; /* without verification, only decoders find errors */
             epoch(spoilt, &options, hashes, &host);
             options.placement = PST_PLACEMENT_DEVICE;
             compare(spoilt, &options, &gpu);
@@ -307,7 +309,7 @@ static void test_bad_samples(void **state)
     assert_string_equal(errors[1].text, errors[0].text);
 }
 
-/* Small images but for a few. A batch of the large ones does not fit into a block made for the
+/* Most images are small. A batch of the few large ones does not fit into a memory block sized for
  * small ones, not even as finished rows. */
 static void test_rows_without_room(void **state)
 {
@@ -363,8 +365,8 @@ static void test_rows_without_room(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* PLI of each tier and JPEGs kept as PLI, of some hundred pixels on a side, so that crops need few
- * units of each. `checksums`: of units. */
+/* Writes PLI images of each tier and pli-jpeg images, some hundred pixels on a side, so that a crop
+ * needs few units of each. `checksums`: units have checksums. */
 static void make_pli(const char *path, uint32_t n, bool checksums)
 {
     const struct pst_field fields[1] = {
@@ -380,7 +382,8 @@ static void make_pli(const char *path, uint32_t n, bool checksums)
         size_t nbytes, capacity = 2 * pst_pli_encode_bound(height, width, 3, 8);
         uint8_t *pixels = malloc((size_t)height * width * 3), *bytes = malloc(capacity);
         make_pixels(i, height, width, pixels);
-        for (uint32_t k = 0, noise = i; k < height * width * 3; k++) { /* so that units are long */
+        /* noise makes the units long */
+        for (uint32_t k = 0, noise = i; k < height * width * 3; k++) {
             noise = noise * 1664525 + 1013904223;
             pixels[k] ^= noise >> 26;
         }
@@ -467,7 +470,7 @@ static void test_forms_of_pli(void **state)
     }
 }
 
-/* No checksum covers these bytes. The GPU finds the errors, and the CPU names them. */
+/* Damages bytes that no checksum covers. The GPU detects the errors, and the CPU names them. */
 static void test_corrupt_units(void **state)
 {
     static const enum pst_on_error policies[] = {PST_ON_ERROR_SKIP, PST_ON_ERROR_REPLACE};
@@ -544,7 +547,7 @@ static void test_device_memory_is_a_limit(void **state)
     assert_int_equal(pst_loader_open(uniform, &options, &loader, &err), PST_ERROR_LIMIT);
     options.device_memory = 0;
     loader = open_loader(uniform, &options);
-    uint64_t needed = stats_of(loader).device_memory_used; /* for prefetch + 1 slots */
+    uint64_t needed = stats_of(loader).device_memory_used; /* memory for prefetch + 1 slots */
     pst_loader_close(&loader);
     options.device_memory = needed;
     loader = open_loader(uniform, &options);
@@ -556,7 +559,7 @@ static void test_device_memory_is_a_limit(void **state)
     assert_non_null(strstr(err.text, "you hold 3"));
     assert_true(stats_of(loader).device_memory_peak <= needed);
     pst_batch_release(held[--n]);
-    assert_ok(pst_loader_next(loader, &held[n++], &err)); /* the loader continues */
+    assert_ok(pst_loader_next(loader, &held[n++], &err)); /* the loader runs on afterwards */
     pst_loader_close(&loader);
     while (n > 0)
         pst_batch_release(held[--n]);
@@ -584,7 +587,7 @@ static void test_refusals(void **state)
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
     options.placement = PST_PLACEMENT_HOST;
     options.decode = PST_DECODE_AUTO;
-    options.device = 1; /* a GPU is named, but batches lie in host memory */
+    options.device = 1; /* a GPU is named, but batches are to be in host memory */
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
     options.placement = (enum pst_placement)2;
     options.device = 0;
@@ -597,7 +600,7 @@ static void test_refusals(void **state)
     options.device = 1000;
     refuse(mixed, &options, PST_ERROR_UNSUPPORTED, "GPU");
     options.device = 0;
-    kept.outputs[0].n_ops = 0; /* images of their stored sizes */
+    kept.outputs[0].n_ops = 0; /* without operations the images differ in size */
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "Resize");
 }
 

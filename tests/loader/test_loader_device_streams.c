@@ -1,6 +1,6 @@
-/* test_loader_device_streams.c - who may write a batch on a GPU, and when: streams that read late,
- * several of them, faults on the way, and a steady state that neither allocates nor waits. The
- * tests' driver can be slow, so that a missing wait shows. */
+/* test_loader_device_streams.c - when may a batch's memory on a GPU be overwritten? Tests streams
+ * that read late, several streams, faults, and a steady state that neither allocates nor waits. The
+ * tests' driver can run slowly, which exposes a missing wait. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -17,7 +17,8 @@
 #define ROW_NBYTES (3 * EDGE * EDGE * sizeof(float))
 #define BATCH 4
 
-/* Foreign streams, made by the driver's own functions; handles are pointers. */
+/* The test plays a foreign framework: it makes streams with the driver's own functions. Handles are
+ * pointers. */
 unsigned cuStreamCreateWithPriority(void **stream, unsigned flags, int priority);
 unsigned cuStreamDestroy_v2(void *stream);
 unsigned cuCtxPushCurrent_v2(void *context);
@@ -34,7 +35,7 @@ unsigned cuEventDestroy_v2(void *event);
 
 #define STREAM_NON_BLOCKING 1u
 #define HOST_PORTABLE 1u
-#define EVENT_FLAGS 3u /* without timing; threads sleep */
+#define EVENT_FLAGS 3u /* events have no timing, and threads that wait for them sleep */
 #define ILLEGAL_ADDRESS 700u
 #define OUT_OF_MEMORY 2u
 
@@ -47,7 +48,7 @@ static int set_up(void **state)
     make_directory(directory);
     dataset = open_made(directory, "data",
                         &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_RAW_SAME});
-    assert_true(pst_cuda_count() > 0); /* starts the driver */
+    assert_true(pst_cuda_count() > 0); /* this call starts the driver */
     return 0;
 }
 
@@ -87,7 +88,7 @@ static struct pst_loader_options options_for(enum pst_placement placement)
                                        .placement = placement};
 }
 
-/* Images of an epoch, from a loader in host memory. */
+/* Returns the images of an epoch as a loader in host memory delivers them. */
 static char *expected(uint64_t epoch)
 {
     struct pst_loader_options options = options_for(PST_PLACEMENT_HOST);
@@ -107,7 +108,7 @@ static char *expected(uint64_t epoch)
     return images;
 }
 
-/* Queues a read: the stream copies a batch's images down to `to` when it comes to it. */
+/* Queues a read on the stream: it will copy the batch's images to `to` in host memory. */
 static void read_by(void *stream, pst_batch *batch, char *to)
 {
     struct pst_error err;
@@ -144,7 +145,8 @@ static void assert_nothing_left(void)
     assert_int_equal(counts.n_live, 0);
 }
 
-/* Two streams read each batch long after it was released, while the loader goes on. */
+/* Two streams read each batch long after the caller released it, while the loader prepares
+ * others. */
 static void test_late_readers_see_their_batch(void **state)
 {
     struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
@@ -184,7 +186,7 @@ static void test_late_readers_see_their_batch(void **state)
     assert_nothing_left();
 }
 
-/* The per-thread default stream of one thread, and a release by another. */
+/* Thread function: releases a batch that another thread reads on its per-thread default stream. */
 static void *release_it(void *batch)
 {
     pst_batch_release(batch);
@@ -245,7 +247,7 @@ static void test_batches_outlive_the_loader(void **state)
     pst_loader_close(&loader);
     for (int i = 0; i < 2; i++) {
         read_by(stream, batches[i], seen + (size_t)i * BATCH * ROW_NBYTES);
-        pst_batch_release(batches[i]); /* the memory is freed when the stream has passed */
+        pst_batch_release(batches[i]); /* the memory is freed once the stream has read it */
     }
     drain(stream);
     fake_set_delay(0);
@@ -265,8 +267,8 @@ static void test_steady_state_neither_allocates_nor_waits(void **state)
     pst_batch *batch;
     (void)state;
     pst_loader *loader = open_loader(dataset, &options);
-    /* A slot without a past batch has no event for this reader yet. On a busy machine some slots
-     * are first used late. */
+    /* A slot that has not been used yet has no event for this reader. On a busy machine some slots
+     * are used for the first time late. */
     bool steady = false;
     for (uint64_t epoch = 0; epoch < 60 && !steady; epoch++) {
         fake_reset_counts();
@@ -287,7 +289,7 @@ static void test_steady_state_neither_allocates_nor_waits(void **state)
     assert_nothing_left();
 }
 
-/* The next batches' bytes arrive before the first one's kernels have begun. */
+/* The bytes of the next batches are uploaded before the kernels of the first batch have begun. */
 static void test_uploads_do_not_wait_for_kernels(void **state)
 {
     struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
@@ -320,8 +322,8 @@ static void test_uploads_do_not_wait_for_kernels(void **state)
     assert_nothing_left();
 }
 
-/* The n-th call of a kind fails, for n = 1, 2, ... until none does. The result is an error that
- * says so, or the same batches. Nothing leaks. */
+/* The n-th driver call of one kind fails, for n = 1, 2, ... until fewer than n calls are made. The
+ * result is an error that says so, or the same batches. Nothing leaks. */
 static void test_faults(void **state)
 {
     static const enum fake_what kinds[] = {FAKE_ALLOC, FAKE_HOST_ALLOC, FAKE_LAUNCH, FAKE_COPY};
@@ -358,8 +360,8 @@ static void test_faults(void **state)
             struct fake_counts counts;
             fake_counts(&counts);
             if (counts.n[kinds[k]] < n)
-                break;            /* there is no n-th call */
-            if (status != PST_OK) /* else fewer batches were prepared ahead */
+                break;            /* fewer than n calls were made */
+            if (status != PST_OK) /* if the call succeeds, fewer batches were prepared ahead */
                 assert_int_equal(status, is_memory ? PST_ERROR_MEMORY : PST_ERROR_DEVICE);
         }
     free(wanted);
@@ -381,7 +383,7 @@ static void test_broken_gpu(void **state)
     assert_int_equal(status, PST_ERROR_DEVICE);
     assert_non_null(strstr(err.text, "GPU 0"));
     assert_int_equal(pst_loader_next(loader, &batch, &err),
-                     PST_ERROR_DEVICE); /* the failure is permanent */
+                     PST_ERROR_DEVICE); /* a second call fails in the same way */
     assert_int_equal(pst_batch_await(held, 1, &err), PST_ERROR_DEVICE);
     pst_batch_release(held);
     pst_loader_close(&loader);

@@ -1,5 +1,5 @@
-/* test_loader_draws.c - is a sample that comes several times in an epoch augmented differently each
- * time, and each time the same for all workers, ranks, resumes and replays? */
+/* test_loader_draws.c - a sample that appears several times in an epoch: is it augmented
+ * differently each time, and the same way for any workers, ranks, resumes and replays? */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -24,13 +24,13 @@ static int set_up(void **state)
 
 TEAR_DOWN(&uniform)
 
-/* Every sample at least three times. */
+/* Indices of a subset that contains every sample at least three times. */
 static const uint64_t repeated[N_POSITIONS] = {0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4,
                                                5, 6, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0};
 
 struct row {
     int64_t sample;
-    uint64_t hash; /* hash of its image's pixels */
+    uint64_t hash; /* hash of the pixels of this row's image */
 };
 
 static struct augmented kept;
@@ -38,7 +38,7 @@ static struct augmented kept;
 static struct pst_loader_options options_of(uint32_t workers, uint32_t rank, uint32_t world_size)
 {
     struct pst_loader_options options = augmented_options(&kept, 20, 20);
-    options.n_fields = 1; /* there is no mask */
+    options.n_fields = 1; /* the data set has no mask */
     options.field_nbytes = sizeof(struct pst_field_output);
     options.op_nbytes = sizeof(struct pst_op);
     options.batch_size = BATCH;
@@ -59,8 +59,8 @@ static struct row row_of(const pst_batch *batch, uint32_t row)
                         psti_hash64(tensor.data, 3 * 20 * 20 * sizeof(float))};
 }
 
-/* Collects the rows of one rank's batches from `step` on, each at its position. Padding positions
- * are stored at the position that they repeat. */
+/* Collects the rows of one rank's batches from `step` on, each at its position in the epoch. A
+ * padding row is stored at the position that it repeats. */
 static void collect(pst_loader *loader, const struct pst_loader_options *options, uint64_t step,
                     bool replays, struct row *rows)
 {
@@ -72,7 +72,8 @@ static void collect(pst_loader *loader, const struct pst_loader_options *options
         else
             assert_ok(pst_loader_next(loader, &batch, &err));
         uint64_t first = step * BATCH * options->world_size;
-        first += options->rank * (uint64_t)pst_batch_count(batch); /* all ranks have as many rows */
+        /* all ranks have equally many rows in a step */
+        first += options->rank * (uint64_t)pst_batch_count(batch);
         for (uint32_t i = 0; i < pst_batch_count(batch); i++) {
             uint64_t position = first + i;
             rows[position % N_POSITIONS] = row_of(batch, i);
@@ -109,7 +110,7 @@ static void each_time_differs(void **state)
     }
 }
 
-/* Both have the same rows at the same positions. */
+/* Asserts that both arrays have the same rows at the same positions. */
 static void assert_same(const struct row *rows, const struct row *expected)
 {
     for (size_t i = 0; i < N_POSITIONS; i++) {
@@ -170,7 +171,8 @@ static void a_resume_changes_nothing(void **state)
     pst_loader_close(&other);
 }
 
-/* A sample fetched by number has draw 0, which is its only one if no sample is drawn twice. */
+/* A sample fetched by number has draw 0. In an epoch that draws no sample twice, all draws are
+ * 0. */
 static void fetched_samples_have_draw_0(void **state)
 {
     (void)state;

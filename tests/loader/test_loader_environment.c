@@ -1,5 +1,5 @@
-/* test_loader_environment.c - the library's facts about build and machine, as JSON. The driver
- * is the tests' own, so all facts are known. */
+/* test_loader_environment.c - tests the JSON text in which the library describes its build and the
+ * machine. The GPU driver is the tests' own, so all its facts are known. */
 #include "test.h"
 
 #include <penstock/penstock.h>

@@ -1,5 +1,6 @@
-/* test_loader_epochs.c - the batches with which an epoch begins are made while the one before it
- * ends. Are they those of an epoch that began cold, whatever happens between two epochs? */
+/* test_loader_epochs.c - the first batches of an epoch are prepared while the epoch before it
+ * ends. Do they equal those of an epoch without such preparation, whatever is called between two
+ * epochs? */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -46,7 +47,7 @@ static uint64_t n_ready(const pst_loader *loader)
     return meter.n_batches_ready;
 }
 
-/* Waits until so many batches are whole. */
+/* Waits until n batches are complete. */
 static void wait_for_ready(const pst_loader *loader, uint64_t n)
 {
     int64_t until = psti_clock_ns() + NEVER_NS;
@@ -56,14 +57,14 @@ static void wait_for_ready(const pst_loader *loader, uint64_t n)
     }
 }
 
-/* As training does: epoch behind epoch. */
+/* Begins an epoch directly after the one before, as training does. */
 static void begin(pst_loader *loader, uint64_t epoch)
 {
     struct pst_error err;
     assert_ok(pst_loader_begin(loader, epoch, &err));
 }
 
-/* Runs an epoch and compares it with that of a loader that only has this one. */
+/* Runs an epoch and compares it with the same epoch of a loader that runs no other. */
 static void check_epoch(pst_loader *loader, pst_dataset *dataset,
                         const struct pst_loader_options *options, uint64_t epoch)
 {
@@ -74,8 +75,8 @@ static void check_epoch(pst_loader *loader, pst_dataset *dataset,
     assert_memory_equal(hashes, alone, n * sizeof *hashes);
 }
 
-/* From the fourth epoch in a row on, batches of the next one are whole before it begins. Each row
- * is made once. */
+/* From the fourth consecutive epoch on, batches of the next epoch are complete before it begins.
+ * Each row is made only once. */
 static void test_next_epoch_is_ready(void **state)
 {
     struct pst_loader_options options = augmented_options(&kept, 24, 24);
@@ -85,14 +86,15 @@ static void test_next_epoch_is_ready(void **state)
     options.prefetch = 3;
     for (uint32_t i = 0; i < 2; i++) {
         if (i == 1)
-            options.n_fields = 1; /* a folder has no masks */
+            options.n_fields = 1; /* the folder has no masks */
         for (int in_memory = 0; in_memory < 2; in_memory++) {
             options.storage = in_memory ? PST_STORAGE_MEMORY : PST_STORAGE_AUTO;
             pst_loader *loader = open_loader(sets[i], &options);
             for (uint64_t epoch = 2; epoch < 5; epoch++) {
                 begin(loader, epoch);
                 drain_epoch(loader, NULL, hashes);
-                assert_int_equal(n_ready(loader), 0); /* this may have been the last epoch */
+                /* the loader cannot know that another epoch follows */
+                assert_int_equal(n_ready(loader), 0);
             }
             for (uint64_t epoch = 5; epoch < 9; epoch++) {
                 check_epoch(loader, sets[i], &options, epoch);
@@ -108,7 +110,8 @@ static void test_next_epoch_is_ready(void **state)
     }
 }
 
-/* An epoch of one batch, fewer than prefetch; an epoch of none; batches that the caller keeps. */
+/* Tests an epoch of a single batch, which is fewer than prefetch, an empty epoch, and batches that
+ * the caller keeps. */
 static void test_short_epochs(void **state)
 {
     struct pst_loader_options options = augmented_options(&kept, 24, 24);
@@ -123,7 +126,7 @@ static void test_short_epochs(void **state)
     }
     for (uint64_t epoch = 3; epoch < 10; epoch++) {
         check_epoch(loader, mixed, &options, epoch);
-        wait_for_ready(loader, 1); /* not the epoch behind the next one */
+        wait_for_ready(loader, 1); /* does not begin the epoch after this one */
     }
     pst_loader_close(&loader);
     options.batch_size = N_SAMPLES + 1;
@@ -140,8 +143,8 @@ static void begin_somewhere(pst_loader *loader, struct pst_loader_options *optio
     struct pst_loader_state state;
     struct pst_loader_settings settings = {.struct_size = sizeof settings};
     pst_batch *batch = NULL;
-    switch (below(20)) { /* mostly the next epoch */
-    case 0: /* another epoch, or the same one again */
+    switch (below(20)) { /* in most cases the next epoch begins */
+    case 0: /* begins another epoch, or the same one again */
         *epoch = below(20);
         break;
     case 1:
@@ -158,34 +161,34 @@ static void begin_somewhere(pst_loader *loader, struct pst_loader_options *optio
         settings.batch_size = options->batch_size = 3 + below(6);
         assert_ok(pst_loader_set(loader, &settings, &err));
         break;
-    case 4: /* the epoch is left in its middle */
+    case 4: /* abandons the epoch in its middle */
         begin(loader, *epoch);
         assert_ok(pst_loader_next(loader, &batch, &err));
         pst_batch_release(batch);
         break;
-    case 5: /* a state that is the beginning of the next epoch */
+    case 5: /* resumes a state at the beginning of the next epoch */
         pst_loader_state(loader, &state);
         if (state.position == 0 && state.epoch == *epoch)
             assert_ok(pst_loader_resume(loader, &state, &err));
         break;
-    case 6: /* a batch of the epoch that is over */
+    case 6: /* replays a batch of the epoch that has ended */
         if (*epoch > 0 && pst_loader_replay(loader, *epoch - 1, 0, &batch, &err) == PST_OK)
             pst_batch_release(batch);
         break;
-    default: /* the next epoch follows */
+    default: /* begins the next epoch */
         break;
     }
 }
 
-/* Whatever is called between two epochs, and however soon: each epoch is that of a loader which has
- * no other. */
+/* Random calls are made between two epochs, early or late. Each epoch equals that of a loader which
+ * runs no other epoch. */
 static void test_calls_between(void **state)
 {
     (void)state;
     for (uint32_t round = 0; round < 4; round++) {
         struct pst_loader_options options = augmented_options(&kept, 24, 24);
         uint64_t epoch = 0;
-        options.num_workers = round; /* 0: the caller's thread */
+        options.num_workers = round; /* 0 workers: the caller's thread reads */
         options.prefetch = 1 + round;
         options.host_memory = round == 3 ? 0 : (uint64_t)64 << 20;
         pst_loader *loader = open_loader(mixed, &options);
@@ -199,8 +202,8 @@ static void test_calls_between(void **state)
     }
 }
 
-/* A sample that is bad is an error of its own epoch, though its batch was made in the one before.
- */
+/* A bad sample is an error of the epoch it belongs to, even if its batch was prepared during the
+ * epoch before. */
 static void test_bad_sample(void **state)
 {
     struct pst_loader_options options = augmented_options(&kept, 24, 24);
@@ -223,7 +226,7 @@ static void test_bad_sample(void **state)
     }
     for (uint64_t i = 0; i < N_SAMPLES; i += 5)
         spoil_sample(torn, i, "image");
-    begin(loader, 4); /* its batches were made before */
+    begin(loader, 4); /* its batches were prepared during the epoch before */
     size_t n = 0;
     while (pst_loader_next(loader, &batch, &err) == PST_OK) {
         pst_batch_release(batch);
@@ -231,7 +234,7 @@ static void test_bad_sample(void **state)
     }
     assert_int_equal(n, 3);
     assert_int_equal(stats_of(loader).n_bad, 0);
-    wait_for_ready(loader, 3); /* of epoch 5, with bad ones */
+    wait_for_ready(loader, 3); /* batches of epoch 5, which has bad samples */
     assert_int_equal(stats_of(loader).n_bad, 0);
     begin(loader, 5);
     enum pst_status status;
@@ -239,7 +242,7 @@ static void test_bad_sample(void **state)
         pst_batch_release(batch);
     assert_int_equal(status, PST_ERROR_LIMIT);
     assert_true(stats_of(loader).n_bad > 1);
-    begin(loader, 6); /* counts begin anew */
+    begin(loader, 6); /* the count of bad samples starts again */
     assert_int_equal(drain_until(loader, NULL, (uint64_t[BATCHES_MAX]){0}, &n, &err),
                      PST_ERROR_LIMIT);
     pst_loader_close(&loader);

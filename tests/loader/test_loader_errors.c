@@ -1,5 +1,5 @@
-/* test_loader_errors.c - does the policy decide about bad samples, the same on every run, and do
- * errors name the culprit? */
+/* test_loader_errors.c - does on_error decide what happens to bad samples, identically on every
+ * run, and do errors name the bad sample? */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -97,7 +97,7 @@ static void check_raise(uint32_t workers, enum pst_storage_kind storage)
                          PST_ERROR_CHECKSUM);
         assert_int_equal(again.sample, err.sample);
     }
-    assert_ok(pst_loader_begin(loader, 1, &err)); /* another epoch works again */
+    assert_ok(pst_loader_begin(loader, 1, &err)); /* the next epoch works again */
     uint64_t good = 2;
     assert_ok(pst_loader_fetch(loader, 1, &good, 1, &batch, &err));
     pst_batch_release(batch);
@@ -207,7 +207,8 @@ static void test_replace(void **state)
     each_way(check_replace);
 }
 
-/* More bad samples than max_errors give an error, at the batch that has one too many. */
+/* If an epoch has more than max_errors bad samples, it ends with an error at the batch that exceeds
+ * the limit. */
 static void check_max(uint32_t workers, enum pst_storage_kind storage)
 {
     struct pst_error err;
@@ -221,7 +222,8 @@ static void check_max(uint32_t workers, enum pst_storage_kind storage)
         pst_batch_release(batch);
     assert_int_equal(status, PST_ERROR_LIMIT);
     assert_non_null(strstr(err.text, "bad samples in this epoch are more than max_errors 2"));
-    assert_non_null(strstr(err.text, "checksum")); /* the last cause */
+    /* the error quotes the last bad sample's error */
+    assert_non_null(strstr(err.text, "checksum"));
     assert_true(is_bad(err.sample));
     assert_true(err.file[0] && err.codec[0] && err.dataset[0]);
     assert_true(want < 0 || want == step);
@@ -235,7 +237,7 @@ static void test_max_errors(void **state)
     each_way(check_max);
 }
 
-/* The first and the last batch hold bad samples only. */
+/* The first and the last batch consist of bad samples. */
 static const uint64_t mostly_bad[6] = {3, 17, 1, 2, 18, 31};
 
 static struct pst_loader_options empty_options(uint32_t workers, enum pst_on_empty on_empty)
@@ -283,8 +285,8 @@ static void test_empty_batches(void **state)
     }
 }
 
-/* By default such a batch gets one sample. It is the same sample, whichever thread finds the last
- * bad one. */
+/* A batch whose samples are all bad gets one good sample by default. It is the same sample,
+ * whichever thread finds the last bad one. */
 static void test_empty_batches_are_filled(void **state)
 {
     (void)state;
@@ -318,11 +320,13 @@ static void test_empty_batches_are_filled(void **state)
     }
 }
 
-/* Whatever samples are bad, the ranks of DDP get equally many batches, as many as were stated. */
+/* All ranks of DDP get equally many batches, as many as were announced, whichever samples are
+ * bad. */
 static void test_ranks_get_equally_many(void **state)
 {
     (void)state;
-    const uint64_t indices[9] = {3, 1, 17, 2, 18, 4, 31, 5, 3}; /* rank 0 of 2 has bad ones only */
+    /* rank 0 of 2 has only bad samples */
+    const uint64_t indices[9] = {3, 1, 17, 2, 18, 4, 31, 5, 3};
     for (uint32_t world = 2; world <= 4; world++)
         for (int on_empty = 0; on_empty < 2; on_empty++)
             for (uint32_t rank = 0; rank < world; rank++) {
@@ -352,7 +356,7 @@ static void test_ranks_get_equally_many(void **state)
             }
 }
 
-/* An epoch without a good sample is an error. */
+/* An epoch without a good sample ends with an error. */
 static void test_nothing_but_bad_samples(void **state)
 {
     (void)state;
@@ -380,7 +384,7 @@ static void test_nothing_but_bad_samples(void **state)
         }
 }
 
-/* Without padding each sample comes once over all ranks. */
+/* Without padding, each sample is delivered once over all ranks. */
 static void test_no_epoch_padding(void **state)
 {
     (void)state;
@@ -420,7 +424,7 @@ static void test_no_epoch_padding(void **state)
     assert_non_null(strstr(err.text, "only one of them"));
 }
 
-/* No sample is good: replacing gives up with the last one's error, and says so. */
+/* All samples are bad: replacing gives up with the error of the last sample tried, and says so. */
 static void test_replace_gives_up(void **state)
 {
     (void)state;
@@ -455,7 +459,8 @@ static void test_no_verify(void **state)
                                          .no_verify = true,
                                          .indices = bad_samples + 2,
                                          .n_indices = 1};
-    assert_int_equal(bad_samples[2] % 3, 0); /* raw: any byte is a pixel */
+    /* a damaged raw image decodes, because any byte is a pixel */
+    assert_int_equal(bad_samples[2] % 3, 0);
     assert_ok(pst_loader_open(dataset, &options, &loader, &err));
     assert_ok(pst_loader_begin(loader, 0, &err));
     assert_ok(pst_loader_next(loader, &batch, &err));
@@ -474,14 +479,15 @@ static void damage(const char *name, const char *how)
         assert_int_equal(stat(path, &stat_), 0);
         assert_int_equal(truncate(path, stat_.st_size / 2), 0);
     } else {
-        FILE *file = fopen(path, "r+b"); /* same length, other content */
+        /* overwrites the file with other bytes of the same length */
+        FILE *file = fopen(path, "r+b");
         assert_non_null(file);
         assert_int_equal(fwrite("this is no image", 1, 16, file), 16);
         fclose(file);
     }
 }
 
-/* Files that vanish or change after the folder was opened. */
+/* Files are removed or changed after the folder was opened. */
 static void test_folder_changes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_loader_fallback.c - nothing is silent: each fall-back is provoked here and must be counted
- * under its name. A loader that needs none counts none. */
+/* test_loader_fallback.c - each fall-back is provoked and must be counted under its name, and a
+ * loader that needs none counts none. */
 #include "base/machine/cpu.h"
 #include "base/fault.h"
 #include "loader/loader_fixture.h"
@@ -34,7 +34,7 @@ struct kept {
     struct pst_field_output output;
 };
 
-/* Batches of 8 images of one size by 2 workers. */
+/* Returns options for batches of 8 images of one size, with 2 workers. */
 static struct pst_loader_options options_of(struct kept *kept, enum pst_op_kind kind, uint32_t side)
 {
     pst_op_init(&kept->op, sizeof kept->op, kind);
@@ -50,7 +50,7 @@ static struct pst_loader_options options_of(struct kept *kept, enum pst_op_kind 
                                        TEST_ELEMENT_SIZES};
 }
 
-/* Counters after two epochs. */
+/* Runs two epochs and returns the counters. */
 static struct pst_loader_stats run(pst_dataset *dataset, const struct pst_loader_options *options)
 {
     uint64_t hashes[256];
@@ -85,7 +85,7 @@ static void test_none_where_none_is_taken(void **state)
     struct pst_loader_options options = options_of(&kept, PST_OP_RESIZE, 32);
     struct pst_loader_stats stats = run(raw, &options);
     for (uint32_t i = 0; i < PST_FALLBACKS_MAX; i++)
-        if (i != PST_FALLBACK_HUGE_PAGES && i != PST_FALLBACK_CPU) /* these depend on the machine */
+        if (i != PST_FALLBACK_HUGE_PAGES && i != PST_FALLBACK_CPU) /* both depend on the machine */
             assert_int_equal(stats.fallbacks[i], 0);
 }
 
@@ -96,7 +96,7 @@ static void test_png(void **state)
     struct pst_loader_options options = options_of(&kept, PST_OP_RANDOM_RESIZED_CROP, 8);
     kept.op.scale[0] = kept.op.scale[1] = 0.01f;
     struct pst_loader_stats stats = run(png, &options);
-    /* Crops at the top use libpng; for the others the whole picture is inflated. */
+    /* libpng decodes crops at the top of an image; for other crops the whole image is inflated. */
     assert_true(stats.fallbacks[PST_FALLBACK_LIBPNG] > 0);
     assert_true(stats.fallbacks[PST_FALLBACK_REGION] > 0);
     assert_int_equal(stats.fallbacks[PST_FALLBACK_REGION], stats.n_fallback_region);
@@ -117,14 +117,15 @@ static void test_memory(void **state)
 {
     (void)state;
     struct kept kept;
-    struct pst_loader_options options = options_of(&kept, PST_OP_RESIZE, 256); /* 1.5 MB a batch */
+    /* a batch takes 1.5 MB */
+    struct pst_loader_options options = options_of(&kept, PST_OP_RESIZE, 256);
     options.host_memory = 10 * MIB;
     options.prefetch = 8;
     struct pst_loader_stats stats = run(raw, &options);
     assert_true(stats.fallbacks[PST_FALLBACK_SLOTS] >= 4 &&
                 stats.fallbacks[PST_FALLBACK_SLOTS] <= 7);
-    /* Rows of differing sizes, with memory for one batch at a time: 8 to 8.5 MiB, as the workers'
-     * turns have it. */
+    /* Rows differ in size, so a batch takes 8 to 8.5 MiB, depending on the workers' timing. The
+     * memory is enough for one batch at a time. */
     kept.op.height = 150;
     kept.op.width = 0;
     options.batch_size = 20;
@@ -133,7 +134,7 @@ static void test_memory(void **state)
     assert_true(run(jpeg, &options).fallbacks[PST_FALLBACK_AHEAD] > 0);
 }
 
-/* A contrast before the crop needs the whole picture, 800 KB, as scratch. */
+/* A contrast operation before the crop needs the whole picture, 800 KB, in scratch memory. */
 static void test_reserve(void **state)
 {
     (void)state;
@@ -167,12 +168,13 @@ static void test_page_hint(void **state)
     assert_true(run(folder, &options).fallbacks[PST_FALLBACK_PAGE_HINT] > 0);
 }
 
-/* The kernel refuses hints. */
+/* Memory and file hints are refused by the kernel. */
 static void test_hints_refused(void **state)
 {
     (void)state;
     struct kept kept;
-    struct pst_loader_options options = options_of(&kept, PST_OP_RESIZE, 512); /* 6 MB a batch */
+    /* a batch takes 6 MB */
+    struct pst_loader_options options = options_of(&kept, PST_OP_RESIZE, 512);
     options.page_cache = PST_PAGE_CACHE_DROP;
     psti_fault_arm(PSTI_FAULT_ADVICE, 1, true);
     struct pst_loader_stats stats = run(raw, &options);
@@ -182,7 +184,7 @@ static void test_hints_refused(void **state)
     assert_int_equal(run(raw, &options).fallbacks[PST_FALLBACK_ADVICE], 0);
 }
 
-/* The caller's thread reads, without io_uring, and the reason says so. */
+/* The caller's thread reads without io_uring, and the loader says why. */
 static void test_no_workers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_loader_fallbacks.c - are fall-backs counted in the stats of the loader that took them, and
- * are batches the same? open() can imitate a file system without O_DIRECT. */
+/* test_loader_fallbacks.c - does a loader count the fall-backs that it took itself, and are its
+ * batches the same? The test's open() imitates a file system without O_DIRECT. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -40,7 +40,8 @@ int __wrap_openat(int at, const char *path, int flags, ...)
     return refuses(flags) ? -1 : __real_openat(at, path, flags, 0666);
 }
 
-/* Progressive JPEG files. libjpeg decodes all of one, even for a small region. */
+/* Makes a folder of progressive JPEG files. libjpeg decodes such a file whole even for a small
+ * region. */
 static void make_progressive_folder(const char *path)
 {
     static uint8_t pixels[96 * 80 * 3];
@@ -76,7 +77,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&packed, &folder)
 
-/* One epoch of images cropped to `edge` pixels (0: whole ones, resized). */
+/* Runs one epoch of images cropped to `edge` pixels. 0: whole images, resized. */
 static struct pst_loader_stats run(pst_dataset *dataset, enum pst_page_cache page_cache,
                                    uint32_t edge, uint64_t hashes[N_BATCHES])
 {
@@ -124,7 +125,7 @@ static void images_decoded_whole_for_a_region_are_counted(void **state)
     (void)state;
     assert_int_equal(run(folder, PST_PAGE_CACHE_KEEP, 24, hashes).n_fallback_region, N_SAMPLES);
     assert_int_equal(run(folder, PST_PAGE_CACHE_KEEP, 0, hashes).n_fallback_region, 0);
-    /* A region of a baseline file is decoded by itself. */
+    /* libjpeg decodes a region of a baseline file without the rest. */
     assert_int_equal(run(packed, PST_PAGE_CACHE_KEEP, 24, hashes).n_fallback_region, 0);
 }
 

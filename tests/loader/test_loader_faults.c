@@ -1,5 +1,5 @@
-/* test_loader_faults.c - does on_error deal with bad samples alone? A fault of the machine, of the
- * data set as a whole or of the options ends the epoch with its own error. */
+/* test_loader_faults.c - does on_error apply to bad samples only? A fault of the machine, of the
+ * whole data set or of the options ends the epoch with an error of its own. */
 #include "base/fault.h"
 #include "loader/loader_fixture.h"
 #include "test.h"
@@ -15,8 +15,8 @@
 #define N_EACH 10
 #define N_SAMPLES (N_CLASSES * N_EACH)
 
-/* Runs one epoch with each policy and number of workers. Returns how it ended; *n is the number of
- * good samples before. */
+/* Runs one epoch with a policy and a number of workers. Returns the status that ended the epoch; *n
+ * is set to the number of good samples before it. */
 static enum pst_status run(pst_dataset *dataset, const struct pst_loader_options *given,
                            uint32_t workers, enum pst_on_error policy, uint32_t *n,
                            struct pst_error *err)
@@ -41,7 +41,7 @@ static enum pst_status run(pst_dataset *dataset, const struct pst_loader_options
     return status;
 }
 
-/* The epoch ends with this status, for every policy. */
+/* Asserts that the epoch ends with this status for every policy of on_error. */
 static void stops(pst_dataset *dataset, const struct pst_loader_options *options,
                   enum pst_status want, int os_error)
 {
@@ -56,7 +56,7 @@ static void stops(pst_dataset *dataset, const struct pst_loader_options *options
         }
 }
 
-/* n_bad samples are left out, or replaced. */
+/* Asserts that n_bad samples are skipped or replaced and the epoch goes on. */
 static void goes_on(pst_dataset *dataset, const struct pst_loader_options *options, uint32_t n_bad)
 {
     for (uint32_t workers = 0; workers <= 2; workers += 2) {
@@ -94,7 +94,7 @@ static void test_reads_that_fail(void **state)
     pst_dataset *folder = open_made_folder(directory, "eio_folder", N_CLASSES, N_EACH);
     const struct pst_loader_options threads = {.storage = PST_STORAGE_THREADS};
     for (uint64_t from = 1; from <= 6;
-         from += 5) /* all reads from the first on, and from the sixth on */
+         from += 5) /* all reads fail from the first or from the sixth on */
         for (uint32_t i = 0; i < 4; i++) {
             struct pst_error err;
             uint32_t n;
@@ -118,7 +118,7 @@ static void test_lost_folders(void **state)
     pst_dataset *folder = open_made_folder(directory, "folder", N_CLASSES, N_EACH);
     const struct pst_loader_options memory = {.storage = PST_STORAGE_MEMORY};
     assert_int_equal(unlink(inside("folder/class01/0004.jpg")), 0);
-    goes_on(folder, &plain, 1); /* one file is a bad sample */
+    goes_on(folder, &plain, 1); /* a missing file is a bad sample */
     goes_on(folder, &memory, 1);
     move("folder/class01", "class01");
     stops(folder, &plain, PST_ERROR_NOT_FOUND, ENOENT);
@@ -127,7 +127,8 @@ static void test_lost_folders(void **state)
     goes_on(folder, &plain, 1);
     move("folder", "away");
     stops(folder, &plain, PST_ERROR_NOT_FOUND, ENOENT);
-    assert_int_equal(mkdir(inside("folder"), 0777), 0); /* like an unmounted file system */
+    /* an empty directory, like a file system that is not mounted */
+    assert_int_equal(mkdir(inside("folder"), 0777), 0);
     stops(folder, &plain, PST_ERROR_NOT_FOUND, ENOENT);
     stops(folder, &memory, PST_ERROR_NOT_FOUND, ENOENT);
     pst_dataset_close(&folder);
@@ -145,7 +146,7 @@ static void test_lost_shard(void **state)
     pst_dataset_close(&packed);
 }
 
-/* Root may read everything, so the test becomes another user. */
+/* Root may read everything, so the test continues as another user. */
 static void test_lacking_permission(void **state)
 {
     (void)state;
@@ -159,7 +160,8 @@ static void test_lacking_permission(void **state)
     pst_dataset_close(&folder);
 }
 
-/* Such small images have no crop of 1000 pixels. The option is at fault. */
+/* A crop of 1000 pixels does not fit such small images. The options are at fault, not the
+ * samples. */
 static void test_operations_that_cannot_apply(void **state)
 {
     (void)state;
@@ -175,7 +177,7 @@ static void test_operations_that_cannot_apply(void **state)
     pst_dataset_close(&packed);
 }
 
-/* Too many pixels for max_pixels: one huge image among others is a bad sample. */
+/* An image has more pixels than max_pixels: it is a bad sample, and the others are delivered. */
 static void test_too_many_pixels(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* test_loader_fleet.c - loaders with a fleet of servers: batches are those of one without, whatever
- * the servers do; all ranks together read each item once, and nothing from the second epoch on
- * while the servers' memory holds the set; no item is held twice on this host.
+/* test_loader_fleet.c - tests loaders that use a fleet of servers: batches equal those without a
+ * fleet, whatever the servers do; all ranks together read each item once, and nothing from the
+ * second epoch on if the servers' memory holds the data set; no item is held twice on this host.
  *
- * With the argument "slow" servers are killed and stopped at 200 random instants. */
+ * With the argument "slow", servers are killed and stopped at 200 random moments. */
 #include "../decode/decode_make.h"
 #include "cache/cache_fixture.h"
 #include "fleet/fleet_fixture.h"
@@ -44,7 +44,7 @@ static void end_servers(void)
         end_server(&servers[i], SIGKILL);
 }
 
-/* Every test begins with empty servers. */
+/* Starts empty servers for every test. */
 static int set_up(void **state)
 {
     (void)state;
@@ -78,7 +78,8 @@ static struct pst_loader_options plain(uint32_t workers, pst_fleet *fleet, pst_c
                                        .cache = cache};
 }
 
-/* Each is a data set of its own, because a fleet would have what an equal one has put there. */
+/* Makes a data set unlike all others, because the fleet would still hold the items of an equal
+ * one. */
 static pst_dataset *make(const char *name, enum make_images images, bool folder)
 {
     static uint32_t n_made;
@@ -86,7 +87,7 @@ static pst_dataset *make(const char *name, enum make_images images, bool folder)
     return folder ? open_made_folder(directory, name, 4, N / 4) : open_made(directory, name, &made);
 }
 
-/* Batches of an epoch of a loader without fleet. */
+/* Hashes the batches that a loader without a fleet delivers in an epoch. */
 static void wanted_of(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
                       uint64_t *hashes)
 {
@@ -96,7 +97,7 @@ static void wanted_of(pst_dataset *dataset, struct pst_loader_options options, u
     drain_alone(dataset, options, epoch, hashes);
 }
 
-/* Runs an epoch and compares its batches. Returns the reads of the storage. */
+/* Runs an epoch and compares its batches. Returns the number of reads from storage. */
 static uint64_t run(pst_loader *loader, pst_dataset *dataset,
                     const struct pst_loader_options *options, uint64_t epoch)
 {
@@ -109,7 +110,7 @@ static uint64_t run(pst_loader *loader, pst_dataset *dataset,
     return stats_of(loader).n_reads - before;
 }
 
-/* Two ranks, each with a fleet of its own, as two processes would have. */
+/* Runs two ranks, each with a client of its own for the same servers, like two processes. */
 static void check_ranks(pst_dataset *dataset, uint32_t workers)
 {
     pst_fleet *fleets[2] = {open_ours(30), open_ours(30)};
@@ -157,7 +158,7 @@ static void test_ranks_read_once(void **state)
     }
 }
 
-/* Servers of this host take all: a cache beside them stays empty. */
+/* Servers on this host hold all items, so a cache in the process stays empty. */
 static void test_nothing_twice(void **state)
 {
     (void)state;
@@ -169,14 +170,15 @@ static void test_nothing_twice(void **state)
     for (uint64_t epoch = 0; epoch < 3; epoch++)
         assert_int_equal(run(loader, dataset, &options, epoch), epoch ? 0 : N);
     assert_int_equal(stats_of(loader).n_cache_items, 0);
-    assert_int_equal(use_of(cache).nbytes_used, N * 8); /* the table alone: nothing is reserved */
+    /* the cache holds only its table and no reservation */
+    assert_int_equal(use_of(cache).nbytes_used, N * 8);
     pst_loader_close(&loader);
     pst_cache_close(&cache);
     pst_fleet_close(&fleet);
     pst_dataset_close(&dataset);
 }
 
-/* What a dead server would have is kept by the cache, and by nobody else. */
+/* Items that belong to a dead server are kept in the cache, and nowhere else. */
 static void test_cache_has_the_rest(void **state)
 {
     (void)state;
@@ -204,8 +206,8 @@ static void test_cache_has_the_rest(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Servers too small for the set: what they refuse is read again, or kept by a cache. Nobody counts
- * a refusal as an error of a server. */
+/* The servers are too small for the data set. Items that they refuse are read again, or kept by a
+ * cache. A refusal is not counted as an error of a server. */
 static void test_full_servers(void **state)
 {
     (void)state;
@@ -264,7 +266,7 @@ static void test_full_servers(void **state)
 
 static const struct pst_field_output image = {.name = "image"};
 
-/* A folder of JPEGs. */
+/* Makes and opens a folder of JPEGs. */
 static pst_dataset *open_jpegs(void)
 {
     pst_dataset *dataset = NULL;
@@ -301,7 +303,8 @@ static struct pst_loader_options images_only(uint32_t workers, pst_fleet *fleet)
     return options;
 }
 
-/* JPEGs re-coded for the fleet; a loader of the stored bytes never meets them. */
+/* JPEGs are re-coded for the fleet. A loader that delivers stored bytes never gets re-coded
+ * ones. */
 static void test_recoded(void **state)
 {
     (void)state;
@@ -326,7 +329,7 @@ static void test_recoded(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Two data sets in one fleet; and one that was written anew at the same path. */
+/* A fleet holds two data sets, and then one that was written again at the same path. */
 static void test_other_data(void **state)
 {
     (void)state;
@@ -346,7 +349,7 @@ static void test_other_data(void **state)
     pst_fleet_close(&fleet);
 }
 
-/* Two data sets, and a mixture of them that begins with the second one. */
+/* Opens two data sets, and a mixture of them whose first source is the second one. */
 static pst_dataset *open_both(pst_dataset *sets[2])
 {
     struct pst_error err;
@@ -358,8 +361,8 @@ static pst_dataset *open_both(pst_dataset *sets[2])
     return mixture;
 }
 
-/* Runs epochs from `epoch` on of a loader that is opened for them, and compares the reads of the
- * first one. The later ones read nothing. */
+/* Opens a loader for some epochs from `epoch` on and compares the reads of the first epoch with the
+ * expected number. The later epochs must read nothing. */
 static void check_reads(pst_dataset *dataset, const struct pst_loader_options *options,
                         uint64_t epoch, uint64_t n_reads)
 {
@@ -369,8 +372,8 @@ static void check_reads(pst_dataset *dataset, const struct pst_loader_options *o
     pst_loader_close(&loader);
 }
 
-/* Items of a mixture are those of its data sets: what one loader has put there others find, of the
- * mixture and of each data set alone. */
+/* The fleet stores the items of a mixture as items of its data sets. So a loader finds what another
+ * one stored, whether either has the mixture or one data set alone. */
 static void test_mixture(void **state)
 {
     (void)state;
@@ -389,7 +392,7 @@ static void test_mixture(void **state)
         pst_dataset_close(&sets[i]);
 }
 
-/* A cache beside the fleet has what a dead server would have, under the same data sets. */
+/* A cache beside the fleet keeps the items of a dead server, as items of their own data sets. */
 static void test_mixture_beside_a_cache(void **state)
 {
     (void)state;
@@ -414,8 +417,8 @@ static void test_mixture_beside_a_cache(void **state)
         pst_dataset_close(&sets[i]);
 }
 
-/* Runs epochs until nothing is read: the server is found again, and has all. A busy machine may be
- * late. */
+/* Runs epochs until one reads nothing from storage: the client has found the server again, which
+ * holds all items. On a busy machine this may take several epochs. */
 static void run_until_found(pst_loader *loader, pst_dataset *dataset,
                             const struct pst_loader_options *options, uint64_t *epoch)
 {
@@ -424,7 +427,7 @@ static void run_until_found(pst_loader *loader, pst_dataset *dataset,
         assert_true(psti_clock_ns() < end);
 }
 
-/* Whatever a server says, the batches are right. */
+/* The batches are right whatever a server answers. */
 static void test_lies(void **state)
 {
     (void)state;
@@ -453,8 +456,9 @@ static void test_lies(void **state)
     end_liar(liar);
 }
 
-/* Values with a right header and other bytes: files of a folder, and re-coded images, have no
- * checksum that tells. What cannot be decoded is read from storage, and is no bad sample. */
+/* A server returns values with a valid header but other bytes. Files of a folder and re-coded
+ * images have no checksum to detect this. If such bytes cannot be decoded, the item is read from
+ * storage, and the sample is not bad. */
 static void test_forged(void **state)
 {
     (void)state;
@@ -472,7 +476,8 @@ static void test_forged(void **state)
         set_lie(liar, LIE_FORGED);
         assert_int_equal(run(loader, dataset, &options, epoch++), N);
         assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_FLEET_VALUE], N);
-        assert_int_equal(fleet_use(fleet).n_bad_values, 0); /* the client cannot know */
+        /* the client cannot detect the forgery */
+        assert_int_equal(fleet_use(fleet).n_bad_values, 0);
         pst_loader_close(&loader);
         pst_fleet_close(&fleet);
         end_liar(liar);
@@ -519,7 +524,7 @@ static void test_faults(void **state)
         signal_server(server, SIGCONT);
         if (kind)
             end_server(server, SIGKILL);
-        /* With kind 1 it stays away for an epoch; others that did come back. */
+        /* With kind 1 a server stays away for the whole epoch, even if others came back. */
         for (int k = 0; k < SERVERS; k++)
             if (servers[k].pid == 0 && (kind != 1 || &servers[k] != server))
                 start_server(&servers[k], servers[k].path, 64, (char *)NULL);

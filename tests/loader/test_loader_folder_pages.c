@@ -1,5 +1,6 @@
-/* test_loader_folder_pages.c - the page-aware order of a plain folder: files of a window are opened
- * in the order of their inodes, as the kernel reports it, and batches do not depend on that. */
+/* test_loader_folder_pages.c - tests the page-aware order of a plain folder: the files of a
+ * window are opened in the order of their inodes, as the kernel reports, and batches do not
+ * depend on it. */
 #include "test.h"
 
 #include "loader/loader_fixture.h"
@@ -24,7 +25,8 @@ static void name_of(char path[256], const char *folder, uint32_t class, const ch
     snprintf(path, 256, "%s/%s/class%02u/%s", directory, folder, class, name);
 }
 
-/* Names that have nothing to do with the order in which the files were made. */
+/* Renames the files, so that the order of names differs from the order in which the files were
+ * made. */
 static void shuffle_names(const char *folder, uint32_t step)
 {
     char from[256], to[256], name[64];
@@ -51,7 +53,7 @@ static void copy_file(const char *from, const char *to)
     fclose(out);
 }
 
-/* The same files under the same names, made in another order: other inodes. */
+/* Copies the files with their names but in another order, so that their inodes differ. */
 static void copy_folder(const char *from, const char *to)
 {
     char source[256], target[256], name[64];
@@ -115,7 +117,7 @@ static struct pst_loader_options page_options(void)
                                        TEST_ELEMENT_SIZES};
 }
 
-/* The samples of the epoch, by position. */
+/* Sample at each position of the epoch. */
 static uint64_t samples[N_SAMPLES];
 static size_t n_samples;
 
@@ -127,12 +129,12 @@ static void collect(pst_loader *loader, const pst_batch *batch)
         samples[n_samples++] = (uint64_t)indices[i];
 }
 
-/* Opens that the kernel saw in the class folders. */
+/* Records the files that are opened in the class folders, as the kernel reports them. */
 struct watch {
     int fd, folders[N_CLASSES];
 };
 
-/* Begins to watch. False: this kernel cannot. */
+/* Begins to watch the folder. Returns false if this kernel cannot. */
 static bool watch_open(struct watch *watch, const char *folder)
 {
     char path[256];
@@ -147,7 +149,8 @@ static bool watch_open(struct watch *watch, const char *folder)
     return true;
 }
 
-/* Takes the samples whose files were opened, in that order: sample = class, then name. */
+/* Returns the samples whose files were opened, in the order of opening. Samples are sorted by
+ * class, then name. */
 static size_t watch_take(struct watch *watch, uint64_t *opened, size_t n_max)
 {
     static char events[1 << 16] __attribute__((aligned(8)));
@@ -180,7 +183,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A window's files are opened before those of the next one, by inode. */
+/* Checks that a window's files are opened in the order of inodes, before those of the next
+ * window. */
 static void check_opened(const pst_dataset *dataset, uint64_t *opened)
 {
     size_t n_by_name = 0;
@@ -193,7 +197,7 @@ static void check_opened(const pst_dataset *dataset, uint64_t *opened)
         qsort(samples + w, N_WINDOW, sizeof *samples, compare);
         assert_memory_equal(opened + w, samples + w, N_WINDOW * sizeof *opened);
     }
-    assert_true(n_by_name < N_SAMPLES * 3 / 4); /* names and inodes are not in the same order */
+    assert_true(n_by_name < N_SAMPLES * 3 / 4); /* names and inodes are in different orders */
 }
 
 static void test_opened_by_inode(void **state)
@@ -206,7 +210,7 @@ static void test_opened_by_inode(void **state)
     pst_dataset *dataset = open_folder("photos");
     struct pst_loader_options options = page_options();
     options.io_threads = 1;
-    options.throttle_latency_seconds = 1e-6; /* so slow that rows are gathered */
+    options.throttle_latency_seconds = 1e-6; /* a latency makes the loader gather rows */
     pst_loader *loader = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         n_samples = 0;
@@ -225,7 +229,7 @@ static void test_opened_by_inode(void **state)
     close(watch.fd);
 }
 
-/* Batches are the same to the bit, whatever reads them, and where the disk has the files. */
+/* Batches are bit-identical for any way of reading and any order of inodes. */
 static void test_same_batches(void **state)
 {
     (void)state;
@@ -252,7 +256,7 @@ static void test_same_batches(void **state)
     }
 }
 
-/* A file that is gone is a bad sample; all others come. */
+/* A missing file is a bad sample; all other samples are delivered. */
 static void test_lost_file(void **state)
 {
     (void)state;
@@ -282,8 +286,8 @@ static void test_lost_file(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A file that this user may not read ends the epoch, as in any order: that is no bad image. The
- * next epoch, in which it may, is whole. */
+/* A file that this user may not read ends the epoch, as in any order, because the image is not at
+ * fault. Once permitted, the next epoch is complete. */
 static void test_lacking_permission(void **state)
 {
     (void)state;

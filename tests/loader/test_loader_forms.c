@@ -1,5 +1,6 @@
-/* test_loader_forms.c - rows divided over forms: parts of any run of places, the same pixels and
- * order as without, counters, and options that are refused. */
+/* test_loader_forms.c - tests rows that are read in a mix of forms: each form's share over any
+ * run of positions, the same pixels and order as without a mix, counters, and options that are
+ * refused. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -48,8 +49,8 @@ static void make_parts(struct psti_loader_forms *forms, uint64_t *random)
     psti_loader_forms_set_fractions(forms);
 }
 
-/* In any run of turns, wherever it begins, the rows of a form differ from its part by less than a
- * row at each split that leads to it. */
+/* In any run of positions, wherever it begins, the number of rows of a form differs from its share
+ * by less than one row for each binary split that leads to the form. */
 static void test_any_run_has_its_parts(void **state)
 {
     (void)state;
@@ -115,7 +116,7 @@ static void with_forms(struct pst_loader_options *options, const struct pst_form
     options->form_choice = choice;
 }
 
-/* Hashes of an epoch's batches, with the statistics after it. */
+/* Hashes the batches of an epoch, and returns the statistics after it. */
 static size_t epoch_by(const struct pst_loader_options *options, uint64_t *hashes,
                         struct pst_loader_stats *stats)
 {

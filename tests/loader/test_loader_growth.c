@@ -1,5 +1,5 @@
-/* test_loader_growth.c - programs of other versions call the loader: their structs are shorter or
- * longer than the library's, alone and as elements of arrays. */
+/* test_loader_growth.c - programs built against another version of the library call the loader:
+ * their structs, alone and as array elements, are shorter or longer than the library's. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -21,7 +21,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&uniform)
 
-/* Structs of a newer program. */
+/* Structs as a newer version of the library would declare them. */
 struct newer_op {
     struct pst_op op;
     uint64_t strength;
@@ -41,7 +41,8 @@ struct program {
     struct newer_op ops[2];
 };
 
-/* A program with two fields in its array. The first has two operations. */
+/* Fills in the options of a program with two fields in its array. The first field has two
+ * operations. */
 static void fill(struct program *program)
 {
     memset(program, 0, sizeof *program);
@@ -61,7 +62,7 @@ static void fill(struct program *program)
                                                          .op_nbytes = sizeof program->ops[0]};
 }
 
-/* Hash of the images of the first batch. */
+/* Hashes the images of the first batch. */
 static uint64_t images_of(const struct pst_loader_options *options)
 {
     struct pst_error err;
@@ -134,8 +135,8 @@ static void sizes_that_were_not_set_are_refused(void **state)
     assert_refused(&program.newer.options, PST_ERROR_ARGUMENT, "field_nbytes is not set");
 }
 
-/* The elements of an older program end before later members: here, before pst_op.mask_fill and
- * pst_field_output.min_area. */
+/* An older program's array elements end before members that were added later: here, before
+ * pst_op.mask_fill and pst_field_output.min_area. These members get their defaults. */
 static void an_older_program_has_defaults_for_what_came_later(void **state)
 {
     (void)state;

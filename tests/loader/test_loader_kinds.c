@@ -1,6 +1,6 @@
-/* test_loader_kinds.c - samples of a field that are stored in different ways: the variant of a
- * form, channels and bits of an image, the dtype of a mask; in host memory and on a GPU, which is
- * the tests' driver. */
+/* test_loader_kinds.c - tests fields whose samples are stored in different ways: variants by form,
+ * channels and bits of images, dtypes of masks. Batches are prepared in host memory and on the
+ * simulated GPU of the tests' driver. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -10,9 +10,9 @@
 
 enum { SIDE = 6 };
 
-/* One stored image or mask: SIDE x SIDE, all samples `value`. */
+/* A stored image or mask of SIDE x SIDE, in which every channel of every pixel is `value`. */
 struct stored {
-    enum pst_form form; /* RAW, PNG, or NONE: there is none */
+    enum pst_form form; /* RAW or PNG; NONE if this variant is absent */
     uint8_t channels, bits;
     uint16_t value;
 };
@@ -43,7 +43,8 @@ static struct pst_value value_of(const struct stored *stored)
     return value;
 }
 
-/* A data set of n samples of one field; `stored` is [n][n_variants]. */
+/* Writes and opens a data set of n samples with one field. `stored` has the shape
+ * [n][n_variants]. */
 static pst_dataset *open_stored(enum pst_field_type type, const struct stored *stored, uint32_t n,
                                 uint8_t n_variants)
 {
@@ -83,7 +84,7 @@ static struct pst_loader_options options_of(struct pst_field_output *output, uin
                                        TEST_ELEMENT_SIZES};
 }
 
-/* The only batch of an epoch. */
+/* Runs an epoch and returns its only batch. */
 static pst_batch *batch_of(pst_loader *loader)
 {
     struct pst_error err;
@@ -93,8 +94,8 @@ static pst_batch *batch_of(pst_loader *loader)
     return batch;
 }
 
-/* Compares the first elements of the rows, of 8 bits, in the order of samples. Samples without a
- * row are 0. */
+/* Checks the first 8-bit element of each row, in the order of samples. The expected value of a
+ * sample without a row is 0. */
 static void check_firsts(pst_dataset *dataset, struct pst_field_output *output,
                          const uint8_t *expected, uint32_t n)
 {
@@ -150,7 +151,8 @@ static void forms_are_found_in_any_variant(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Compares the batch in host memory with the GPU's. Returns the counts of the GPU's loader. */
+/* Compares a batch in host memory with the same batch on the GPU. Returns the counters of the GPU's
+ * loader. */
 static struct pst_loader_stats compare(pst_dataset *dataset, struct pst_field_output *output,
                                        uint32_t n)
 {
@@ -209,12 +211,14 @@ static void masks_keep_their_numbers(void **state)
         }
         pst_batch_release(batch);
         pst_loader_close(&loader);
-        assert_int_equal(compare(dataset, &output, 3).n_gpu_fallback, 2); /* 16 bits, and PNG */
+        /* the masks of 16 bits and the PNG masks */
+        assert_int_equal(compare(dataset, &output, 3).n_gpu_fallback, 2);
     }
     pst_dataset_close(&dataset);
 }
 
-/* A row of floats does not depend on the kind of pixels that the GPU expects of the field. */
+/* Rows of floats are right even if the stored bit depth differs from the depth that the GPU expects
+ * of the field. */
 static void depths_may_be_mixed(void **state)
 {
     static const struct stored stored[4] = {{PST_FORM_RAW, 3, 16, 30001},
@@ -293,7 +297,8 @@ static void channels_are_the_images_own(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* An image that does not suit the operations ends the epoch, and the error names it. */
+/* An image whose channels do not suit the operations ends the epoch, and the error names the
+ * image. */
 static void normalize_is_for_its_channels(void **state)
 {
     static const struct stored stored[3] = {

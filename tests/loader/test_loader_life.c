@@ -1,5 +1,5 @@
-/* test_loader_life.c - abandoning, closing, forking, releasing from anywhere: does anything hang,
- * leak, or touch foreign memory? Every test runs under an alarm. */
+/* test_loader_life.c - abandoning an epoch, closing, forking, and releasing batches from any
+ * thread: does anything hang, leak, or touch memory of others? Every test runs under an alarm. */
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 #include "test.h"
@@ -50,7 +50,8 @@ static uint64_t next_hash(pst_loader *loader)
     return hash;
 }
 
-/* Leaves the epoch after each number of batches and begins again. The same batches come. */
+/* Abandons the epoch after each possible number of batches and begins it again. The same batches
+ * are delivered. */
 static void test_abandon_everywhere(void **state)
 {
     (void)state;
@@ -64,7 +65,8 @@ static void test_abandon_everywhere(void **state)
             for (int i = 0; i < 15; i++)
                 want[i] = next_hash(loader);
             for (int stop = 0; stop <= 15; stop++) {
-                assert_ok(pst_loader_begin(loader, 2, &err)); /* begun and abandoned at once */
+                /* abandoned before any batch was taken */
+                assert_ok(pst_loader_begin(loader, 2, &err));
                 assert_ok(pst_loader_begin(loader, 1, &err));
                 for (int i = 0; i < stop; i++)
                     assert_true(next_hash(loader) == want[i]);
@@ -113,7 +115,7 @@ static void release_pile(void *arg)
     }
 }
 
-/* Other threads read and release batches, while the loader runs on and after its end. */
+/* Other threads read and release batches, both while the loader runs and after it was closed. */
 static void test_release_elsewhere(void **state)
 {
     (void)state;
@@ -213,11 +215,11 @@ static int in_child(pst_loader *loader, pst_batch *batch)
     if (loader)
         return 3;
 #if TEST_SANITIZED
-    /* ThreadSanitizer ends a child that starts threads if its parent had threads. A thread that the
-     * child lacks may have locked AddressSanitizer's allocator. */
+    /* ThreadSanitizer kills a child that starts threads if its parent had threads.
+     * AddressSanitizer's allocator may stay locked by a thread that does not exist in the child. */
     return 0;
 #else
-    /* The child can use a loader of its own. */
+    /* The child process can open and use a loader of its own. */
     struct pst_loader_options options = options_of(2, 0);
     if (pst_loader_open(mixed, &options, &loader, &err) != PST_OK ||
         pst_loader_begin(loader, 0, &err) != PST_OK ||
@@ -254,7 +256,7 @@ static void test_fork(void **state)
     }
 }
 
-/* A call with a time limit gives up when the time is over, and loses nothing. */
+/* A call with a time limit returns when the time is over, and no batch is lost. */
 static void test_timed(void **state)
 {
     (void)state;
@@ -291,15 +293,15 @@ static void test_timed(void **state)
     }
 }
 
-/* A slow read delays its own batch only: the batches after it are read meanwhile. This sleeps for
- * 16 s, so it runs alone (argument "slow", label "long"). */
+/* A slow read delays only its own batch, because later batches are read at the same time. The test
+ * sleeps for 16 s, so it runs alone (argument "slow", label "long"). */
 static void test_slow_does_not_block(void **state)
 {
     (void)state;
     struct pst_error err;
     struct pst_loader_options options = options_of(2, 0);
     options.io_threads = 16;
-    options.throttle_latency_seconds = 16; /* latency of each read; reads overlap */
+    options.throttle_latency_seconds = 16; /* each read takes 16 s; reads overlap */
     options.prefetch = 4;
     const struct pst_field_output only = {.name = "image"};
     options.fields = &only;
@@ -313,13 +315,13 @@ static void test_slow_does_not_block(void **state)
     for (int i = 0; i < 4; i++)
         next_hash(loader);
     int64_t four = psti_clock_ns() - start;
-    /* One after the other, 16 reads would take 256 s; one batch at a time 64 s. */
+    /* One after the other, 16 reads would take 256 s. One batch at a time would take 64 s. */
     assert_true(four < 60000000000);
     pst_loader_close(&loader);
 }
 
-/* Reads are under way under a throttle that would take an hour. Beginning anew and closing do not
- * wait for it. */
+/* The throttle would let the reads take an hour. Beginning a new epoch and closing must not wait
+ * for them. */
 static void test_cancel_throttled(void **state)
 {
     (void)state;
@@ -332,12 +334,12 @@ static void test_cancel_throttled(void **state)
                 pst_batch *batch;
                 struct pst_loader_options options = options_of(workers, 0);
                 options.storage = kinds[k];
-                options.throttle_bytes_per_second = 1; /* half an hour for a row */
+                options.throttle_bytes_per_second = 1; /* so slow that one row takes half an hour */
                 pst_loader *loader = open_loader(from_folder ? folder : mixed, &options);
                 int64_t start = psti_clock_ns();
                 for (uint64_t epoch = 0; epoch < 3; epoch++) {
                     assert_ok(pst_loader_begin(loader, epoch, &err));
-                    for (int i = 0; i < 2; i++) /* no batch is there, and the call does not wait */
+                    for (int i = 0; i < 2; i++) /* no batch is complete, and no call waits */
                         assert_int_equal(pst_loader_next_timed(loader, 5000000, &batch, &err),
                                          PST_ERROR_BUSY);
                 }
@@ -356,7 +358,8 @@ static int stop_at(void *ctx)
     return ++interrupter->n_calls == interrupter->stop_at;
 }
 
-/* fetch and replay end before any row that the caller chooses, and free what was made. */
+/* A callback of the caller may end fetch and replay before any row. They free what they made so
+ * far. */
 static void test_interrupted(void **state)
 {
     (void)state;
@@ -385,7 +388,7 @@ static void test_interrupted(void **state)
     }
 }
 
-/* A worker that reads a replacement itself sleeps for the throttle. Closing wakes it. */
+/* A worker that reads a replacement sample itself sleeps in the throttle. Closing wakes it. */
 static void test_cancel_replacing(void **state)
 {
     (void)state;
@@ -400,7 +403,7 @@ static void test_cancel_replacing(void **state)
         spoil_sample(bad, i, "image");
     struct pst_loader_options options = options_of(2, 0);
     options.on_error = PST_ON_ERROR_REPLACE;
-    options.throttle_latency_seconds = 5; /* 16 replacements: 80 s */
+    options.throttle_latency_seconds = 5; /* 16 replacements would take 80 s */
     pst_loader *loader = open_loader(bad, &options);
     pst_batch *batch;
     assert_ok(pst_loader_begin(loader, 0, &err));
@@ -411,8 +414,8 @@ static void test_cancel_replacing(void **state)
     pst_dataset_close(&bad);
 }
 
-/* A folder of 24 small images. One in the middle is so large that its decoder needs memory of the
- * reserve. */
+/* Makes a folder of 24 small images, except one in the middle that is so large that its decoder
+ * needs memory of the reserve. */
 static pst_dataset *folder_with_giant(void)
 {
     struct pst_error err;
@@ -449,8 +452,8 @@ static uint32_t n_rows_left(pst_loader *loader)
     return n;
 }
 
-/* One row takes as long as the test wants, because its decoder waits for the reserve, which the
- * test holds. All other rows of all prepared batches are done meanwhile. */
+/* One row is slow: its decoder waits for the reserve, which the test holds. Meanwhile all other
+ * rows of all prepared batches are completed. */
 static void test_slow_row_holds_no_other(void **state)
 {
     (void)state;
@@ -464,7 +467,7 @@ static void test_slow_row_holds_no_other(void **state)
         const struct pst_field_output output = {.name = "image", .ops = &resize, .n_ops = 1};
         struct pst_loader_options options = options_of(2, round == 0);
         options.throttle_latency_seconds =
-            round ? 0.01 : 0; /* with latency rows come all at once */
+            round ? 0.01 : 0; /* a latency makes the loader read all rows at once */
         options.order = PST_ORDER_SEQUENTIAL;
         options.batch_size = 5;
         options.prefetch = 5;
@@ -476,7 +479,7 @@ static void test_slow_row_holds_no_other(void **state)
         pst_loader *loader = open_loader(dataset, &options);
         uint64_t free_nbytes = 0;
         while (psti_batch_pool_charge(loader->pool, 65536, false))
-            free_nbytes += 65536; /* only the reserve is left */
+            free_nbytes += 65536; /* takes all memory except the reserve */
         pthread_mutex_lock(&loader->crew.reserve_lock);
         assert_ok(pst_loader_begin(loader, 0, &err));
         uint32_t n = UINT32_MAX;

@@ -1,6 +1,6 @@
-/* test_loader_limit.c - a small host_memory costs only time: no good sample is lost, in any order,
- * for any on_error. A loader that opens also runs in a loop that holds a batch. An image that fits
- * no scratch is refused by its size alone. */
+/* test_loader_limit.c - a small host_memory only costs time: no good sample is lost, in any order
+ * and with any on_error. If a loader opens, it also runs in a loop that holds a batch. An image
+ * that needs more scratch than there can be is refused by its size alone. */
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 #include "test.h"
@@ -13,7 +13,7 @@ enum { N_SAMPLES = 101, MIB = 1 << 20 };
 
 static pst_dataset *thumbnails, *small;
 
-/* Adds JPEGs, JPEGs kept as PLI, and raw pixels in turn, of differing sizes. */
+/* Adds a sample: a JPEG, a pli-jpeg or raw pixels, by turns, of several sizes. */
 static void add_thumbnail(pst_writer *writer, uint32_t i)
 {
     struct pst_error err;
@@ -68,7 +68,8 @@ static int set_up(void **state)
 
 TEAR_DOWN(&thumbnails, &small)
 
-/* The contrast comes before the crop, so that a run needs the whole picture as scratch. */
+/* Operations with the contrast before the crop, so each row needs scratch memory for the whole
+ * picture. */
 struct whole_picture {
     struct pst_op chain[2];
     struct pst_field_output output;
@@ -91,7 +92,7 @@ static struct pst_loader_options whole_picture_options(struct whole_picture *kep
                                        TEST_ELEMENT_SIZES};
 }
 
-/* Hashes of an epoch's batches. */
+/* Hashes of the batches of an epoch. */
 struct epoch {
     uint64_t hashes[N_SAMPLES];
     size_t n;
@@ -122,12 +123,13 @@ static void check_budget(struct pst_loader_options options, uint64_t host_memory
     assert_true(stats.host_memory_peak <= stats.host_memory);
 }
 
-/* Budgets in which the workers need the reserve, and get it in turn. */
+/* The memory limits are so low that the workers need the reserve, which they get one after the
+ * other. */
 static void test_no_good_sample_is_lost(void **state)
 {
     (void)state;
     static const uint32_t mib[] = {14, 15, 16, 18, 22};
-    const size_t n_mib = TEST_TSAN ? 1 : sizeof mib / sizeof *mib; /* each takes minutes */
+    const size_t n_mib = TEST_TSAN ? 1 : sizeof mib / sizeof *mib; /* each limit takes minutes */
     struct whole_picture kept;
     struct pst_loader_options options = whole_picture_options(&kept);
     for (int pages = 0; pages < 2; pages++) {
@@ -146,8 +148,8 @@ static void test_no_good_sample_is_lost(void **state)
     }
 }
 
-/* A loop holds a batch until it has the next one. A host_memory that is enough to open is enough
- * for that. With less, open says how much it takes. */
+/* A training loop holds each batch until it has the next one. A host_memory that is enough to open
+ * a loader is enough for that loop. If it is not, opening fails and says how much is needed. */
 static void test_what_opens_runs(void **state)
 {
     (void)state;
@@ -190,7 +192,7 @@ static void test_what_opens_runs(void **state)
     assert_true(n_opened > 0 && n_refused > 0);
 }
 
-/* Subset and weights count as the loader's memory. */
+/* The tables of a subset and of weights count as memory of the loader. */
 static void test_tables_count(void **state)
 {
     (void)state;

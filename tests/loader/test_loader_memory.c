@@ -1,5 +1,5 @@
-/* test_loader_memory.c - is host_memory never exceeded, and does a caller who keeps batches get an
- * error instead of a dead-lock? (test_loader_steady.c: allocations in the steady state.) */
+/* test_loader_memory.c - is host_memory never exceeded, and does a caller that keeps batches get an
+ * error and not a dead-lock? test_loader_steady.c tests allocations in the steady state. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -53,7 +53,8 @@ static void assert_within(const pst_loader *loader)
     assert_true(stats.host_memory_used <= stats.host_memory_peak);
 }
 
-/* Keeps all batches: new slots until the limit, then an error. After a release it continues. */
+/* The caller keeps all batches: the loader makes new slots up to the memory limit, then returns an
+ * error. After a release it continues. */
 static void hold(pst_dataset *dataset, struct pst_loader_options options)
 {
     struct pst_error err;
@@ -87,7 +88,7 @@ static void hold(pst_dataset *dataset, struct pst_loader_options options)
         assert_true(first < n);
         refusals++;
         assert_true(hash_batch(held[first]) ==
-                    hashes[first]); /* kept batches were not overwritten */
+                    hashes[first]); /* the batches that were kept still have their contents */
         pst_batch_release(held[first++]);
     }
     assert_true(refusals > 0);
@@ -109,21 +110,22 @@ static void test_holding_to_the_limit(void **state)
             struct pst_loader_options options =
                 fixed_options(workers, memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS);
             options.host_memory = (uint64_t)(5 + workers) << 20;
-            crop.height = crop.width = 160; /* 900 KB a batch */
+            crop.height = crop.width = 160; /* a batch takes 900 KB */
             hold(mixed, options);
         }
     pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, before.live_nbytes);
 }
 
-/* The same with rows that differ in size and take memory as they come. */
+/* The caller keeps batches up to the limit. Their rows differ in size and are allocated one by
+ * one. */
 static void test_holding_ragged(void **state)
 {
     (void)state;
     for (uint32_t workers = 0; workers <= 3; workers++) {
         struct pst_op resize;
         pst_op_init(&resize, sizeof resize, PST_OP_RESIZE);
-        resize.height = 150; /* the shorter side; the other varies */
+        resize.height = 150; /* length of the shorter side; the longer one varies */
         struct pst_field_output output = {.name = "image", .ops = &resize, .n_ops = 1};
         struct pst_loader_options options = fixed_options(workers, PST_STORAGE_THREADS);
         options.fields = &output;
@@ -132,7 +134,8 @@ static void test_holding_ragged(void **state)
     }
 }
 
-/* Not even one batch of these rows fits. The error says so each time, and nothing hangs. */
+/* The memory is too small for even one batch of these rows. Each call says so, and nothing
+ * hangs. */
 static void test_ragged_too_large(void **state)
 {
     (void)state;
@@ -158,7 +161,7 @@ static void test_ragged_too_large(void **state)
     }
 }
 
-/* Eight square pictures as JPEG or PNG. */
+/* Writes a data set of eight square pictures as JPEG or PNG. */
 static pst_dataset *make_large(const char *name, uint32_t side, enum pst_form form)
 {
     char path[128];
@@ -188,14 +191,14 @@ static pst_dataset *make_large(const char *name, uint32_t side, enum pst_form fo
     return large;
 }
 
-/* Scratch beyond a worker's own comes from the reserve. So an image's size alone decides if it
- * decodes. */
+/* Scratch memory beyond a worker's own share comes from the reserve. So only an image's size
+ * decides if it can be decoded. */
 static void test_large_images(void **state)
 {
     (void)state;
     struct pst_error err;
     pst_dataset *large = make_large("large", 700, PST_FORM_JPEG);
-    struct pst_op jitter[2]; /* these need the whole picture before the crop: scratch */
+    struct pst_op jitter[2]; /* a jitter before the crop needs the whole picture in scratch */
     pst_op_init(&jitter[0], sizeof jitter[0], PST_OP_COLOR_JITTER);
     jitter[0].brightness[0] = 0.5f;
     jitter[0].contrast[0] = 0.5f;
@@ -223,7 +226,8 @@ static void test_large_images(void **state)
             assert_within(loader);
         }
         pst_loader_close(&loader);
-        options.host_memory = (uint64_t)(3 + workers) << 20; /* too little for any of them */
+        /* too little for any of these images */
+        options.host_memory = (uint64_t)(3 + workers) << 20;
         if (pst_loader_open(large, &options, &loader, &err) != PST_OK)
             continue;
         assert_ok(pst_loader_begin(loader, 0, &err));
@@ -234,8 +238,8 @@ static void test_large_images(void **state)
     pst_dataset_close(&large);
 }
 
-/* PNGs decode within a worker's first scratch. If the budget has more, they get it and decode
- * faster. If not, batches are the same. */
+/* Each worker can decode PNGs in the scratch that it begins with. If the budget allows, it gets
+ * more and decodes faster. The batches are the same either way. */
 static void test_scratch_for_speed(void **state)
 {
     (void)state;
@@ -273,7 +277,7 @@ static void test_scratch_for_speed(void **state)
             }
             pst_loader_stats(loader, &after, sizeof after);
             uint64_t more = after.host_memory_used - before.host_memory_used;
-            if (roomy) /* at least one worker gets it, and none gets more than it asked for */
+            if (roomy) /* at least one worker gets more, and none gets more than it asked for */
                 assert_true(more > side * side * 3 / 2 &&
                             more <= n_workers * (side * side * 3 * 2 + (2 << 20)));
             else

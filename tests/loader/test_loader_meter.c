@@ -1,7 +1,7 @@
 /* test_loader_meter.c - does the meter name the stage that a loader's caller waits for?
  *
- * Pipelines with a known cause: storage that is slowed down, images that take long to decode, a
- * caller that takes long. Shares are compared with each other, never with the clock. */
+ * Each pipeline has a known bottleneck: throttled storage, images that take long to decode, or a
+ * slow caller. Shares of time are compared with each other, never with the clock. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -15,7 +15,7 @@ enum { SIDE = 1024, N = 16 };
 
 static pst_dataset *small, *large;
 
-/* A data set of PNGs of 1024 x 1024, which take some milliseconds each. */
+/* Writes a data set of PNGs of 1024 x 1024, each of which takes some milliseconds to decode. */
 static pst_dataset *make_large(void)
 {
     char path[128], name[16];
@@ -72,7 +72,7 @@ static struct pst_loader_meter meter_of(const pst_loader *loader)
     return meter;
 }
 
-/* Runs one epoch, with a pause after each batch. */
+/* Runs one epoch in which the caller pauses after each batch. */
 static struct pst_loader_meter run(pst_dataset *dataset, const struct pst_loader_options *options,
                                    unsigned pause_us, uint64_t peers_ns)
 {
@@ -89,7 +89,7 @@ static struct pst_loader_meter run(pst_dataset *dataset, const struct pst_loader
         pst_loader_peers_waited(loader, peers_ns);
     }
     struct pst_loader_meter meter = meter_of(loader);
-    assert_int_equal(meter.epoch.n, n); /* the end of the epoch ends the last step */
+    assert_int_equal(meter.epoch.n, n); /* the last step ends with the epoch */
     assert_int_equal(meter.n_asked, n + 1);
     pst_loader_close(&loader);
     return meter;
@@ -103,15 +103,15 @@ static uint64_t sum_of(const uint64_t *ns)
     return sum;
 }
 
-/* Time in which the caller waited for workers that made pixels. A thread that is not given a core
- * while it augments an image seems to augment, so on a busy machine decoding and augmenting are
- * told apart only if they differ much. */
+/* Returns the time in which the caller waited for workers that decoded or augmented. If the kernel
+ * takes the core from a thread that augments, this time counts as augmenting. So on a busy machine
+ * the two stages can be told apart only if they differ much. */
 static uint64_t pixels_of(const struct pst_step_times *times)
 {
     return times->cause_ns[PST_STAGE_DECODE] + times->cause_ns[PST_STAGE_AUGMENT];
 }
 
-/* The causes are the wait, to the microsecond. */
+/* Checks that the times by cause add up to the time waited, within a tolerance of microseconds. */
 static void check_causes(const struct pst_step_times *times)
 {
     for (uint32_t i = 0; pst_stage_name(i); i++)
@@ -182,7 +182,8 @@ static void a_slow_caller_waits_for_nothing(void **state)
     assert_true(4 * meter.epoch.wait_ns < meter.epoch.total_ns);
     assert_int_equal(meter.epoch.peers_ns, 5000000 * meter.epoch.n);
     assert_true(meter.stages[PST_STAGE_CALLER].work_ns > meter.stages[PST_STAGE_CALLER].wait_in_ns);
-    assert_true(meter.stages[PST_STAGE_HANDOVER].wait_out_ns > 0); /* batches wait for the caller */
+    /* finished batches wait for the caller */
+    assert_true(meter.stages[PST_STAGE_HANDOVER].wait_out_ns > 0);
     assert_true(meter.sum_batches_ready > 0);
     assert_true(meter.workers_busy < 0.5);
 }
@@ -221,7 +222,7 @@ static void stages_have_names(void **state)
     assert_true(PST_STAGE_CALLER < PST_STAGES_MAX);
 }
 
-/* A traced loader gives the same batches, and its trace a span for each row. */
+/* A traced loader gives the same batches, and its trace has a span for each row. */
 static void a_trace_has_every_row(void **state)
 {
     char path[128], line[512];

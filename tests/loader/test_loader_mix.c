@@ -1,6 +1,7 @@
-/* test_loader_mix.c - images mixed within batches: MixUp and CutMix of each batch are what
- * pst_batch_mix says, against the same batch without mixing; the tiles of a mosaic show what the
- * batch says of them; operations behind it move all of it; what cannot be mixed is refused. */
+/* test_loader_mix.c - tests images that are mixed within a batch: MixUp and CutMix rows equal
+ * what pst_batch_mix says, computed from the same batch without mixing; the tiles of a mosaic
+ * show what the batch says of them; later operations move the whole mosaic; what cannot be mixed
+ * is refused. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -23,13 +24,13 @@ static int set_up(void **state)
 
 TEAR_DOWN(&same, &masked)
 
-/* Storage of the arrays that options point to. */
+/* Holds the arrays that the loader's options point to. */
 struct kept {
     struct pst_op crop;
     struct pst_field_output output;
 };
 
-/* Options for images of one size, as (N,H,W,C) uint8. */
+/* Returns options for images of one size, as (N,H,W,C) uint8. */
 static struct pst_loader_options plain_options(struct kept *kept)
 {
     pst_op_init(&kept->crop, sizeof kept->crop, PST_OP_CENTER_CROP);
@@ -54,7 +55,7 @@ static const uint8_t *row_of(const pst_batch *batch, uint32_t row)
     return tensor.data;
 }
 
-/* Checks a row against itself and its partner before mixing. */
+/* Checks a mixed row against the unmixed rows of its own sample and of its partner. */
 static void check_row(const uint8_t *row, const uint8_t *own, const uint8_t *partner,
                       const struct pst_batch_mix *mix)
 {
@@ -70,7 +71,8 @@ static void check_row(const uint8_t *row, const uint8_t *own, const uint8_t *par
     }
 }
 
-/* Runs both loaders through an epoch. Adds the batches of each kind to n_kinds. */
+/* Runs both loaders through an epoch. Adds the number of batches of each kind of mixing to
+ * n_kinds. */
 static void compare_epochs(pst_loader *plain, pst_loader *mixing, uint64_t epoch,
                            uint32_t n_kinds[3])
 {
@@ -123,7 +125,7 @@ static void batches_are_mixed_as_they_say(void **state)
     pst_loader_close(&mixing);
 }
 
-/* Wishes for image, boxes, points and mask. */
+/* Holds the requested outputs for image, boxes, points and mask. */
 struct mosaic_kept {
     struct kept image;
     struct pst_field_output outputs[4];
@@ -148,7 +150,7 @@ static struct pst_loader_options mosaic_options(struct mosaic_kept *kept)
     return options;
 }
 
-/* The row of an array of that name. */
+/* Returns a row of the batch's array of that name. */
 static struct pst_tensor row_named(const pst_batch *batch, const char *name, uint32_t row)
 {
     struct pst_tensor tensor = {.ndim = 0};
@@ -159,8 +161,8 @@ static struct pst_tensor row_named(const pst_batch *batch, const char *name, uin
     return tensor;
 }
 
-/* Compares one tile with the picture of its sample alone, which lies where the matrices say.
- * Returns its number of pixels. */
+/* Compares one tile of a mosaic with the picture of its sample alone, placed as the tile's matrix
+ * says. Returns the number of pixels compared. */
 static int64_t check_tile(pst_loader *plain, const struct pst_tensor *image, const int64_t *box,
                           uint64_t sample, const double *m, const int64_t *size)
 {
@@ -226,7 +228,8 @@ static void tiles_show_what_the_batch_says(void **state)
     pst_loader_close(&plain);
 }
 
-/* Compares a row with that of a mosaic before it was flipped: pixels, boxes and matrices. */
+/* Compares a flipped row with the row of the same mosaic before the flip: pixels, boxes and
+ * matrices. */
 static uint32_t check_flipped(const pst_batch *before, const pst_batch *after, uint32_t row)
 {
     const uint8_t *want = row_named(before, "image", row).data,
@@ -272,7 +275,7 @@ static void operations_behind_a_mosaic_move_all_of_it(void **state)
     kept.way.n_ops = 1;
     kept.way.op_nbytes = sizeof flip;
     pst_loader *loader = open_loader(masked, &options);
-    memset(&flip, 0xFF, sizeof flip); /* it was copied */
+    memset(&flip, 0xFF, sizeof flip); /* the loader has copied the operation */
     assert_ok(pst_loader_begin(plain, 0, &err));
     assert_ok(pst_loader_begin(loader, 0, &err));
     for (pst_batch *before, *after; pst_loader_next(loader, &after, &err) == PST_OK;) {
@@ -307,7 +310,8 @@ static void wishes_for_tiles_are_checked(void **state)
     kept.outputs[0].gives_geometry = false;
     tiles_are_refused(masked, &options, "goes with gives_geometry");
     options = mosaic_options(&kept);
-    kept.outputs[3].gives_geometry = kept.outputs[3].gives_tiles = true; /* a mask that follows */
+    /* the mask, whose geometry follows the image's */
+    kept.outputs[3].gives_geometry = kept.outputs[3].gives_tiles = true;
     tiles_are_refused(masked, &options, "for the image that gives the sample's geometry");
     options = mosaic_options(&kept);
     kept.outputs[1].gives_tiles = true;
@@ -371,10 +375,10 @@ static void what_cannot_be_mixed_is_refused(void **state)
     options.mix_field = "label";
     refuse(same, &options);
     options.mix_field = NULL;
-    kept.output.n_ops = 0; /* the size of a stored image is not known before it is read */
+    kept.output.n_ops = 0; /* the size of a stored image is unknown until it is read */
     refuse(same, &options);
     kept.output.n_ops = 1;
-    options.n_fields = 0; /* all fields: a mask is delivered, too */
+    options.n_fields = 0; /* 0: all fields, so the mask is delivered, too */
     options.fields = NULL;
     refuse(masked, &options);
 }

@@ -1,6 +1,6 @@
-/* test_loader_mixture.c - a loader of several data sets as one: are batches those of one data set
- * with the same samples, from all kinds of data, storage and caches; does a state go on with other
- * ranks; do errors name the source? */
+/* test_loader_mixture.c - tests a loader of a mixture: are its batches those of one data set with
+ * the same samples, for all kinds of data sets, storage and caches? Can its state be resumed with
+ * other ranks, and do errors name the source? */
 #include "cache/cache_fixture.h"
 #include "containers/tar_helper.h"
 #include "loader/loader_fixture.h"
@@ -15,8 +15,8 @@
 
 enum { N = 60, N_A = 24, N_B = 7, N_C = N - N_A - N_B, N_TABLES = 4, MIB = 1 << 20 };
 
-/* The whole data set, and the same samples in three. Labels of the three have tables of their own;
- * the whole has the joined one. */
+/* `whole` holds all samples in one data set, and `mixture` the same samples in three. Each of the
+ * three has its own table of classes; `whole` has the joined table. */
 static pst_dataset *whole, *mixture;
 
 TEAR_DOWN(&whole, &mixture)
@@ -29,7 +29,8 @@ static const int table_n[N_TABLES] = {5, 3, 2, 4};
 
 static int part_of(int i) { return i < N_A ? 1 : i < N_A + N_B ? 2 : 3; }
 
-/* The label of sample i in a table: that of the same class. */
+/* Returns the label that sample i has in a table of classes: the number of the class of the same
+ * name. */
 static int64_t label_in(int table, int i, int which)
 {
     int part = part_of(i);
@@ -152,7 +153,7 @@ static struct pst_loader_options options_of(struct augmented *kept, uint32_t wor
     return options;
 }
 
-/* The batches of two epochs are those of the other data set. */
+/* Checks that two epochs of the mixture have the same batches as `one`. */
 static void check(pst_dataset *mixed, pst_dataset *one, const struct pst_loader_options *options)
 {
     uint64_t hashes[N + 1], wanted[N + 1];
@@ -214,13 +215,13 @@ static void caches_keep_items_of_all_sources(void **state)
     uint64_t nbytes = stats_of(loader).nbytes_read;
     assert_int_equal(run_epoch(loader, 1, hashes), n);
     assert_memory_equal(hashes, wanted, n * sizeof *hashes);
-    assert_int_equal(stats_of(loader).nbytes_read, nbytes); /* all came from the cache */
+    assert_int_equal(stats_of(loader).nbytes_read, nbytes); /* all items came from the cache */
     pst_loader_close(&loader);
     pst_cache_close(&cache);
 }
 
-/* Packed data, a folder and a tar ---------------------------------------------------------------
- */
+/* Tests of a mixture of a packed data set, a folder and a tar
+ * ------------------------------------ */
 
 static void write_file(const char *path, const void *bytes, size_t nbytes)
 {
@@ -230,7 +231,7 @@ static void write_file(const char *path, const void *bytes, size_t nbytes)
     fclose(file);
 }
 
-/* The JPEG of sample i, which the caller frees. */
+/* Returns the JPEG of sample i. The caller frees it. */
 static uint8_t *jpeg_of(int i, size_t *nbytes)
 {
     uint32_t height, width;
@@ -315,7 +316,7 @@ static void kinds_are_mixed(void **state)
 /* Resuming --------------------------------------------------------------------------------------
  */
 
-/* The samples at the positions of an epoch. */
+/* Finds the sample at each position of an epoch. */
 static void order_of(const struct pst_loader_options *given, uint64_t epoch, int64_t samples[N])
 {
     struct pst_loader_options options = *given;
@@ -336,8 +337,8 @@ static void order_of(const struct pst_loader_options *given, uint64_t epoch, int
     pst_loader_close(&loader);
 }
 
-/* Compares the rest of an epoch from `position` on, as one rank gets it. `rows` counts its rows,
- * without padding. */
+/* Compares the rest of an epoch from `position` on with what one rank delivers. Adds its rows,
+ * without padding, to `rows`. */
 static void check_rest(const struct pst_loader_options *options,
                        const struct pst_loader_state *from, const int64_t samples[N],
                        uint64_t *rows)
@@ -370,7 +371,7 @@ static uint32_t draw(uint64_t *random, uint32_t n)
     return (uint32_t)(*random >> 33) % n;
 }
 
-/* A state of a random place, with random ranks and batches, goes on with others. */
+/* Takes a state at a random place with random ranks and batch size, and resumes it with others. */
 static void resume_once(uint64_t *random)
 {
     struct pst_error err;
@@ -418,8 +419,8 @@ static void states_go_on_with_other_ranks(void **state)
         resume_once(&random);
 }
 
-/* Counts, errors, refusals -----------------------------------------------------------------------
- */
+/* Tests of counts, errors and refusals
+ * ------------------------------------------------------------ */
 
 static void rows_are_counted_by_source(void **state)
 {
@@ -439,7 +440,7 @@ static void rows_are_counted_by_source(void **state)
     assert_int_equal(rows[2], 2 * N_C);
     assert_int_equal(rows[3], 0);
     rows[1] = 7;
-    pst_loader_source_rows(loader, rows, 1); /* no more than asked for */
+    pst_loader_source_rows(loader, rows, 1); /* writes no more counts than asked for */
     assert_int_equal(rows[1], 7);
     pst_loader_close(&loader);
     loader = open_loader(whole, &options);
@@ -449,7 +450,7 @@ static void rows_are_counted_by_source(void **state)
     pst_loader_close(&loader);
 }
 
-/* Changes bytes of the largest item of sample `own` of data set `name`. */
+/* Changes some bytes of the largest item of sample `own` of data set `name`. */
 static void damage(const char *name, uint64_t own)
 {
     struct pst_error err;
@@ -528,7 +529,8 @@ static void unlink_in(const char *name, const char *file)
     assert_int_equal(unlink(path), 0);
 }
 
-/* A lost file of a folder is a bad sample, a lost folder or shard is not. */
+/* A missing file of a folder is a bad sample. A missing folder or shard is an error that ends the
+ * epoch. */
 static void losses_are_told_by_source(void **state)
 {
     (void)state;
@@ -560,7 +562,8 @@ static void losses_are_told_by_source(void **state)
     pst_dataset_close(&mixed);
 }
 
-/* Without a service the loader goes on, with the host cache and with share. */
+/* There is no host service: the loader runs without it, with the option host cache and with
+ * share. */
 static void there_is_no_host_service(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_loader_order.c - are the batches of an epoch, to the bit, the same for any number of
- * workers, any storage, any world size, and across a resume? */
+/* test_loader_order.c - are the batches of an epoch bit-identical for any number of workers,
+ * storage and world size, and after a resume? */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -100,7 +100,7 @@ static void test_folder(void **state)
         }
 }
 
-/* First position of a rank's step in an epoch that was begun at `start`. */
+/* Returns the first position of a rank's step, in an epoch that began at position `start`. */
 static uint64_t position_of(uint64_t start, uint32_t batch_size, uint32_t world, uint32_t rank,
                             uint64_t step)
 {
@@ -109,7 +109,7 @@ static uint64_t position_of(uint64_t start, uint32_t batch_size, uint32_t world,
     return first + rank * (block < batch_size ? block : batch_size);
 }
 
-/* Collects row hashes by position. A row must not depend on the world size. */
+/* Collects the hashes of rows by position. A row must not depend on the world size. */
 static void collect(pst_dataset *dataset, struct pst_loader_options options, uint32_t world,
                     const struct pst_loader_state *from, uint64_t steps, int64_t *samples,
                     uint64_t *rows, struct pst_loader_state *after)
@@ -135,7 +135,7 @@ static void collect(pst_dataset *dataset, struct pst_loader_options options, uin
                 uint64_t p = position_of(start, options.batch_size, world, rank, step) + i;
                 struct pst_tensor tensor;
                 if (p >= N_SAMPLES) {
-                    p -= N_SAMPLES; /* padding: the epoch's start again */
+                    p -= N_SAMPLES; /* padding repeats the beginning of the epoch */
                     if (samples[p] >= 0)
                         assert_int_equal(samples[p], pst_batch_index(batch)[i]);
                     continue;
@@ -183,8 +183,8 @@ static void test_world_sizes_and_resume(void **state)
             }
 }
 
-/* With drop_last a state of few ranks may leave nothing for many ranks. Then the next epoch begins.
- */
+/* With drop_last, the rest of an epoch begun with few ranks may be too short for one batch of each
+ * of many ranks. Then the next epoch begins. */
 static void test_resume_where_nothing_is_left(void **state)
 {
     (void)state;
@@ -196,13 +196,14 @@ static void test_resume_where_nothing_is_left(void **state)
     uint64_t epoch, step;
     struct pst_loader_state at;
     assert_ok(pst_loader_begin(loader, 4, &err));
-    for (int i = 0; i < 5; i++) { /* 30 of 37 samples */
+    for (int i = 0; i < 5; i++) { /* takes 30 of 37 samples */
         assert_ok(pst_loader_next(loader, &batch, &err));
         pst_batch_release(batch);
     }
     pst_loader_state(loader, &at);
     assert_int_equal(at.position, 30);
-    assert_ok(pst_loader_set_ranks(loader, 1, 2, &err)); /* two batches of 6 are not left */
+    /* too few samples are left for two batches of 6 */
+    assert_ok(pst_loader_set_ranks(loader, 1, 2, &err));
     assert_ok(pst_loader_resume(loader, &at, &err));
     pst_loader_state(loader, &at);
     assert_int_equal(at.epoch, 5);
@@ -215,7 +216,8 @@ static void test_resume_where_nothing_is_left(void **state)
     pst_loader_close(&loader);
 }
 
-/* A loader opened before its ranks are known: they count from the next begin or resume on. */
+/* A loader is opened before its rank and world size are known. pst_loader_set_ranks sets them for
+ * the next begin or resume. */
 static void test_ranks_set_later(void **state)
 {
     (void)state;
@@ -227,7 +229,7 @@ static void test_ranks_set_later(void **state)
         uint64_t left = 19;
         assert_int_equal(pst_loader_n_batches(loader), left); /* 37 samples */
         assert_ok(pst_loader_begin(loader, 0, &err));
-        assert_ok(pst_loader_set_ranks(loader, 1, 3, &err)); /* the running epoch keeps its own */
+        assert_ok(pst_loader_set_ranks(loader, 1, 3, &err)); /* the running epoch keeps its ranks */
         assert_int_equal(pst_loader_n_batches(loader), 7);
         for (; pst_loader_next(loader, &batch, &err) == PST_OK; left--) {
             assert_int_equal(pst_batch_index(batch)[0], 2 * (19 - left));
@@ -271,7 +273,8 @@ static void test_resume_each_step(void **state)
         struct pst_loader_state at;
         pst_batch *batch;
         pst_loader_state(loader, &at);
-        assert_int_equal(at.epoch, step == n ? 4 : 3); /* after the last batch: the next epoch */
+        /* the state after the last batch is in the next epoch */
+        assert_int_equal(at.epoch, step == n ? 4 : 3);
         assert_ok(pst_loader_resume(other, &at, &err));
         assert_int_equal(drain_epoch(other, NULL, rest), step == n ? n : n - step);
         if (step < n)
@@ -288,7 +291,7 @@ static void test_resume_each_step(void **state)
         assert_int_equal(epoch, 3);
         assert_int_equal(shown, step);
         pst_batch_release(batch);
-        /* Replay makes each past batch again, beside the epoch that runs. */
+        /* Replay makes any past batch again while an epoch runs. */
         for (size_t past = 0; past <= step; past += 5) {
             assert_ok(pst_loader_replay(loader, 3, past, &batch, &err));
             assert_true(hash_batch(batch) == whole[past]);
@@ -324,7 +327,7 @@ static void test_wrong_states(void **state)
         assert_int_equal(pst_loader_resume(loader, &bad, &err), PST_ERROR_ARGUMENT);
         assert_non_null(strstr(err.text, "beyond the epoch's end"));
     }
-    bad = good; /* the end of an epoch is the beginning of the next one */
+    bad = good; /* the state at the end of an epoch is the beginning of the next one */
     bad.epoch = 6;
     bad.position = N_SAMPLES;
     assert_ok(pst_loader_resume(loader, &bad, &err));
@@ -334,7 +337,7 @@ static void test_wrong_states(void **state)
     pst_loader_close(&loader);
 }
 
-/* Without operations: exact pixels where the form is lossless, tensors where sizes are equal. */
+/* Without operations, lossless forms give exact pixels, and rows of equal size give tensors. */
 static void test_plain_values(void **state)
 {
     (void)state;
@@ -381,7 +384,7 @@ static void check_row_fields(const pst_batch *batch, uint32_t row, uint32_t i)
     assert_int_equal(pst_batch_row(batch, 0, row, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.shape[0], height);
     assert_int_equal(tensor.shape[1], width);
-    if (i % 3 != 2) { /* raw and PNG are exact */
+    if (i % 3 != 2) { /* raw and PNG images keep exact pixels */
         uint8_t *want = malloc((size_t)height * width * 3);
         make_pixels(i, height, width, want);
         assert_memory_equal(tensor.data, want, (size_t)height * width * 3);
@@ -506,7 +509,7 @@ static void test_subset_and_weights(void **state)
     pst_loader *loader = open_loader(mixed, &options);
     pst_batch *batch;
     assert_ok(pst_loader_begin(loader, 0, &err));
-    assert_ok(pst_loader_next(loader, &batch, &err)); /* larger than the data set */
+    assert_ok(pst_loader_next(loader, &batch, &err)); /* a subset may be larger than the data set */
     assert_int_equal(pst_batch_count(batch), 5);
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(pst_batch_index(batch)[i], indices[i]);
@@ -529,7 +532,7 @@ static void test_subset_and_weights(void **state)
     pst_loader_close(&loader);
 }
 
-/* Two loaders in one process, in step, do not affect each other. */
+/* Two loaders in one process that advance in step do not affect each other. */
 static void test_two_loaders(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_loader_pages.c - does the page-aware order read neighbours together: the batches of other
- * ways to read, the number of requests that the pages make, faults that hit only their own sample,
- * and an end at any time? */
+/* test_loader_pages.c - does the page-aware order read neighbouring samples together? Tests that
+ * batches are those of other ways of reading, the number of requests, faults that hit only their
+ * own sample, and an epoch that is ended at any time. */
 #include "loader/loader_fixture.h"
 #include "loader/loader_handle.h"
 #include "test.h"
@@ -51,7 +51,7 @@ static struct pst_loader_options page_options(uint32_t prefetch, enum pst_storag
                                        TEST_ELEMENT_SIZES};
 }
 
-/* The samples of the epoch, by position. */
+/* Sample at each position of the epoch. */
 static uint64_t samples[N_SAMPLES];
 static size_t n_samples;
 
@@ -69,7 +69,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Requests of a window: its samples that lie side by side in a file are one. */
+/* Counts the requests of a window: samples that lie side by side in a file share one. */
 static uint64_t count_runs(uint64_t *window, size_t n)
 {
     struct pst_error err;
@@ -85,14 +85,15 @@ static uint64_t count_runs(uint64_t *window, size_t n)
     return n_runs;
 }
 
-/* Reads an epoch. Returns whether each window was read as a whole. Where threads are held up, a
- * window may be read in parts: then there are more requests, and never fewer. */
+/* Reads an epoch. Returns whether each window was read as a whole. If threads are delayed, a window
+ * may be read in several parts, which takes more requests, never fewer. */
 static bool reads_whole_windows(enum pst_storage_kind kind, uint64_t epoch)
 {
     uint64_t hashes[64], n_requests = 0;
     struct pst_error err;
     struct pst_loader_options options = page_options(4, kind);
-    options.throttle_bytes_per_second = 1e9; /* and no latency: small gaps alone are read */
+    /* without latency, only small gaps are worth reading */
+    options.throttle_bytes_per_second = 1e9;
     options.throttle_requests = 1;
     pst_loader *loader = open_loader(same, &options);
     n_samples = 0;
@@ -108,7 +109,8 @@ static bool reads_whole_windows(enum pst_storage_kind kind, uint64_t epoch)
     return stats.n_reads == n_requests;
 }
 
-/* Two windows are under way, so each is read as a whole, on a busy machine in one of ten runs. */
+/* Two windows are under way at a time, so each is normally read as a whole. On a busy machine this
+ * holds for one of ten runs. */
 static void test_requests(void **state)
 {
     (void)state;
@@ -122,7 +124,7 @@ static void test_requests(void **state)
         }
 }
 
-/* Batches are the same to the bit, whatever is read together. */
+/* Batches are bit-identical whatever is read together. */
 static void test_same_batches(void **state)
 {
     (void)state;
@@ -139,20 +141,22 @@ static void test_same_batches(void **state)
         options.num_workers = (uint32_t)(way + 1) / 2;
         options.storage = way % 2 ? PST_STORAGE_THREADS : PST_STORAGE_AUTO;
         options.page_cache = (enum pst_page_cache)(way % 3);
-        options.throttle_latency_seconds = way > 3 ? 1e-5 : 0; /* so slow that rows are gathered */
+        /* a latency makes the loader gather rows */
+        options.throttle_latency_seconds = way > 3 ? 1e-5 : 0;
         pst_loader *loader = open_loader(mixed, &options);
         size_t n = run_epoch(loader, 2, out);
         assert_int_equal(n, 20);
         assert_memory_equal(out, expected, n * sizeof *out);
         if (way > 3 && options.page_cache != PST_PAGE_CACHE_DIRECT)
             assert_true(stats_of(loader).n_merged_reads > 0);
-        if (way <= 3) /* of fast storage no gap is read */
+        if (way <= 3) /* on fast storage the loader reads no gaps between samples */
             assert_int_equal(stats_of(loader).nbytes_gap, 0);
         pst_loader_close(&loader);
     }
 }
 
-/* The arena holds few rows: gatherings end there, and go on. */
+/* The memory for gathered rows holds only few. The loader ends a gathering when it is full, and
+ * begins another. */
 static void test_little_memory(void **state)
 {
     (void)state;
@@ -161,7 +165,7 @@ static void test_little_memory(void **state)
     size_t n = drain_alone(same, options, 0, expected);
     for (uint32_t n_rows = 1; n_rows < 20; n_rows += 6) {
         pst_loader *loader = open_loader(same, &options);
-        /* Nothing is under way, so the region may become shorter. */
+        /* No read is under way, so the memory region may be made smaller. */
         loader->queue.arena.nbytes = (size_t)n_rows * loader->block_nbytes_max;
         for (uint64_t epoch = 0; epoch < 2; epoch++) {
             assert_int_equal(run_epoch(loader, 0, hashes), n);
@@ -171,7 +175,7 @@ static void test_little_memory(void **state)
     }
 }
 
-/* A shard that became shorter: the samples beyond its end are bad, and no other. */
+/* A shard was truncated: only the samples beyond its end are bad. */
 static void test_truncated(void **state)
 {
     (void)state;
@@ -201,7 +205,7 @@ static void test_truncated(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Requests that would take days: a new epoch and closing do not wait for them. */
+/* The requests would take days. A new epoch and closing do not wait for them. */
 static void test_cancel(void **state)
 {
     (void)state;
@@ -215,7 +219,7 @@ static void test_cancel(void **state)
             assert_ok(pst_loader_begin(loader, epoch, &err));
         pst_loader_close(&loader);
     }
-    /* A caller that leaves in the middle. */
+    /* The caller abandons the epoch in its middle. */
     for (uint32_t n = 0; n < 12; n++) {
         struct pst_loader_options options = page_options(1 + n % 5, PST_STORAGE_AUTO);
         pst_loader *loader = open_loader(same, &options);

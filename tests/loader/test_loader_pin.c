@@ -1,6 +1,6 @@
-/* test_loader_pin.c - batches in page-locked memory: is it the driver's, counted, and freed once;
- * may a GPU read a batch late; and what happens without a driver? The driver is the tests', which
- * breaks the GPU if a copy comes from other memory. */
+/* test_loader_pin.c - tests batches in page-locked memory: does the driver allocate it, is it
+ * counted and freed once, may a GPU read a batch late, and what happens without a driver? The
+ * tests' driver marks the GPU as broken if a copy comes from other memory. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -21,7 +21,7 @@
 #define ILLEGAL_ADDRESS 700u
 #define STREAM_LEGACY ((void *)1)
 
-/* Functions of the driver that a framework uses on a batch. */
+/* Functions of the driver that a framework would call on a batch. */
 unsigned cuInit(unsigned flags);
 unsigned cuCtxPushCurrent_v2(void *context);
 unsigned cuCtxPopCurrent_v2(void **context);
@@ -34,7 +34,7 @@ unsigned cuEventCreate(void **event, unsigned flags);
 unsigned cuEventRecord(void *event, void *stream);
 unsigned cuEventSynchronize(void *event);
 unsigned cuEventDestroy_v2(void *event);
-#define EVENT_FLAGS 3u /* without timing; threads sleep */
+#define EVENT_FLAGS 3u /* events have no timing, and threads that wait for them sleep */
 
 static pst_dataset *dataset;
 static struct pst_op op;
@@ -78,7 +78,7 @@ static const void *images_of(const pst_batch *batch)
     return tensor.data;
 }
 
-/* Images of an epoch, from a loader in plain memory. */
+/* Returns the images of an epoch as a loader in plain memory delivers them. */
 static char *expected(uint64_t epoch)
 {
     struct pst_loader_options options = options_for(PST_PIN_NEVER);
@@ -96,7 +96,7 @@ static char *expected(uint64_t epoch)
     return images;
 }
 
-/* A GPU that a framework uses in this thread, and memory on it for an epoch's images. */
+/* Imitates a framework: a GPU used by this thread, and memory on it for the images of an epoch. */
 struct framework {
     int gpu;
     unsigned long long images;
@@ -129,7 +129,7 @@ static void upload(const struct framework *framework, size_t i_batch, const pst_
                      0);
 }
 
-/* Waits for the copies; the GPU's memory is this process's. */
+/* Waits for the copies and returns the GPU's memory, which is memory of this process here. */
 static const void *uploaded(const struct framework *framework)
 {
     void *event;
@@ -149,7 +149,7 @@ static struct fake_counts counts_now(void)
 
 static void assert_nothing_left(void) { assert_int_equal(counts_now().n_live, 0); }
 
-/* Each batch is released as soon as its copy is queued, and the GPU does the copy late. */
+/* Each batch is released as soon as its copy is queued, and the GPU makes the copy later. */
 static void copy_late(int gpu, uint64_t host_memory)
 {
     struct pst_loader_options options = options_for(PST_PIN_ALWAYS);
@@ -183,7 +183,8 @@ static void copy_late(int gpu, uint64_t host_memory)
     assert_nothing_left();
 }
 
-/* The stream is of the GPU whose context is current. There are as many slots as needed, or few. */
+/* The stream belongs to the GPU whose context is current. The loader has as many slots as it needs,
+ * or few. */
 static void test_a_gpu_may_read_late(void **state)
 {
     struct pst_loader_options options = options_for(PST_PIN_ALWAYS);
@@ -192,7 +193,7 @@ static void test_a_gpu_may_read_late(void **state)
     (void)state;
     copy_late(0, 0);
     copy_late(1, 0);
-    /* The least memory that opens: two slots, so the loader waits for the GPU. */
+    /* The least memory with which the loader opens is two slots, so it waits for the GPU. */
     options.host_memory = 256 << 10;
     assert_int_equal(pst_loader_open(dataset, &options, &loader, &err), PST_ERROR_LIMIT);
     const char *least = strstr(err.text, "at least ");
@@ -219,7 +220,7 @@ static void test_steady_state_allocates_nothing(void **state)
     assert_nothing_left();
 }
 
-/* The memory is freed with the last batch, after the GPU has read it. */
+/* The pinned memory is freed with the last batch, after the GPU has read it. */
 static void test_batches_outlive_their_loader(void **state)
 {
     struct pst_loader_options options = options_for(PST_PIN_ALWAYS);
@@ -248,7 +249,8 @@ static void test_batches_outlive_their_loader(void **state)
     assert_nothing_left();
 }
 
-/* No driver, or none that gives the memory. */
+/* There is no driver, or it refuses to allocate page-locked memory: `auto` falls back to plain
+ * memory. */
 static void test_automatic_falls_back(void **state)
 {
     struct pst_loader_options plain = options_for(PST_PIN_NEVER);
@@ -260,7 +262,7 @@ static void test_automatic_falls_back(void **state)
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_PIN], 0);
     pst_loader_close(&loader);
     for (int variant = 0; variant < 3;
-         variant++) { /* everything works; one slot is refused; there is no driver */
+         variant++) { /* 0: all works; 1: one slot is refused; 2: there is no driver */
         if (variant == 1)
             fake_fail(FAKE_HOST_ALLOC, 2, OUT_OF_MEMORY);
         if (variant == 2)
@@ -303,8 +305,8 @@ static void test_always_is_always(void **state)
     assert_nothing_left();
 }
 
-/* Each call of the driver and each allocation fails, alone or with all after it. Nothing leaks, and
- * `auto` delivers the same. */
+/* Each driver call and each allocation fails, alone or with all that follow. Nothing leaks, and
+ * `auto` delivers the same batches. */
 static void test_each_fault(void **state)
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_DEVICE, PSTI_FAULT_ALLOC};

@@ -1,5 +1,6 @@
-/* test_loader_pli_jpeg.c - JPEGs kept as PLI give the batches of the JPEG files themselves, to the
- * bit: all samplings, orientations, sizes, channels, operations, storages; bad ones among them. */
+/* test_loader_pli_jpeg.c - JPEGs kept as PLI give batches that are bit-identical to those of the
+ * JPEG files, with all samplings, orientations, sizes, channels, operations and storages, and with
+ * bad samples among them. */
 #include "../decode/decode_make.h"
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
@@ -37,7 +38,7 @@ static const struct jpeg_spec specs[N_MADE] = {
      .restart = 3},
     {.height = 8, .width = 9, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 90},
     {.height = 150, .width = 150, .colours = COLOURS_CMYK, .h = 1, .v = 1, .quality = 90},
-    /* The same with every orientation; the last ones are large enough to be read in part. */
+    /* The same JPEG with every orientation. The last ones are large enough to be read in part. */
     {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 1},
     {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 2},
     {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 3},
@@ -56,8 +57,8 @@ static const struct jpeg_spec specs[N_MADE] = {
     {.height = 1400, .width = 900, .colours = COLOURS_YCC, .h = 1, .v = 2, .orientation = 4},
 };
 
-/* Every orientation, samplings that interpolate, sides that are no multiples, large enough to be
- * read in part. */
+/* Smooth JPEGs with every orientation, with samplings whose chroma is interpolated, and with sides
+ * that are no multiples of a block. They are large enough to be read in part. */
 static const struct jpeg_spec smooth_specs[N_SMOOTH] = {
     {.height = 901, .width = 1403, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 1},
     {.height = 902, .width = 1401, .colours = COLOURS_YCC, .h = 2, .v = 1, .orientation = 2},
@@ -128,7 +129,8 @@ static void pack(const char *name, uint64_t n_made, uint64_t n_kept, pst_dataset
     assert_ok(pst_dataset_open(destination, NULL, to, &err));
 }
 
-/* One JPEG has four components and cannot be kept. Among the bad ones another is broken. */
+/* One JPEG has four components and cannot be kept as PLI. The folder of bad images also has a
+ * broken one. */
 static int set_up(void **state)
 {
     (void)state;
@@ -144,7 +146,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&folder, &packed, &bad_folder, &bad_packed, &smooth_folder, &smooth)
 
-/* One way of loading. */
+/* One combination of loader settings. */
 struct way {
     enum pst_op_kind crop; /* 0: none */
     uint32_t side;
@@ -202,9 +204,9 @@ static void open_way(pst_dataset *from, const struct way *way, enum pst_on_error
 
 enum {
     EPOCHS_OF_CROPS = TEST_TSAN ? 1 : 2
-}; /* threads do the same in each epoch, and one takes minutes */
+}; /* threads repeat the same work each epoch, and one takes minutes */
 
-/* Compares batches of both: some epochs of crops, one of whole images. */
+/* Compares the batches of both data sets: some epochs of crops and one of whole images. */
 static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way,
                     enum pst_on_error on_error, struct pst_loader_stats *stats)
 {
@@ -241,7 +243,7 @@ static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way
     pst_loader_close(&b);
 }
 
-/* Mean difference of a row's levels from the exact ones. */
+/* Returns the mean difference between the levels of a row and the exact ones. */
 static double row_difference(const pst_batch *a, const pst_batch *b, uint32_t row)
 {
     struct pst_tensor x, y;
@@ -254,7 +256,8 @@ static double row_difference(const pst_batch *a, const pst_batch *b, uint32_t ro
     return (double)sum / (double)n;
 }
 
-/* Loads the smooth images in both ways, an epoch each. Returns the second one's counts. */
+/* Loads one epoch of the smooth images exactly and one scaled, and compares their rows. Returns a
+ * hash of the scaled batches. `expected`: whether images must have been scaled. */
 static uint64_t compare_scaled(const struct way *exact, const struct way *scaled, bool expected)
 {
     struct pst_error err;
@@ -329,7 +332,7 @@ static void batches_are_those_of_the_files(void **state)
             compare(folder, packed, &ways[i], PST_ON_ERROR_RAISE, &stats);
 }
 
-/* Of large images only the units of the crop, and of their chroma, are read and decoded. */
+/* Of large images, only the units that a crop touches are read and decoded, for luma and chroma. */
 static void crops_read_their_units(void **state)
 {
     static const struct way way = {.crop = PST_OP_CENTER_CROP, .side = 200, .workers = 2};
@@ -353,8 +356,8 @@ static void bad_ones_are_treated_alike(void **state)
     assert_int_equal(stats.n_replaced, EPOCHS_OF_CROPS);
 }
 
-/* Smooth pictures are the same but for a level or two: they do not move in any orientation. Readers
- * and placements make no difference at all. */
+/* Smooth pictures that are decoded at a smaller scale differ by a level or two from the exact ones.
+ * So no orientation shifts them. The way of reading and the placement make no difference. */
 static void scaled_images_are_close(void **state)
 {
     static const struct way ways[] = {
@@ -383,7 +386,8 @@ static void scaled_images_are_close(void **state)
         }
 }
 
-/* Files, masks and images that are not made smaller are unchanged. */
+/* Images that are not JPEGs, masks, and images that are not made smaller are unchanged by the
+ * option. */
 static void others_are_not_scaled(void **state)
 {
     static const struct way ways[] = {{.channels = 3, .scaled = true},
@@ -399,7 +403,8 @@ static void others_are_not_scaled(void **state)
     assert_int_equal(stats.n_scaled, 0);
 }
 
-/* An altered unit in the shard is an error of that sample, also if only parts are read. */
+/* An altered unit in the shard is an error of its sample, even if only parts of the item are
+ * read. */
 static void altered_units_are_found(void **state)
 {
     struct pst_error err;

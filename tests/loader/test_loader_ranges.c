@@ -1,6 +1,6 @@
-/* test_loader_ranges.c - only the units of a crop are decoded of a PLI, and if that saves enough,
- * only their bytes are read. Counters say so, pixels are those of the whole image, for every kind
- * of storage. Corrupt bytes are found all the same. */
+/* test_loader_ranges.c - of a PLI, only the units of a crop are decoded, and if that saves enough,
+ * only their bytes are read. Counters say so, the pixels are those of the whole image for every
+ * kind of storage, and corrupt bytes are still detected. */
 #include "fuzz/forge_dataset.h"
 #include "loader/loader_fixture.h"
 #include "pixels.h"
@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 enum { HEIGHT = 1024, WIDTH = 2048, CROP = 768, N_SAMPLES = 3, SEED = 11 };
-/* The first round reads the head and a little more. */
+/* The first round of reads takes the head of a PLI and a little more. */
 enum { FIRST_ROUND_MAX = 16 << 10 };
 
-static pst_dataset *dataset;   /* fields image and mask, each as PLI and as raw pixels */
-static uint64_t n_units_whole; /* units of each image and mask */
+static pst_dataset *dataset;   /* fields image and mask, each stored as PLI and as raw pixels */
+static uint64_t n_units_whole; /* number of units of all images and masks */
 
 static void fill_noise(uint8_t *to, size_t n, uint64_t state)
 {
@@ -46,7 +46,7 @@ static uint8_t *encode(uint8_t *pixels, uint32_t height, uint32_t width, uint8_t
     return bytes;
 }
 
-/* values[0]: PLI; values[1]: raw. */
+/* Fills in the variants of a value: values[0] is PLI, values[1] is raw. */
 static void make_values(struct pst_value values[2], uint8_t *pixels, uint8_t channels,
                         bool no_checksum)
 {
@@ -57,7 +57,8 @@ static void make_values(struct pst_value values[2], uint8_t *pixels, uint8_t cha
     values[0].bytes = encode(pixels, HEIGHT, WIDTH, channels, no_checksum, &values[0].nbytes);
     assert_ok(pst_pli_info(values[0].bytes, values[0].nbytes, &info, sizeof info, &err));
     n_units_whole = (uint64_t)info.unit_rows * info.unit_columns;
-    values[0].has_pixel_checksum = channels == 1; /* if not, the writer takes it from the PLI */
+    /* otherwise the writer takes the checksum from the PLI */
+    values[0].has_pixel_checksum = channels == 1;
     values[0].pixel_checksum = info.pixel_checksum;
     values[1] = (struct pst_value){.bytes = pixels,
                                    .nbytes = (size_t)HEIGHT * WIDTH * channels,
@@ -115,7 +116,7 @@ struct way {
     enum pst_page_cache page_cache;
     double latency;
     bool no_verify;
-    uint32_t crop;         /* 0: whole images */
+    uint32_t crop;         /* side of the crop; 0: whole images */
     enum pst_op_kind kind; /* 0: RANDOM_CROP */
     enum pst_order order;
 };
@@ -126,13 +127,13 @@ static void make_op(struct pst_op *op, enum pst_op_kind kind, uint32_t crop)
     op->height = op->width = crop;
 }
 
-/* Opens a loader that crops `variant` of both fields by one and the same draw. */
+/* Opens a loader of one variant of both fields. Both are cropped by the same draw. */
 static enum pst_status open_way(pst_dataset *from, const struct way *way, uint8_t variant,
                                    pst_loader **loader, struct pst_error *err)
 {
     struct pst_op op;
     make_op(&op, way->kind, way->crop);
-    op.interpolation = PST_INTERPOLATION_NEAREST; /* masks allow no other */
+    op.interpolation = PST_INTERPOLATION_NEAREST; /* masks allow no other interpolation */
     const struct pst_field_output fields[2] = {
         {.name = "image", .ops = &op, .n_ops = way->crop != 0, .variant_mask = 1u << variant},
         {.name = "mask", .ops = &op, .n_ops = way->crop != 0, .variant_mask = 1u << variant}};
@@ -152,7 +153,7 @@ static enum pst_status open_way(pst_dataset *from, const struct way *way, uint8_
     return pst_loader_open(from, &options, loader, err);
 }
 
-/* Region of a sample's crop, as the operations draw it. */
+/* Returns the region of a sample's crop that the operations draw. */
 static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t crop,
                                        enum pst_op_kind kind)
 {
@@ -172,7 +173,8 @@ static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t
                                    draw.region_width};
 }
 
-/* Units touched and their bytes, of both fields of all samples; and the same of whole images. */
+/* Number of units that the crops touch and their bytes, summed over both fields of all samples; and
+ * the same for whole images. */
 struct expected {
     uint64_t n_units, n_units_whole, nbytes, nbytes_whole;
 };
@@ -215,8 +217,8 @@ static void read_epoch(pst_loader *loader, uint64_t epoch, uint64_t hashes[2])
     assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
 }
 
-/* Workers count when their rows are done, the last of them perhaps a little later. `n_images`:
- * waits until the units of so many are counted. */
+/* Returns the loader's counters. A worker may count a little after its last row is done, so the
+ * function waits until the units of `n_images` are counted. */
 static struct pst_loader_stats stats_counted(const pst_loader *loader, uint64_t n_images)
 {
     struct pst_loader_stats stats = {0};
@@ -229,7 +231,7 @@ static struct pst_loader_stats stats_counted(const pst_loader *loader, uint64_t 
     return stats;
 }
 
-/* Compares an epoch of PLI with one of raw pixels. Returns the loader's counters. */
+/* Compares an epoch read from PLI with one read from raw pixels. Returns the loader's counters. */
 static struct pst_loader_stats compare(const struct way *way, uint64_t epoch)
 {
     struct pst_error err;
@@ -237,7 +239,8 @@ static struct pst_loader_stats compare(const struct way *way, uint64_t epoch)
     uint64_t by_pli[2], by_raw[2];
     assert_ok(open_way(dataset, way, 0, &pli, &err));
     assert_ok(open_way(dataset, way, 1, &raw, &err));
-    struct pst_loader_stats before = stats_counted(pli, 0); /* MEMORY reads all at open */
+    /* with storage MEMORY everything is read at open */
+    struct pst_loader_stats before = stats_counted(pli, 0);
     read_epoch(pli, epoch, by_pli);
     read_epoch(raw, epoch, by_raw);
     assert_memory_equal(by_pli, by_raw, sizeof by_pli);
@@ -270,7 +273,7 @@ static void crops_decode_and_read_their_units_only(void **state)
         for (uint64_t sample = 0; sample < N_SAMPLES; sample++)
             for (uint32_t f = 0; f < 2; f++)
                 add_expected(&ways[w], epoch, sample, f, &e);
-        /* The last batch has no padding: three samples make two and one. */
+        /* The last batch has no padding, because three samples make batches of two and one. */
         struct pst_loader_stats stats = compare(&ways[w], epoch);
         assert_int_equal(stats.n_units_decoded, e.n_units);
         assert_int_equal(stats.n_units_whole, e.n_units_whole);
@@ -282,7 +285,7 @@ static void crops_decode_and_read_their_units_only(void **state)
     }
 }
 
-/* Regions of any size, from a twelfth of the image on, and of its centre. */
+/* Crops of any size from a twelfth of the image on, and centre crops. */
 static void other_crops_too(void **state)
 {
     static const enum pst_op_kind kinds[] = {PST_OP_RANDOM_RESIZED_CROP, PST_OP_CENTER_CROP};
@@ -300,12 +303,13 @@ static void other_crops_too(void **state)
             assert_int_equal(stats.n_units_whole, e.n_units_whole);
             n_partial += stats.n_partial_reads;
         }
-        /* No region of an image twice as wide as high has more than two thirds of it. */
+        /* The image is twice as wide as high, so no region has more than two thirds of it. */
         assert_int_equal(n_partial, 3 * 2 * N_SAMPLES);
     }
 }
 
-/* O_DIRECT reads whole blocks: a little more, to the right place. */
+/* O_DIRECT reads whole blocks, so more bytes are read, and they must land at the right place in
+ * memory. */
 static void blocks_find_their_place(void **state)
 {
     const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_DIRECT, 0, false, CROP, 0, 0};
@@ -317,7 +321,7 @@ static void blocks_find_their_place(void **state)
     }
 }
 
-/* Items in memory are not read; whole images are read at once. */
+/* Items in memory are not read again, and whole images are read in one request. */
 static void nothing_is_split_in_vain(void **state)
 {
     const struct way memory = {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
@@ -333,12 +337,13 @@ static void nothing_is_split_in_vain(void **state)
     assert_int_equal(stats.n_reads, 2 * N_SAMPLES);
     struct pst_pli_region r = region_of(0, 0, 1000, 0);
     assert_true(r.height == 1000);
-    stats = compare(&most, 0); /* about half of each row is needed: 51 % are skipped */
+    stats = compare(&most, 0); /* each row needs about half of its bytes: 51 % are skipped */
     assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
 }
 
-/* In page order neighbours share a request, and the second round of a read in parts is one more.
- * Where each takes long it has to save more than the bytes that come in that time: here 1 MiB. */
+/* In page order neighbouring samples share a request, and reading in parts needs a second request.
+ * If requests take long, skipping must save more than the bytes that could be read in that time,
+ * here 1 MiB. */
 static void no_parts_where_requests_cost_more(void **state)
 {
     const struct way slow = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.001, false, 1000, 0,
@@ -354,15 +359,15 @@ static void no_parts_where_requests_cost_more(void **state)
             n_worth += e.nbytes_whole - e.nbytes > (uint64_t)1 << 20;
         }
     }
-    assert_int_equal(n_worth, N_SAMPLES); /* the images, not the masks */
+    assert_int_equal(n_worth, N_SAMPLES); /* partial reads pay for all images, but for no masks */
     struct pst_loader_stats stats = compare(&slow, 0);
     assert_int_equal(stats.n_partial_reads, n_worth);
     stats = compare(&fast, 0);
     assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
 }
 
-/* A sample that is drawn several times needs another region each time. The read in parts and the
- * decoder must use the same draw, or its rows would be an internal error. */
+/* A sample that is drawn several times needs another region each time. If the partial read and the
+ * decoder used different draws, its rows would fail with an internal error. */
 static void each_draw_reads_its_own_region(void **state)
 {
     enum { N = 6 };
@@ -402,8 +407,8 @@ static void each_draw_reads_its_own_region(void **state)
     }
 }
 
-/* Without checksums of units the item's own checksum is compared. For that the item is read whole.
- */
+/* If the units have no checksums, the checksum of the whole item is compared, so the whole item is
+ * read. */
 static void without_unit_checksums_all_is_read(void **state)
 {
     struct pst_error err;
@@ -432,7 +437,7 @@ static void without_unit_checksums_all_is_read(void **state)
     pst_dataset_close(&bare);
 }
 
-/* Inverts a byte of the stored PLI of `sample`. */
+/* Inverts the byte at offset `at` of the stored PLI of `sample`. */
 static void flip(uint64_t sample, uint64_t at)
 {
     struct pst_error err;
@@ -477,7 +482,8 @@ static void bad_units_are_found_where_they_matter(void **state)
     assert_ok(pst_pli_ranges(bytes, item.nbytes, &r, ranges, 64, &n, &err));
     free(bytes);
     uint64_t inside = ranges[n / 2].offset + ranges[n / 2].nbytes / 2;
-    uint64_t outside = ranges[0].offset + ranges[0].nbytes + 1000; /* a unit beside the crop */
+    /* a byte of a unit outside the crop */
+    uint64_t outside = ranges[0].offset + ranges[0].nbytes + 1000;
     assert_true(n > 1 && outside < ranges[1].offset);
 
     flip(1, outside);
@@ -494,7 +500,7 @@ static void bad_units_are_found_where_they_matter(void **state)
     assert_non_null(strstr(err.text, "unit"));
     flip(1, inside);
 
-    flip(1, 50); /* a byte of the head: the item is read whole then */
+    flip(1, 50); /* a byte of the head: the whole item is read then */
     assert_int_equal(fetch_one(&way, 1, &err), PST_ERROR_CHECKSUM);
     assert_int_equal(err.sample, 1);
     assert_string_equal(err.codec, "pli");
@@ -502,7 +508,8 @@ static void bad_units_are_found_where_they_matter(void **state)
     assert_ok(fetch_one(&way, 1, &err));
 }
 
-/* Bytes of another image in the item's place are valid, but they are not the item. */
+/* The item is overwritten with another valid image. The reader detects that these bytes are not the
+ * item's. */
 static void bytes_of_another_image_are_found(void **state)
 {
     const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
@@ -512,7 +519,7 @@ static void bytes_of_another_image_are_found(void **state)
     (void)state;
     assert_ok(pst_dataset_item(dataset, 0, 0, 0, &a, sizeof a, &err));
     assert_ok(pst_dataset_item(dataset, 2, 0, 0, &b, sizeof b, &err));
-    assert_int_equal(a.nbytes, b.nbytes); /* noise: all units are raw */
+    assert_int_equal(a.nbytes, b.nbytes); /* noise, so all units are stored raw */
     uint8_t *own = malloc(a.nbytes), *other = malloc(b.nbytes);
     assert_ok(pst_dataset_read(dataset, 0, 0, 0, 0, a.nbytes, own, &err));
     assert_ok(pst_dataset_read(dataset, 2, 0, 0, 0, b.nbytes, other, &err));
@@ -528,7 +535,8 @@ static void bytes_of_another_image_are_found(void **state)
     assert_ok(fetch_one(&way, 0, &err));
 }
 
-/* `bytes` of a JPEG, which have room for 36 more, say that it is to be turned upside down. */
+/* Inserts EXIF orientation 3 (rotated by 180 degrees) into a JPEG. `bytes` must have space for 36
+ * more. */
 static void add_orientation_3(uint8_t *bytes, size_t *nbytes)
 {
     static const uint8_t exif[36] = "\xFF\xE1\0\42Exif\0\0MM\0*\0\0\0\10\0\1\1\22\0\3\0\0\0\1\0\3";
@@ -537,7 +545,8 @@ static void add_orientation_3(uint8_t *bytes, size_t *nbytes)
     *nbytes += sizeof exif;
 }
 
-/* One sample: a JPEG to be turned upside down, and a mask made for it as it is stored. */
+/* Writes a data set of one sample: a JPEG with orientation 3, and a mask that was made for the
+ * stored picture. */
 static void make_turned(const char *path)
 {
     struct pst_error err;
@@ -568,10 +577,10 @@ static void make_turned(const char *path)
     free(mask);
 }
 
-/* Writes another orientation into the index, for the first item of the first field. */
+/* Replaces the orientation in the index, for the first item of the first field. */
 static void forge_orientation(const char *path, uint8_t before, uint8_t after)
 {
-    enum { ORIENTATION_AT = 42 }; /* in an item (docs/format-dataset.md) */
+    enum { ORIENTATION_AT = 42 }; /* offset in an item's entry (docs/format-dataset.md) */
     struct psti_index_header header;
     struct psti_index_field field;
     struct pst_error err;
@@ -592,9 +601,9 @@ static void forge_orientation(const char *path, uint8_t before, uint8_t after)
     free(bytes);
 }
 
-/* A mask is read in parts where the index says that its image is not turned. The index counts for
- * the image, too, whatever its metadata say: so the parts that were read are those that are wanted.
- */
+/* A mask is read in parts if the index says that its image is not rotated. The orientation in the
+ * index also counts for the image, whatever its metadata say. So the parts that are read are those
+ * that the crop needs. */
 static void the_turn_of_the_index_counts(void **state)
 {
     const struct way way = {PST_STORAGE_THREADS, 1, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
@@ -620,7 +629,7 @@ static void the_turn_of_the_index_counts(void **state)
     }
 }
 
-/* Begin again while both rounds of reads are under way. */
+/* A new epoch begins while reads of the first and second round are under way. */
 static void breaking_off_leaves_nothing(void **state)
 {
     const struct way way = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.002, false, CROP, 0, 0};
@@ -674,7 +683,7 @@ static void each_read_may_fail(void **state)
             assert_memory_equal(hashes, expected, sizeof hashes);
             pst_loader_close(&loader);
         }
-        assert_true(n_failed > 8); /* more reads than items, because of both rounds */
+        assert_true(n_failed > 8); /* more reads than items, because each needs two rounds */
     }
 }
 #endif

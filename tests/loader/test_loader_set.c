@@ -1,6 +1,7 @@
-/* test_loader_set.c - pst_loader_set: are the batches from there on, to the bit, those of a loader
- * that was opened with the settings and resumed at that place? Batches of the former size stay, a
- * refusal or a failure changes nothing, and host_memory holds. */
+/* test_loader_set.c - pst_loader_set changes settings within an epoch. Are the batches from there
+ * on bit-identical to those of a loader that was opened with the new settings and resumed at that
+ * place? Batches of the old size stay valid, a refusal or failure changes nothing, and host_memory
+ * is not exceeded. */
 #include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
 #include "test.h"
@@ -32,7 +33,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&mixed, &uniform, &folder)
 
-/* What is set behind so many batches. */
+/* A change of settings after n_batches more batches. 0: the setting stays. */
 struct change {
     uint32_t n_batches, batch_size, height, width;
 };
@@ -58,7 +59,7 @@ static struct pst_loader_settings settings_of(const pst_loader *loader)
     return settings;
 }
 
-/* Takes up to n batches. */
+/* Takes up to n batches and hashes them. */
 static size_t take(pst_loader *loader, size_t n, uint64_t *hashes)
 {
     struct pst_error err;
@@ -74,7 +75,7 @@ static size_t take(pst_loader *loader, size_t n, uint64_t *hashes)
     return i;
 }
 
-/* A loader that was opened with the settings goes on at the state: takes up to n batches of that
+/* Opens a loader with the new settings, resumes the state, and takes up to n batches of that
  * epoch. */
 static size_t take_anew(pst_dataset *dataset, struct pst_loader_options options,
                         const struct pst_loader_settings *settings,
@@ -98,7 +99,8 @@ static size_t take_anew(pst_dataset *dataset, struct pst_loader_options options,
     return n;
 }
 
-/* Sets all of `changes` in one epoch, then takes the rest and the next epoch's first batches. */
+/* Applies all of `changes` in one epoch, then takes the rest of it and the first batches of the
+ * next. */
 static void run(pst_dataset *dataset, const struct pst_loader_options *options)
 {
     uint64_t hashes[STEPS_MAX], wanted[STEPS_MAX];
@@ -167,7 +169,7 @@ static void test_on_a_gpu(void **state)
     run(mixed, &options);
 }
 
-/* A loader whose epoch is over, or that has none, begins the next one so. */
+/* If no epoch has begun, or if it is over, the next epoch begins with the new settings. */
 static void test_between_epochs(void **state)
 {
     (void)state;
@@ -195,8 +197,8 @@ static void test_between_epochs(void **state)
     pst_loader_close(&loader);
 }
 
-/* The size changes nothing else: rows of a batch have the samples and draws that they would have
- * had. Batches that the caller holds stay. */
+/* A new batch size changes nothing else: the rows keep their samples and draws. Batches that the
+ * caller holds stay valid. */
 static void test_held_batches_stay(void **state)
 {
     (void)state;
@@ -239,7 +241,8 @@ static void test_held_batches_stay(void **state)
     pst_batch_release(held[2]);
 }
 
-/* A size that host_memory does not hold is refused, with the need, and nothing changes. */
+/* A size for which host_memory is too small is refused with an error that states the need, and
+ * nothing changes. */
 static void test_limit(void **state)
 {
     (void)state;
@@ -264,8 +267,8 @@ static void test_limit(void **state)
     pst_loader_close(&other);
 }
 
-/* What the caller holds leaves no room for two batches of another size. After the release it has.
- */
+/* Batches held by the caller leave too little memory for two batches of another size. After they
+ * are released the change works. */
 static void test_limit_with_held_batches(void **state)
 {
     (void)state;
@@ -313,7 +316,8 @@ static void refuse(const struct pst_loader_options *options, uint32_t height, ui
     assert_int_equal(after.batch_size, before.batch_size);
     assert_int_equal(after.height, before.height);
     assert_int_equal(after.width, before.width);
-    assert_ok(set(loader, 5, 0, 0, &err)); /* the size of batches has no such conditions */
+    /* the batch size can be set in spite of the refused sizes */
+    assert_ok(set(loader, 5, 0, 0, &err));
     assert_int_equal(settings_of(loader).batch_size, 5);
     pst_loader_close(&loader);
 }
@@ -328,7 +332,7 @@ static void test_refusals(void **state)
     pst_loader *loader = open_loader(mixed, &options);
     assert_int_equal(set(loader, (1u << 24) + 1, 0, 0, &err), PST_ERROR_ARGUMENT);
     assert_ok(pst_loader_set(loader, NULL, &err));
-    assert_ok(set(loader, 4, 24, 24, &err)); /* as it is */
+    assert_ok(set(loader, 4, 24, 24, &err)); /* the present settings */
     pst_loader_close(&loader);
 
     kept.outputs[1].own_geometry = true;
@@ -358,7 +362,8 @@ static void test_refusals(void **state)
     refuse(&options, 20, 20, "no operation");
 }
 
-/* The last operation with a size counts, and earlier ones stay. Views have one size. */
+/* The new size applies to the last operation that has a size; earlier ones keep theirs. All views
+ * have the same size. */
 static void test_last_operation(void **state)
 {
     (void)state;
@@ -394,7 +399,7 @@ static void test_last_operation(void **state)
     pst_loader_close(&loader);
 }
 
-/* A cache that keeps pictures at the training size keeps those of each size apart. */
+/* A cache that keeps pictures at the training size keeps the items of different sizes apart. */
 static void test_training_cache(void **state)
 {
     (void)state;
@@ -415,7 +420,7 @@ static void test_training_cache(void **state)
                                          .cache_resolution = PST_CACHE_RESOLUTION_TRAINING,
                                          .cache = open_cache(8 * MIB)};
     pst_loader *loader = open_loader(folder, &options);
-    pst_cache_close(&options.cache); /* the loader has a hold of its own */
+    pst_cache_close(&options.cache); /* the loader keeps its own reference */
     options.cache_resolution = PST_CACHE_RESOLUTION_FULL;
     static const uint32_t sizes[] = {16, 16, 12, 12, 16};
     static const uint64_t hits[] = {0, 21, 21, 42, 63};
@@ -435,7 +440,7 @@ static void test_training_cache(void **state)
     pst_loader_close(&loader);
 }
 
-/* Replay and fetch make batches of the present size. Numbers of batches count these. */
+/* Replay and fetch make batches of the present size, and batch numbers count such batches. */
 static void test_replay_and_fetch(void **state)
 {
     (void)state;
@@ -467,8 +472,9 @@ static void test_replay_and_fetch(void **state)
     pst_loader_close(&loader);
 }
 
-/* The n-th allocation or start of a thread fails within pst_loader_set. The loader goes on with the
- * former settings or the new ones, to the bit; or, if putting back failed, each call says so. */
+/* The n-th allocation or thread start within pst_loader_set fails. The loader then continues with
+ * the old or the new settings, bit-identically. If restoring the old ones failed, each further call
+ * returns an error. */
 static void fail_nth(enum psti_fault_kind kind, bool sticky)
 {
     uint64_t hashes[STEPS_MAX], wanted[2][STEPS_MAX];

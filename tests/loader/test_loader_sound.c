@@ -1,6 +1,6 @@
-/* test_loader_sound.c - audio fields: the same rows however they are read, by how many threads,
- * from files, a cache or memory; only a clip's bytes are read of a long WAV; bad sounds follow
- * on_error. */
+/* test_loader_sound.c - tests audio fields: rows are the same with any threads and from files, a
+ * cache or memory; of a long WAV only a clip's bytes are read; on_error decides about bad
+ * sounds. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -25,7 +25,7 @@ static void write_file(const char *path, const void *bytes, size_t nbytes)
     assert_int_equal(fclose(file), 0);
 }
 
-/* A WAV in stereo. The caller frees it. */
+/* Makes a stereo WAV. The caller frees it. */
 static uint8_t *make_wav(uint32_t i, uint32_t seconds, size_t *nbytes)
 {
     uint32_t n = RATE * seconds + 17 * i, data = n * 4;
@@ -84,7 +84,7 @@ static int remove_data(void **state)
     return 0;
 }
 
-/* Storage of what options point to. */
+/* Holds what the loader's options point to. */
 struct wish {
     struct pst_audio_op ops[4];
     struct pst_field_output output;
@@ -125,7 +125,7 @@ static void look_at_shape(pst_loader *loader, const pst_batch *batch)
     assert_true(tensor.ndim == 3 && tensor.shape[1] == 1 && tensor.shape[2] == CLIP);
 }
 
-/* Hashes of two epochs; reads and partial reads of the second. */
+/* Hashes two epochs. `stats` counts the reads and partial reads of the second epoch. */
 static void run_epochs(pst_dataset *dataset, const struct pst_loader_options *options,
                        uint64_t hashes[N_HASHES], struct pst_loader_stats *stats)
 {
@@ -167,9 +167,10 @@ static void same_rows(void **state)
             memset(found, 0, sizeof found);
             run_epochs(kind == 2 || kind == 3 ? packed : folder, &options, found, &stats);
             assert_memory_equal(found, wanted, sizeof found);
-            bool partial = kind != 1 && kind != 2; /* a cache, and checksums, need all bytes */
+            /* a cache and checksums need all bytes of the file */
+            bool partial = kind != 1 && kind != 2;
             assert_int_equal(stats.n_partial_reads, partial ? 2 * N_SAMPLES : 0);
-            if (partial) /* half a second of 5 */
+            if (partial) /* half a second of a file of 5 s is read */
                 assert_true(stats.nbytes_read < 2 * N_SAMPLES * (uint64_t)RATE * 4);
             pst_cache_close(&cache);
         }
@@ -181,7 +182,8 @@ static void put_be32(uint8_t *to, uint32_t v)
         to[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* The samples of make_wav in a file that is libsndfile's: AU, whose numbers are big-endian. */
+/* Makes the audio samples of make_wav as an AU file, with big-endian numbers. libsndfile decodes
+ * it. */
 static uint8_t *make_au(uint32_t i, size_t *nbytes)
 {
     uint8_t *file = make_wav(i, SECONDS, nbytes);
@@ -199,7 +201,7 @@ static uint8_t *make_au(uint32_t i, size_t *nbytes)
     return file;
 }
 
-/* Of files that libsndfile decodes, what it wants is read as it wants it. */
+/* Files that libsndfile decodes are read on demand: only the bytes that the library asks for. */
 static void on_demand(void **state)
 {
     (void)state;
@@ -224,7 +226,7 @@ static void on_demand(void **state)
     uint64_t wanted[N_HASHES] = {0}, found[N_HASHES] = {0};
     struct pst_loader_options options = options_of(&wish, 0);
     options.storage = PST_STORAGE_MEMORY;
-    run_epochs(folder, &options, wanted, &stats); /* the same samples as WAV */
+    run_epochs(folder, &options, wanted, &stats); /* WAV files of the same audio samples */
     for (uint32_t workers = 0; workers < 4; workers += 3)
         for (int direct = 0; direct < 2; direct++) {
             options = options_of(&wish, workers);
@@ -234,7 +236,7 @@ static void on_demand(void **state)
             assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
             assert_true(stats.nbytes_read < 2 * N_SAMPLES * (uint64_t)RATE * 4);
         }
-    /* A file that was cut since it was listed: the error is that of reading it. */
+    /* A file was truncated after it was listed: the error is that of reading the file. */
     snprintf(path, sizeof path, "%s/others/%02u.aiff", directory, 5);
     assert_int_equal(truncate(path, 400000), 0);
     options.order = PST_ORDER_SEQUENTIAL;
@@ -247,7 +249,8 @@ static void on_demand(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A folder with a short clip, a damaged one and one of other channels. */
+/* Reads a folder with a clip that is too short, a damaged file, and one with another number of
+ * channels. */
 static void bad_sounds(void **state)
 {
     (void)state;
@@ -306,7 +309,7 @@ static void refusals(void **state)
     assert_int_equal(pst_loader_open(folder, &options, &loader, &err), PST_ERROR_ARGUMENT);
 }
 
-/* Memory is claimed before it is used; the steady state allocates nothing. */
+/* All memory is reserved before it is used, and the steady state allocates nothing. */
 static void steady(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
-/* test_loader_stats.c - does the receiver of a batch see the counts of its rows?
+/* test_loader_stats.c - are the rows of a batch counted before the caller receives the batch?
  *
- * Rows are large and only copied, so several are taken at a time. A worker that counted after its
- * rows were marked done would still be busy with the next ones when their batch is out. */
+ * Rows are large and are only copied, so a worker takes several at a time. A worker that counted
+ * after it marked its rows as done would still be busy with the next rows when their batch is
+ * delivered. */
 #include "base/clock.h"
 #include "loader/loader_fixture.h"
 #include "test.h"
@@ -48,7 +49,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&dataset)
 
-/* Rows of later batches may be counted, too. */
+/* Checks the counters when a batch arrives. They may include rows of later batches. */
 static void look(pst_loader *loader, const pst_batch *batch)
 {
     struct pst_loader_stats stats = stats_of(loader);
@@ -86,7 +87,7 @@ static void counters_come_with_their_batch(void **state)
                                                                  : PST_STORAGE_THREADS});
 }
 
-/* Runs one epoch and returns its time. Between batches the caller sleeps. */
+/* Runs one epoch in which the caller sleeps between batches. Returns the time it took. */
 static uint64_t timed(const struct pst_loader_options *options, unsigned pause_us,
                       struct pst_loader_stats *stats)
 {
@@ -105,8 +106,8 @@ static uint64_t timed(const struct pst_loader_options *options, unsigned pause_u
     return wall;
 }
 
-/* Reads overlap: their times add up to more than the clock's, but storage was busy no longer than
- * that. The waiting side shows the cause. */
+/* Reads overlap: the sum of their times exceeds the elapsed time, but storage was busy for no
+ * longer than the elapsed time. The waiting side, caller or loader, shows the cause. */
 static void times_say_who_waited(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void times_say_who_waited(void **state)
         assert_true(stats.worker_read_wait_ns > 0);
         assert_true(stats.caller_wait_ns >= latency_ns / 2 && stats.caller_wait_ns <= wall);
         options.throttle_latency_seconds = 0;
-        wall = timed(&options, 40000, &stats); /* a slow caller, 5 batches */
+        wall = timed(&options, 40000, &stats); /* the caller pauses after each of 5 batches */
         assert_true(stats.read_ns <= wall);
         if (workers > 0)
             assert_true(stats.worker_idle_ns > 0);

@@ -1,8 +1,8 @@
-/* test_loader_steady.c - once a loader is warm, no epoch allocates anything: every form of image,
- * masks, rows that differ in size, images of very different sizes, each number of workers.
+/* test_loader_steady.c - after a warm-up, no epoch allocates memory, for every form of image,
+ * masks, rows that differ in size, images of very different sizes, and each number of workers.
  *
- * libwebp allocates memory for each picture without the allocator's hooks. There only the library's
- * own allocations are counted. */
+ * libwebp allocates memory for each picture and ignores the allocator's hooks. With WebP only
+ * the library's own allocations are counted. */
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 #include "test.h"
@@ -19,11 +19,12 @@
 #include <webp/encode.h>
 #endif
 
-/* Counts every call of malloc and its kin in this process, also by codecs. Sanitizers bring a
- * malloc of their own: with them the count stays 0, and the library's own counter is compared. */
+/* Counts every call of malloc and its relatives in this process, including those of codecs.
+ * Sanitizers bring their own malloc, so with them the count stays 0, and the library's own counter
+ * is compared. */
 static atomic_ulong n_malloc;
 #if !TEST_SANITIZED
-#define EXPORTED __attribute__((visibility("default"))) /* for shared libraries, too */
+#define EXPORTED __attribute__((visibility("default"))) /* so shared libraries call it too */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -57,11 +58,11 @@ EXPORTED int posix_memalign(void **memory, size_t alignment, size_t n)
 #endif
 
 enum { N_SAMPLES = 36, N_LARGE = 2, N_EACH = 2, N_FIELDS = 7 };
-/* Sanitizers look at threads and memory, which are the same in each epoch. */
+/* Sanitizers check threads and memory, which are the same in each epoch, so few epochs are
+ * enough. */
 enum { N_WARM = TEST_TSAN ? 2 : 4, N_WINDOWS = TEST_SANITIZED ? 1 : 6 };
 
-/* Two of the pictures are much larger than the others. It depends on chance which worker gets them.
- */
+/* Two pictures are much larger than the others. Which worker gets them depends on chance. */
 static void size_of(uint32_t i, uint32_t *height, uint32_t *width)
 {
     bool large = i % (N_SAMPLES / N_LARGE) == 5;
@@ -134,7 +135,7 @@ static uint8_t *encode(enum kind kind, const uint8_t *pixels, uint32_t height, u
     return bytes;
 }
 
-/* A label map with large areas, which PLI keeps as lz. */
+/* Encodes a label map with large areas, which PLI stores with its lz coder. */
 static uint8_t *encode_mask(uint32_t i, uint32_t height, uint32_t width, struct pst_value *value)
 {
     uint8_t *classes = malloc((size_t)height * width);
@@ -158,7 +159,7 @@ static void add(pst_writer *writer, enum kind kind, uint32_t i)
     size_of(i, &height, &width);
     uint8_t *pixels = malloc((size_t)height * width * 3);
     make_pixels(i, height, width, pixels);
-    for (size_t k = 0; k < (size_t)height * width; k++) /* noise, which is harder to code */
+    for (size_t k = 0; k < (size_t)height * width; k++) /* noise, which is harder to encode */
         pixels[k * 3] = (uint8_t)(pixels[k * 3] + k * k % 23);
     uint8_t *image =
         encode(kind == MIXED ? (enum kind)(i % 3) : kind, pixels, height, width, &v[0]);
@@ -237,7 +238,8 @@ static void go_through(pst_loader *loader, uint64_t epoch)
     enum pst_status status;
     assert_ok(pst_loader_begin(loader, epoch, &err));
     while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
-        pst_batch_release(kept); /* as in a training loop: one is in use while the next is made */
+        /* as in a training loop, a batch is in use while the next one is prepared */
+        pst_batch_release(kept);
         kept = batch;
     }
     pst_batch_release(kept);
@@ -245,7 +247,7 @@ static void go_through(pst_loader *loader, uint64_t epoch)
         assert_ok(status);
 }
 
-/* After the warm-up each window is free of allocation, not just the best of them. */
+/* After the warm-up, every window of epochs must be free of allocations, not just the best one. */
 static void assert_steady(pst_dataset *dataset, const struct pst_loader_options *options,
                           bool own_only)
 {
@@ -253,7 +255,7 @@ static void assert_steady(pst_dataset *dataset, const struct pst_loader_options 
     pst_loader *loader = open_loader(dataset, options);
     for (uint64_t epoch = 0; epoch < N_WARM; epoch++)
         go_through(loader, epoch);
-    usleep(20000); /* waiting workers take the scratch that others found to be needed */
+    usleep(20000); /* idle workers get as much scratch as other workers needed */
     for (uint64_t window = 0; window < N_WINDOWS; window++) {
         pst_memory_stats(&before, sizeof before);
         unsigned long n = atomic_load(&n_malloc);

@@ -1,5 +1,6 @@
-/* test_loader_table.c - items in compressed pages of tables: does every row of every epoch have its
- * own bytes, from all storage and tiers, within the memory that was granted, and is damage told? */
+/* test_loader_table.c - tests items in compressed pages of tables: does every row of every epoch
+ * have its own bytes, from any storage and cache, within the granted memory, and is damage
+ * reported? */
 #include "dataset/toy_table.h"
 
 #include "cache/cache_fixture.h"
@@ -75,7 +76,7 @@ static void look(pst_loader *loader, const pst_batch *batch)
     }
 }
 
-/* Runs an epoch, in which every sample comes once, with its own values. */
+/* Runs an epoch. Every sample must appear once, with its own values. */
 static void run(pst_loader *loader, uint64_t epoch)
 {
     uint64_t hashes[N];
@@ -95,7 +96,7 @@ static struct pst_loader_options plain(uint32_t workers)
                                        .num_workers = workers};
 }
 
-/* Of items that lie in a file: their number, and their bytes as caches keep them. */
+/* Counts the items that are stored in a file, and the bytes that a cache needs for them. */
 static void count_items(uint64_t *n, uint64_t *nbytes)
 {
     struct pst_error err;
@@ -135,7 +136,7 @@ static void rows_have_their_own_bytes(void **state)
     pst_loader_close(&loader);
 }
 
-/* A page is not kept once for each of its items: their own bytes are. */
+/* A cache keeps the decoded bytes of each item, not the whole page for each of its items. */
 static void caches_keep_parts_of_pages_decoded(void **state)
 {
     (void)state;
@@ -153,7 +154,7 @@ static void caches_keep_parts_of_pages_decoded(void **state)
         assert_int_equal(stats.n_cache_hits, 2 * n);
         assert_int_equal(stats.nbytes_cache_hit, 2 * nbytes);
         pst_loader_close(&loader);
-        /* Another loader takes them, too. */
+        /* Another loader uses the cached items. */
         loader = open_loader(dataset, &options);
         run(loader, 7);
         assert_int_equal(stats_of(loader).n_reads, 0);
@@ -162,8 +163,8 @@ static void caches_keep_parts_of_pages_decoded(void **state)
     }
 }
 
-/* A loader with a cache gives the index the sums of parts of pages, once it has read all of them.
- */
+/* Once a loader with a cache has read all parts of pages, it writes their checksums to the
+ * index. */
 static void an_epoch_sums_parts_of_pages(void **state)
 {
     (void)state;
@@ -171,7 +172,7 @@ static void an_epoch_sums_parts_of_pages(void **state)
     pst_batch *batch;
     char path[128];
     snprintf(path, sizeof path, "%s/toys/part-0.toy", directory);
-    toy_write(path, 0, N_FIRST); /* its index is made anew, without sums */
+    toy_write(path, 0, N_FIRST); /* rewrites a file, so the index is made again without checksums */
     for (int whole = 0; whole < 2; whole++) {
         pst_dataset *opened = open_toys(false);
         for (uint32_t f = 0; f < pst_dataset_n_fields(opened); f++) {
@@ -180,7 +181,8 @@ static void an_epoch_sums_parts_of_pages(void **state)
             assert_int_equal(psti_dataset_can_check_field(opened, f), is_number);
         }
         pst_cache *cache = open_cache(64 * MIB);
-        const struct pst_field_output blob = {.name = "blob"}; /* all of it lies in pages */
+        /* a field whose items all lie in pages */
+        const struct pst_field_output blob = {.name = "blob"};
         struct pst_loader_options options = plain(2);
         options.cache = cache;
         if (!whole) {
@@ -222,7 +224,7 @@ static void an_epoch_sums_parts_of_pages(void **state)
     pst_dataset_close(&made);
 }
 
-/* With sums, values from elsewhere are checked, and taken. */
+/* If the index has checksums, values from other processes are verified and used. */
 static void fleets_keep_parts_of_pages_decoded(void **state)
 {
     (void)state;
@@ -250,7 +252,7 @@ static void fleets_keep_parts_of_pages_decoded(void **state)
     pst_dataset_close(&summed);
 }
 
-/* A page whose bytes were altered while the data set is open. */
+/* A page is altered while the data set is open. */
 static void damage_is_told(void **state)
 {
     (void)state;
@@ -263,7 +265,8 @@ static void damage_is_told(void **state)
     for (int sums = 0; sums < 2; sums++) {
         pst_dataset *opened = open_toys(sums);
         uint32_t blob = (uint32_t)pst_dataset_find_field(opened, "blob");
-        uint32_t i = sums ? 4 : 7; /* Snappy: only a sum can tell; Zstandard: its header */
+        /* in a Snappy page only a checksum detects it; Zstandard's header does */
+        uint32_t i = sums ? 4 : 7;
         assert_ok(
             pst_dataset_read(opened, i, blob, 0, 0, toy_value(i, TOY_BLOB, value), value, &err));
         assert_ok(pst_dataset_item(opened, i, blob, 0, &item, sizeof item, &err));
@@ -291,7 +294,7 @@ static void damage_is_told(void **state)
     }
 }
 
-/* What decoding needs is a part of host_memory, and an item that does not fit is refused. */
+/* The memory for decoding pages counts as host_memory. An item that does not fit is refused. */
 static void pages_count_in_host_memory(void **state)
 {
     (void)state;
@@ -307,17 +310,17 @@ static void pages_count_in_host_memory(void **state)
     for (uint64_t epoch = 1; epoch < 4; epoch++)
         run(loader, epoch);
     pst_memory_stats(&after, sizeof after);
-    assert_int_equal(after.n_alloc, before.n_alloc); /* nothing in the steady state */
+    assert_int_equal(after.n_alloc, before.n_alloc); /* nothing was allocated in the steady state */
     pst_loader_close(&loader);
     (void)err;
 }
 
-/* Decoded pages are kept for the next items in them. After one epoch all pages of a small data set
- * are kept, and none is read or decoded again. */
+/* A decoded page is kept for the next items in it. After one epoch all pages of a small data set
+ * are in memory, and none is read or decoded again. */
 static void a_page_is_decoded_once(void **state)
 {
     (void)state;
-    enum { EPOCHS = 4, N_PAGES = 11 /* of both files */ };
+    enum { EPOCHS = 4, N_PAGES = 11 /* pages of both files */ };
     uint64_t n_paged = 0;
     for (uint64_t i = 0; i < N; i++)
         for (uint32_t f = 0; f < 2; f++) {
@@ -345,7 +348,7 @@ static void a_page_is_decoded_once(void **state)
     }
 }
 
-/* If not all pages fit, the one that was used longest ago goes. */
+/* If not all pages fit into memory, the least recently used one is dropped. */
 static void pages_that_do_not_fit_go(void **state)
 {
     (void)state;
@@ -387,7 +390,7 @@ static void pages_that_do_not_fit_go(void **state)
     pst_dataset_close(&many);
 }
 
-/* Batches that the caller holds are refused for want of memory only once no page has any. */
+/* A batch fails for lack of memory only after all decoded pages were dropped. */
 static void pages_give_way_to_batches(void **state)
 {
     (void)state;
@@ -419,7 +422,7 @@ static void pages_give_way_to_batches(void **state)
     }
 }
 
-/* Without the library the loader does not open, and says which it is. */
+/* Without the decompression library the loader does not open, and the error names the library. */
 static void a_missing_library_is_told_at_once(void **state)
 {
     (void)state;

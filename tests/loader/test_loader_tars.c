@@ -1,6 +1,6 @@
-/* test_loader_tars.c - loaders of tars in place: batches are those of packed samples; items without
- * a checksum are counted, and are not saved; an epoch with a cache gives the index its checksums,
- * unless a file changed. */
+/* test_loader_tars.c - tests loaders of tars: batches equal those of packed samples; items without
+ * a checksum are counted and are not saved; an epoch with a cache adds the checksums to the index,
+ * unless a file has changed. */
 #include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
 #include "loader/make_tars.h"
@@ -41,7 +41,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Two fresh tars without an index. */
+/* Makes two new tars without an index. */
 static int make_both(void **state)
 {
     (void)state;
@@ -140,7 +140,8 @@ static void items_without_checksum_are_counted(void **state)
 {
     (void)state;
     pst_dataset *tars = open_there("tars");
-    assert_int_equal(count_unchecked(tars, false), 4 * N); /* image and text, in two epochs */
+    /* two items for each sample, in two epochs */
+    assert_int_equal(count_unchecked(tars, false), 4 * N);
     pst_dataset_close(&tars);
     tars = open_with_sums();
     assert_int_equal(count_unchecked(tars, false), 0);
@@ -167,7 +168,7 @@ static struct pst_cache_file_report save(pst_cache *cache)
     return report;
 }
 
-/* Runs n epochs with a cache, whose batches are the right ones. */
+/* Runs n_epochs epochs with a cache and checks their batches. */
 static void run_cached(pst_dataset *dataset, pst_cache *cache, uint32_t workers, uint64_t n_epochs,
                        struct pst_loader_stats *stats)
 {
@@ -200,13 +201,13 @@ static void an_epoch_gives_the_index_checksums(void **state)
         run_cached(first, cache, workers, 2, &stats);
         assert_int_equal(stats.n_cache_hits, 2 * N);
         assert_int_equal(stats.n_unchecked, 4 * N);
-        /* The open one has none, and what it cached is not saved. */
+        /* The index that is open has no checksums, and the items cached with it are not saved. */
         assert_false(has_checksum(first, "image"));
         report = save(cache);
         assert_int_equal(report.n_items, 0);
         assert_int_equal(report.n_datasets, 0);
         assert_int_equal(report.n_unsaved, 2 * N);
-        /* Others have them from now on. */
+        /* A data set opened now has the checksums. */
         pst_dataset *second = open_there("tars");
         assert_true(has_checksum(second, "image"));
         assert_true(has_checksum(second, "text"));
@@ -215,17 +216,18 @@ static void an_epoch_gives_the_index_checksums(void **state)
         assert_int_equal(count_unchecked(second, false), 0);
         assert_int_equal(count_files(below("tars/.penstock")), 1);
         run_cached(second, cache, workers, 2, &stats);
-        assert_int_equal(stats.n_cache_hits, 2 * N); /* of its own second epoch */
+        assert_int_equal(stats.n_cache_hits, 2 * N); /* hits of the second loader's second epoch */
         assert_int_equal(stats.n_unchecked, 0);
         report = save(cache);
         assert_int_equal(report.n_items, 2 * N);
-        assert_int_equal(report.n_unsaved, 2 * N); /* those of the first one */
+        /* items that the first loader cached without checksums */
+        assert_int_equal(report.n_unsaved, 2 * N);
         pst_cache_close(&cache);
         cache = open_cache(16 * MIB);
         assert_ok(pst_cache_load(cache, below("saved"), &report, sizeof report, &err));
         run_cached(second, cache, workers, 1, &stats);
         assert_int_equal(stats.n_cache_hits, 2 * N);
-        /* What was saved is not taken by one whose index has no checksums. */
+        /* A loader whose index has no checksums does not use the saved items. */
         run_cached(first, cache, workers, 1, &stats);
         assert_int_equal(stats.n_cache_hits, 0);
         pst_cache_close(&cache);
@@ -234,7 +236,8 @@ static void an_epoch_gives_the_index_checksums(void **state)
     }
 }
 
-/* A loader of one field gives that field its checksums, and the next one the rest. */
+/* A loader of one field writes the checksums of that field, and the next loader those of the
+ * rest. */
 static void fields_get_theirs_one_by_one(void **state)
 {
     (void)state;
@@ -256,7 +259,7 @@ static void fields_get_theirs_one_by_one(void **state)
         assert_false(has_checksum(tars, "text"));
         pst_loader *loader = open_loader(tars, &options);
         begin_epoch(loader, 0);
-        for (int k = 0; k < N / 4; k++) { /* it is closed without a call for the end */
+        for (int k = 0; k < N / 4; k++) { /* the loader is closed before its epoch has ended */
             assert_ok(pst_loader_next(loader, &batch, &err));
             pst_batch_release(batch);
         }
@@ -266,7 +269,7 @@ static void fields_get_theirs_one_by_one(void **state)
         tars = open_there("tars");
         assert_true(has_checksum(tars, names[i]));
         assert_int_equal(psti_dataset_can_check_bytes(tars), i == 1);
-        /* A loader of that field alone has all that it takes to save what it caches. */
+        /* A loader of only that field can save all that it caches. */
         options.cache = cache = open_cache(16 * MIB);
         loader = open_loader(tars, &options);
         run_epoch(loader, 0, hashes);
@@ -279,7 +282,7 @@ static void fields_get_theirs_one_by_one(void **state)
     }
 }
 
-/* The checksums belong to the files as they were: nothing is published for others. */
+/* The checksums belong to the files before the change, so none are written for others. */
 static void a_file_that_changed_spoils_nothing(void **state)
 {
     (void)state;
@@ -312,7 +315,7 @@ static void a_file_that_changed_spoils_nothing(void **state)
     }
 }
 
-/* A loader without a cache has no use for checksums. */
+/* A loader without a cache computes no checksums. */
 static void without_a_cache_nothing_is_noted(void **state)
 {
     (void)state;
@@ -329,8 +332,8 @@ static void without_a_cache_nothing_is_noted(void **state)
     pst_dataset_close(&tars);
 }
 
-/* Each rank sees a part. Once all have read theirs, the index has the checksums: in one epoch, or
- * in two of other numbers of ranks. */
+/* Each rank reads a part of the samples. Once every rank has read its part, the index gets the
+ * checksums: in one epoch, or in two with other numbers of ranks. */
 static void ranks_give_the_index_checksums_together(void **state)
 {
     struct augmented kept;
@@ -342,7 +345,8 @@ static void ranks_give_the_index_checksums_together(void **state)
             assert_false(has_checksum(tars, "image"));
             pst_cache *cache = open_cache(16 * MIB);
             struct pst_loader_options options = crops(&kept, 2);
-            /* Ranks 0 to 3 of 4; or rank 0 of 2 dies behind its epoch, and all of 3 run. */
+            /* Either ranks 0 to 3 of 4 run; or rank 0 of 2 dies after its epoch, and then all ranks
+             * of 3 run. */
             options.world_size = other == 0 ? 4 : rank == 0 ? 2 : 3;
             options.rank = other == 0 || rank == 0 ? rank : rank - 1;
             options.cache = cache;
@@ -359,7 +363,8 @@ static void ranks_give_the_index_checksums_together(void **state)
     }
 }
 
-/* Batches by number may come from another thread than that of the epochs: nothing is noted. */
+/* Batches fetched by number may come from another thread than the epoch's, so their checksums are
+ * not recorded. */
 static void batches_by_number_note_nothing(void **state)
 {
     (void)state;
@@ -386,7 +391,7 @@ static void batches_by_number_note_nothing(void **state)
     pst_dataset_close(&tars);
 }
 
-/* A fleet is refused until the fields of the loader have checksums. Its server is down. */
+/* A fleet is refused until the loader's fields have checksums. The fleet's server is down. */
 static void a_fleet_wants_checksums(void **state)
 {
     (void)state;
@@ -404,7 +409,7 @@ static void a_fleet_wants_checksums(void **state)
     options.n_fields = 1;
     options.only_listed = true;
     options.cache = cache;
-    loader = open_loader(tars, &options); /* gives the images checksums */
+    loader = open_loader(tars, &options); /* a loader with a cache writes the images' checksums */
     run_epoch(loader, 0, hashes);
     pst_loader_close(&loader);
     options.cache = NULL;
@@ -413,7 +418,7 @@ static void a_fleet_wants_checksums(void **state)
     assert_non_null(strstr(err.text, "--sums"));
     pst_dataset_close(&tars);
     tars = open_there("tars");
-    options.only_listed = false; /* texts have none */
+    options.only_listed = false; /* the loader now needs texts, which have no checksums */
     assert_int_equal(pst_loader_open(tars, &options, &loader, &err), PST_ERROR_STATE);
     options.only_listed = true;
     loader = open_loader(tars, &options);
@@ -424,7 +429,8 @@ static void a_fleet_wants_checksums(void **state)
     pst_fleet_close(&fleet);
 }
 
-/* A disk that fails at its n-th write: the epoch ends well, and the index is one or the other. */
+/* A disk fails at its n-th write: the epoch still ends well, and the index is either the old or the
+ * new one. */
 static void full_disks_end_no_epoch(void **state)
 {
     bool was_good = false;

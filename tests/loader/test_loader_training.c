@@ -1,6 +1,7 @@
-/* test_loader_training.c - a cache that keeps images at the training size: batches are those of a
- * loader without a cache, to the bit, for all kinds of images, chains, dtypes and forms; sets of
- * other chains never mix; what cannot be kept so is refused by the name of the operation. */
+/* test_loader_training.c - tests a cache that keeps images at the training size: batches are
+ * bit-identical to those without a cache, for all kinds of images, chains, dtypes and forms; items
+ * of different chains never mix; what cannot be kept at that size is refused, with the name of the
+ * operation. */
 #include "../decode/decode_make.h"
 #include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
@@ -19,7 +20,7 @@ enum { N_JPEGS = 12, N_PNGS = 9, N = N_JPEGS + N_PNGS, N_SMALL = 2, MIB = 1 << 2
 
 static pst_dataset *folder, *packed, *made;
 
-/* The last two are so small that no operation of the tests makes them smaller. */
+/* The last two images are so small that no operation of the tests makes them smaller. */
 static const struct jpeg_spec jpegs[N_JPEGS] = {
     {.height = 197, .width = 231, .colours = COLOURS_YCC, .h = 2, .v = 2},
     {.height = 301, .width = 203, .colours = COLOURS_YCC, .h = 2, .v = 1, .progressive = true},
@@ -74,7 +75,7 @@ static void write_folder(void)
     }
 }
 
-/* Packs the folder as pli-jpeg and PLI, and as raw pixels beside them. */
+/* Packs the folder as pli-jpeg and PLI, each with raw pixels as a second variant. */
 static pst_dataset *pack_folder(void)
 {
     static const enum pst_form forms[] = {PST_FORM_PLI_JPEG, PST_FORM_RAW};
@@ -104,9 +105,9 @@ static int set_up(void **state)
 
 TEAR_DOWN(&folder, &packed, &made)
 
-/* A chain by letters: r Resize(48), R Resize(70, 50), n Resize(48) nearest, b bicubic Resize(48), c
- * CenterCrop(40), C CenterCrop(96), p Pad 3, q RandomCrop(32), f flip, j jitter, x
- * RandomResizedCrop(32), g Grayscale, N Normalize. */
+/* Makes one operation of a chain that is written as letters: r Resize(48), R Resize(70, 50), n
+ * Resize(48) nearest, b bicubic Resize(48), c CenterCrop(40), C CenterCrop(96), p Pad 3, q
+ * RandomCrop(32), f flip, j jitter, x RandomResizedCrop(32), g Grayscale, N Normalize. */
 static void make_op(char letter, struct pst_op *op)
 {
     static const char letters[] = "rRnbcCpqfjxgN";
@@ -147,7 +148,7 @@ static void make_op(char letter, struct pst_op *op)
     }
 }
 
-/* One way of loading. */
+/* One combination of loader settings. */
 struct way {
     const char *ops;
     uint32_t workers;
@@ -190,7 +191,7 @@ static pst_loader *open_way(pst_dataset *dataset, const struct way *way, pst_cac
     return open_loader(dataset, &options);
 }
 
-/* Two epochs of a loader with such a cache, and of one without. Returns the bytes kept. */
+/* Compares two epochs with such a cache and without one. Returns the bytes in the cache. */
 static uint64_t compare(pst_dataset *dataset, const struct way *way, enum pst_cache_form form)
 {
     uint64_t wanted[N], hashes[N];
@@ -243,7 +244,7 @@ static void batches_are_the_same(void **state)
     }
 }
 
-/* What is kept takes what the pixels take, or less. */
+/* A cached item takes no more bytes than its pixels. */
 static void the_size_is_that_of_pixels(void **state)
 {
     (void)state;
@@ -255,7 +256,7 @@ static void the_size_is_that_of_pixels(void **state)
     assert_true(small < raw);
 }
 
-/* Image, mask, boxes and points that follow one chain; the mask is kept smaller, too. */
+/* Image, mask, boxes and points follow one chain. The mask is cached at the training size, too. */
 static void all_fields_follow(void **state)
 {
     struct augmented kept;
@@ -292,7 +293,8 @@ static void all_fields_follow(void **state)
     pst_cache_close(&options.cache);
 }
 
-/* Loaders of one cache: chains that begin alike share items, others have sets of their own. */
+/* Loaders share a cache: chains with the same beginning share items, others have sets of their
+ * own. */
 static void sets_of_chains(void **state)
 {
     (void)state;
@@ -306,7 +308,8 @@ static void sets_of_chains(void **state)
     };
     uint64_t wanted[N], hashes[N];
     pst_cache *cache = open_cache(64 * MIB);
-    uint64_t n_sets[] = {1, 2, 3, 4, 5, 6}; /* floats of any depth have another beginning */
+    /* chains that output floats share no set with others */
+    uint64_t n_sets[] = {1, 2, 3, 4, 5, 6};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         pst_loader *without =
             open_way(folder, &ways[i], NULL, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_FULL);
@@ -330,7 +333,7 @@ static void sets_of_chains(void **state)
     pst_cache_close(&cache);
 }
 
-/* A saved cache gives the same items to another one; a place in an epoch is resumed with them. */
+/* A saved cache gives its items to another cache. An epoch is resumed with them in its middle. */
 static void saved_and_resumed(void **state)
 {
     (void)state;
@@ -370,7 +373,7 @@ static void saved_and_resumed(void **state)
     pst_cache_close(&other);
 }
 
-/* With little memory, and with a cache that is too small, batches are the same. */
+/* With little memory or a small cache the batches are the same. */
 static void little_room(void **state)
 {
     (void)state;
@@ -396,7 +399,7 @@ static void little_room(void **state)
     }
 }
 
-/* Allocations that fail while pictures are made lose no sample and leave nothing reserved. */
+/* Allocations fail while images are resized: no sample is lost and no reservation is left. */
 static void no_memory(void **state)
 {
     (void)state;
@@ -471,7 +474,8 @@ static void what_cannot_be(void **state)
     pst_cache_close(&options.cache);
 }
 
-/* Bytes of a rule are read as they were printed, and no others; forged heads are refused. */
+/* A rule is parsed only from the bytes that were printed for it. Forged heads of items are
+ * refused. */
 static void forged(void **state)
 {
     (void)state;
@@ -488,7 +492,7 @@ static void forged(void **state)
     assert_memory_equal(again, bytes, n);
     assert_true(read->recode == 77);
     psti_loader_training_close(&read);
-    for (size_t i = 0; i < n; i++) { /* also with a key that fits the bytes */
+    for (size_t i = 0; i < n; i++) { /* altered bytes are refused even with a matching key */
         bytes[i] ^= 0x81;
         uint64_t key = (uint64_t)1 << 63 | (uint64_t)PST_CACHE_FORM_PLI << 56 |
                        (psti_hash64(bytes, n) & (((uint64_t)1 << 56) - 1));
@@ -502,7 +506,7 @@ static void forged(void **state)
     struct {
         uint32_t height, width, whole_height, whole_width;
         uint8_t rest[16];
-    } head = {48, 63, 94, 124, {3, 8, 1, 2}}; /* 100 x 130 with its padding */
+    } head = {48, 63, 94, 124, {3, 8, 1, 2}}; /* the stored 100 x 130 picture with its padding */
     struct psti_training_picture picture;
     const void *pixels;
     uint64_t nbytes;
@@ -513,7 +517,7 @@ static void forged(void **state)
     assert_int_equal(picture.n_ops, 2);
     assert_int_equal(nbytes, 0);
     for (size_t i = 0; i < sizeof head; i++) {
-        if (i == 22) /* the orientation, which may be another one */
+        if (i == 22) /* any orientation is valid here */
             continue;
         ((uint8_t *)&head)[i] ^= 0x40;
         assert_false(psti_loader_training_take(take, PST_FORM_RAW, &head, sizeof head, &picture,

@@ -1,5 +1,6 @@
-/* test_loader_views.c - several views of an image: are they, decoded once, what each is alone; do
- * little memory, damage and impossible options end as stated? */
+/* test_loader_views.c - tests several views of one image, which is decoded once: is each view the
+ * same as if it were made alone; do little memory, damage and impossible options have the
+ * documented results? */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -21,7 +22,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&mixed)
 
-/* Storage of the arrays that options point to. */
+/* Holds the arrays that the loader's options point to. */
 struct kept {
     struct pst_op large[2], small[2];
     struct pst_field_output outputs[3];
@@ -35,7 +36,7 @@ static void crop_op(struct pst_op *op, float from, float to)
     op->scale[1] = to;
 }
 
-/* LARGE views of large crops and SMALL of small ones. */
+/* Returns options for LARGE views with large crops and SMALL views with small ones. */
 static struct pst_loader_options views_options(struct kept *kept)
 {
     crop_op(&kept->large[0], 0.6f, 1);
@@ -61,7 +62,7 @@ static struct pst_loader_options views_options(struct kept *kept)
                                        TEST_ELEMENT_SIZES};
 }
 
-/* Checks the views of one row against rows of the loader that has view `i_view` alone. */
+/* Checks the views of one row against a loader that makes only view `i_view`. */
 static void compare_view(const struct pst_loader_options *options, const struct kept *all,
                          uint32_t i_view)
 {
@@ -115,7 +116,7 @@ static void test_views_are_what_each_is_alone(void **state)
         compare_view(&options, &kept, i);
 }
 
-/* Views of large crops cover more pixels together than the image has. */
+/* The large crops of all views together cover more pixels than the image has. */
 static void test_an_image_is_decoded_once(void **state)
 {
     (void)state;
@@ -132,7 +133,8 @@ static void test_an_image_is_decoded_once(void **state)
     pst_loader_close(&loader);
 }
 
-/* The names and draws of a batch: repeats have the position, others 0. */
+/* Checks the names and draws of a batch: a repeated sample's draw is its position, all others are
+ * 0. */
 static void look_at_draws(pst_loader *loader, const pst_batch *batch)
 {
     uint64_t epoch, step;
@@ -160,8 +162,9 @@ static void test_repeats_have_draws(void **state)
     pst_loader_close(&loader);
 }
 
-/* Checks that a matrix shows a crop of a picture, maybe mirrored: its inverse takes the corners of
- * the delivered picture into the original one, and the crop has its part of the area. */
+/* Checks that a matrix describes a crop, perhaps mirrored: its inverse maps the corners of the
+ * delivered picture into the original, and the crop covers between `from` and `to` of the
+ * original's area. */
 static void check_crop(const double *m, int64_t height, int64_t width, double from, double to)
 {
     assert_true(m[1] == 0 && m[3] == 0 && m[6] == 0 && m[7] == 0 && m[8] == 1);
@@ -170,11 +173,12 @@ static void check_crop(const double *m, int64_t height, int64_t width, double fr
     double y1 = (SIDE - m[5]) / m[4], area = fabs(x1 - x0) * (y1 - y0) / (double)(height * width);
     assert_true(fmin(x0, x1) > -1e-6 && fmax(x0, x1) < (double)width + 1e-6);
     assert_true(y0 > -1e-6 && y1 < (double)height + 1e-6);
-    double rounding = (double)(height + width) / (double)(height * width); /* crops are of pixels */
+    /* crops have whole pixels */
+    double rounding = (double)(height + width) / (double)(height * width);
     assert_true(area > from - rounding && area < to + rounding);
 }
 
-/* The arrays behind views that say how their pixels were moved. */
+/* Checks the arrays that say how the pixels of each view were moved. */
 static void look_at_geometry(pst_loader *loader, const pst_batch *batch)
 {
     (void)loader;

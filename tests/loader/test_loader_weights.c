@@ -1,6 +1,6 @@
-/* test_loader_weights.c - a loader of a mixture whose sources have weights: Do batches have exact
- * quotas on any number of ranks? Do states go on with other ranks, also after changes of weights?
- * Do shares stay right with bad samples and caches, and at the ends of epochs? */
+/* test_loader_weights.c - tests a loader of a mixture with weighted sources. Do batches have exact
+ * quotas on any number of ranks? Can states be resumed with other ranks, also after weights
+ * changed? Are the shares right with bad samples, caches, and at the end of an epoch? */
 #include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
 
@@ -17,7 +17,7 @@ static pst_dataset *mixture, *one;
 
 TEAR_DOWN(&mixture, &one)
 
-/* A data set of numbers: label i is first + i. */
+/* Writes a data set of n numbers: sample i has the label first + i. */
 static pst_dataset *write_numbers(const char *name, int first, int n)
 {
     const struct pst_field fields[] = {{.name = "label", .type = PST_FIELD_INT, .n_variants = 1}};
@@ -81,8 +81,8 @@ static struct pst_loader_options options_of(const double *weights)
 
 static uint32_t source_of(int64_t sample) { return sample < N_A ? 0 : sample < N_A + N_B ? 1 : 2; }
 
-/* 7 : 1 : 2 in batches of 10: each batch of each rank has 7, 1 and 2, with any workers and cache.
- */
+/* With weights 7 : 1 : 2 and batches of 10, each batch of each rank has 7, 1 and 2 rows of the
+ * sources, for any workers and cache. */
 static void batches_have_their_quotas(void **state)
 {
     static const double weights[] = {0.7, 0.1, 0.2};
@@ -112,7 +112,7 @@ static void batches_have_their_quotas(void **state)
                 }
                 pst_batch_release(batch);
             }
-            /* Each block takes 2 of c's 40 samples, so the epoch has 20 blocks. */
+            /* Each block takes 2 of the 40 samples of source c, so the epoch has 20 blocks. */
             assert_int_equal(n, wanted);
             assert_int_equal(n, options.drop_last
                                     ? 20 / options.world_size
@@ -140,7 +140,7 @@ static void set_changes(pst_loader *loader, const struct changes *changes)
         pst_loader_set_source_weights(loader, changes->places, changes->weights, changes->n, &err));
 }
 
-/* Samples and draws at the positions of an epoch, by a loader that is not interrupted. */
+/* Samples and draws at each position of an epoch, from a loader that is not interrupted. */
 struct epoch {
     uint64_t n, draws[4096];
     int64_t samples[4096];
@@ -166,8 +166,8 @@ static void epoch_of(struct pst_loader_options options, const struct changes *ch
     pst_loader_close(&loader);
 }
 
-/* Compares what one rank gets from the state to the end of the epoch with the uninterrupted epoch.
- */
+/* Compares what one rank delivers from the state to the end of the epoch with the uninterrupted
+ * epoch. */
 static void check_rest(const struct pst_loader_options *options, const struct changes *changes,
                        const struct pst_loader_state *from, const struct epoch *epoch,
                        uint64_t *rows)
@@ -196,7 +196,8 @@ static void check_rest(const struct pst_loader_options *options, const struct ch
     pst_loader_close(&loader);
 }
 
-/* Runs some steps and changes weights on the way, as a training does. Returns the state then. */
+/* Runs some steps and changes the weights between them, as a training may do. Returns the state
+ * afterwards. */
 static struct pst_loader_state run_and_change(const struct pst_loader_options *options,
                                               uint64_t epoch, uint64_t *random,
                                               struct changes *changes)
@@ -225,7 +226,7 @@ static struct pst_loader_state run_and_change(const struct pst_loader_options *o
     return from;
 }
 
-/* Takes a state at a random place, with random ranks, batch size and changes, and goes on with
+/* Takes a state at a random place, with random ranks, batch size and changes, and resumes it with
  * other ranks. */
 static void resume_once(uint64_t *random)
 {
@@ -279,24 +280,25 @@ static void epochs_end_by_their_rule(void **state)
     (void)state;
     struct pst_loader_options options = options_of(weights);
     options.source_quota = 4;
-    /* c's 40th sample is in block 20, a's 19th in block 19 */
+    /* the 40th sample of c is in block 20, the 19th of a in block 19 */
     assert_int_equal(n_positions(&options), 80);
-    options.source_stop = PST_SOURCE_STOP_FIRST; /* b has 5 */
+    options.source_stop = PST_SOURCE_STOP_FIRST; /* source b has 5 samples */
     assert_int_equal(n_positions(&options), 20);
     options.source_stop = PST_SOURCE_STOP_NEVER;
     assert_int_equal(n_positions(&options), (uint64_t)1 << 62);
     options.source_stop = PST_SOURCE_STOP_FIRST;
-    options.source_weights = without; /* nobody waits for b */
+    options.source_weights = without; /* b has no weight, so the epoch does not end with b */
     assert_int_equal(n_positions(&options), 36);
     /* Two sources share one weight. */
     static const uint64_t two[] = {0, N_A + N_B};
     options.source_weights = weights;
     options.source_firsts = two;
     options.n_source_weights = 2;
-    assert_int_equal(n_positions(&options), 48); /* 24 of a and b */
+    assert_int_equal(n_positions(&options), 48); /* a and b have 24 samples together, which are half
+                                                  * of the epoch */
 }
 
-/* The ranks of an endless epoch, with more ranks than samples. */
+/* An endless epoch has more ranks than samples. */
 static void an_endless_epoch_goes_on(void **state)
 {
     static const double weights[] = {3, 1, 1};
@@ -322,7 +324,7 @@ static void an_endless_epoch_goes_on(void **state)
     pst_loader_close(&loader);
 }
 
-/* A subset keeps its sources; one that is left without samples is refused. */
+/* A subset keeps its sources. A subset in which a weighted source has no samples is refused. */
 static void subsets_are_drawn_by_weights(void **state)
 {
     static const double weights[] = {1, 1, 0};
@@ -406,7 +408,7 @@ static void options_are_checked(void **state)
     refuses(mixture, &options, PST_ERROR_ARGUMENT, "source_stop is 3");
 }
 
-/* A change that is refused leaves the loader at its place, with its order and memory. */
+/* A refused change leaves the loader at its position, with the same order and memory use. */
 static void changes_are_checked(void **state)
 {
     static const double weights[] = {1, 1, 2};
@@ -439,11 +441,12 @@ static void changes_are_checked(void **state)
     pst_loader_close(&loader);
 }
 
-/* Without padding rank 0 has a batch more than the others: the next step begins at one place for
- * all. */
+/* Without padding rank 0 has one batch more than the others. The next step still begins at the same
+ * position for all ranks. */
 static void ranks_have_one_place(void **state)
 {
-    static const double weights[] = {1, 0, 0}; /* an epoch has N_A = 19 positions, a step 9 */
+    /* an epoch has N_A = 19 positions, and a step takes 9 */
+    static const double weights[] = {1, 0, 0};
     struct pst_error err;
     struct pst_loader_state own;
     pst_batch *batch;
@@ -483,7 +486,8 @@ static void ranks_have_one_place(void **state)
     }
 }
 
-/* Tables of changes count in host_memory: one change too many is refused, and gives it back. */
+/* The tables of weight changes count as host_memory. One change too many is refused, and its memory
+ * is given back. */
 static void changes_count_in_memory(void **state)
 {
     static const double weights[] = {1, 1, 2};

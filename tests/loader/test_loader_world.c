@@ -1,6 +1,6 @@
-/* test_loader_world.c - pst_loader_set_world: loaders stand for ranks that come and go at any step.
- * Do they together deliver each position of an epoch once, bit for bit as one rank does that is not
- * interrupted? */
+/* test_loader_world.c - pst_loader_set_world: several loaders stand for ranks that come and go at
+ * any step. Do they together deliver each position of an epoch once, bit-identical to one
+ * uninterrupted rank? */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -74,7 +74,7 @@ static void see(struct seen *seen, const pst_batch *batch)
     }
 }
 
-/* The epoch of one rank, uninterrupted. */
+/* Records an uninterrupted epoch of one rank. */
 static void see_alone(const struct pst_loader_options *options, uint64_t epoch, struct seen *seen)
 {
     struct pst_error err;
@@ -95,7 +95,7 @@ static void see_alone(const struct pst_loader_options *options, uint64_t epoch, 
 struct training {
     struct pst_loader_options options;
     pst_loader *ranks[WORLD_MAX];
-    pst_batch *held[WORLD_MAX]; /* the newest batch of each rank, also during a change */
+    pst_batch *held[WORLD_MAX]; /* newest batch of each rank, held also during a change of ranks */
     uint64_t held_hashes[WORLD_MAX];
     uint32_t world;
 };
@@ -123,8 +123,9 @@ static pst_loader *joined(const struct training *training, uint32_t rank, uint32
     return loader;
 }
 
-/* Ranks leave or join, and all get new numbers in a random order. Returns false if, with drop_last,
- * the epoch has nothing left for the new ranks. Ranks that join have begun the next epoch then. */
+/* Some ranks leave or join, and all get new numbers in random order. Returns false if, with
+ * drop_last, too few samples are left for the new ranks. Ranks that join have then begun the next
+ * epoch. */
 static bool change(struct training *training, const struct pst_loader_state *state)
 {
     struct pst_error err;
@@ -160,7 +161,8 @@ static bool change(struct training *training, const struct pst_loader_state *sta
     return false;
 }
 
-/* One step of all ranks. False: no rank has a batch. *state: the place after it. */
+/* Runs one step of all ranks. Sets *state to the position after it. Returns false if no rank has a
+ * batch. */
 static bool step(struct training *training, struct seen *seen, struct pst_loader_state *state)
 {
     bool any = false;
@@ -177,7 +179,7 @@ static bool step(struct training *training, struct seen *seen, struct pst_loader
         training->held_hashes[i] = hash_batch(batch);
         struct pst_loader_state mine;
         pst_loader_state(training->ranks[i], &mine);
-        /* this rank's epoch may be over, but another's not */
+        /* this rank's epoch may be over before another's */
         if (!any || mine.epoch < state->epoch)
             *state = mine;
         any = true;
@@ -185,7 +187,7 @@ static bool step(struct training *training, struct seen *seen, struct pst_loader
     return any;
 }
 
-/* Runs an epoch in which ranks change after random steps. Returns the number of changes. */
+/* Runs an epoch in which the ranks change after random steps. Returns the number of changes. */
 static uint32_t epoch_of(struct training *training, uint64_t epoch)
 {
     struct seen want, seen = {0};
@@ -278,8 +280,8 @@ static void test_on_a_gpu(void **state)
     train(options);
 }
 
-/* Setting the ranks that a loader has already costs nothing: what was prepared stays. Ranks that
- * are set after PST_END hold for the next epoch. */
+/* Setting the ranks that a loader already has costs nothing: prepared batches stay. Ranks that are
+ * set after PST_END apply to the next epoch. */
 static void test_same_ranks_and_ends(void **state)
 {
     (void)state;

@@ -40,10 +40,10 @@ static const struct {
                {PST_STRUCT_VERIFY_OPTIONS, "pst_verify_options"},
                {PST_STRUCT_INDEX_OPTIONS, "pst_index_options"},
                {PST_STRUCT_MIXTURE_OPTIONS, "pst_mixture_options"}};
-/* The first ones are a loader's. */
+/* The first N_OF_LOADER structs belong to a loader. */
 enum { N_STRUCTS = sizeof structs / sizeof structs[0], N_OF_LOADER = 4 };
 
-/* The value of the last enumerator of the enum. */
+/* Returns the value of the last enumerator of the enum. */
 static double last_of(const char *name)
 {
     FILE *file = fopen(abi_path, "r");
@@ -127,7 +127,7 @@ static bool is_listed(const char *name)
     return false;
 }
 
-/* Of each struct of options that the headers have, there is a table. */
+/* There is a table for each struct of options in the headers. */
 static void each_struct_of_options_has_a_table(void **state)
 {
     FILE *file = fopen(abi_path, "r");
@@ -147,7 +147,7 @@ static void each_struct_of_options_has_a_table(void **state)
     assert_true(n >= 14);
 }
 
-/* The length of an array belongs to the pointer of that name. */
+/* Each member that counts an array belongs to the pointer of that name. */
 static void each_count_has_its_pointer(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void each_count_has_its_pointer(void **state)
     }
 }
 
-/* Members that are not sent to the host service, because each job acts on them by itself. */
+/* Members that are not sent to the host service, because each job acts on them itself. */
 static const struct {
     enum pst_struct which;
     const char *name, *reason;
@@ -255,8 +255,8 @@ static void what_is_a_jobs_own_is_listed(void **state)
     assert_int_equal(n_own, sizeof own / sizeof own[0]);
 }
 
-/* Members that decide in other calls about samples (ORDER), about pixels and stored bytes (ROWS),
- * or about reads. All other members are the call's own. */
+/* Members of other calls' options that decide about samples (ORDER), about pixels and stored bytes
+ * (ROWS), or about reads. All other members concern only the call itself. */
 static const struct {
     const char *name;
     enum pst_member_use use;
@@ -378,7 +378,8 @@ static void descriptions_have_the_callers_size(void **state)
     memset(&member, 0x55, sizeof member);
     assert_int_equal(pst_describe(PST_STRUCT_OP, 1, &member, sizeof name), PST_OK);
     assert_string_equal(member.name, "height");
-    assert_int_equal(member.count, 0x55555555); /* beyond the caller's struct: not written */
+    /* beyond the end of the caller's struct, so it is not written */
+    assert_int_equal(member.count, 0x55555555);
     assert_int_equal(pst_describe((enum pst_struct)0, 0, &member, sizeof member),
                      PST_ERROR_ARGUMENT);
     assert_int_equal(pst_describe((enum pst_struct)19, 0, &member, sizeof member),

@@ -1,5 +1,4 @@
-/* test_order.c - is every order a bijection, is it mixed well, do ranks and resumes share it?
- */
+/* test_order.c - is every order a bijection and well mixed, and do ranks and resumes share it? */
 #include "test.h"
 
 #include "order/order.h"
@@ -59,7 +58,7 @@ static void test_pages_bijective(void **state)
             }
 }
 
-/* All 6 permutations of 3, all 24 of 4, must come about equally often over seeds. */
+/* Over many seeds, all 6 permutations of 3 and all 24 of 4 must occur about equally often. */
 static void test_small_uniform(void **state)
 {
     (void)state;
@@ -89,8 +88,8 @@ static void test_small_uniform(void **state)
     }
 }
 
-/* Sum over epochs of (position bucket, sample bucket): 16 x 16 cells, chi-square. Each row and
- * column sum is fixed: (16 - 1)^2 degrees of freedom. */
+/* Counts (position bucket, sample bucket) over epochs in 16 x 16 cells and computes chi-square.
+ * Each row and column has a fixed sum, so there are (16 - 1)^2 degrees of freedom. */
 static void test_chi_square(void **state)
 {
     (void)state;
@@ -114,7 +113,8 @@ static void test_chi_square(void **state)
     }
 }
 
-/* Distances (mod n) between samples at neighbouring positions are uniform: 64 buckets. */
+/* The distances (mod n) between samples at neighbouring positions are uniform, counted in 64
+ * buckets. */
 static void test_neighbours(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void test_large_injective(void **state)
     free(seen);
 }
 
-/* Numbers that must never change: a resumed run depends on them. */
+/* These numbers must never change, because resumed runs depend on them. */
 static void test_golden(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void test_golden(void **state)
     psti_order_close(&b);
 }
 
-/* Samples of a window come from at least window_pages pages, and no page is in two windows. */
+/* The samples of a window come from at least window_pages pages, and no page is in two windows. */
 static void test_pages_bound(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void test_pages_bound(void **state)
                 break;
             assert_true(i >= WINDOW && i < 2 * WINDOW);
         }
-        assert_true(covered > N - PAGE); /* one page may wrap */
+        assert_true(covered > N - PAGE); /* one page may wrap around */
         for (uint64_t p = 0; p < N; p++) {
             uint64_t x = psti_order_sample(order, epoch, p);
             if (owner[x] >= 0) {
@@ -233,7 +233,7 @@ static void test_pages_bound(void **state)
     psti_order_close(&order);
 }
 
-/* Within a window, samples are mixed: chi-square of (place in window, page) over epochs. */
+/* Within a window samples are well mixed: chi-square of (place in window, page) over epochs. */
 static void test_pages_mixed(void **state)
 {
     (void)state;
@@ -254,8 +254,8 @@ static void test_pages_mixed(void **state)
     psti_order_close(&order);
 }
 
-/* Position of row i of a rank's step, written out plainly: each rank has its block of the step. The
- * blocks of the last step are as large as the rest of the epoch allows. */
+/* Returns the position of row i of a rank's step, computed in the simplest way: each rank has its
+ * block of the step. The blocks of the last step are as large as the rest of the epoch allows. */
 static uint64_t position_of(uint64_t n, uint32_t batch, uint32_t world, uint32_t rank,
                             uint64_t step, uint32_t i)
 {
@@ -264,8 +264,8 @@ static uint64_t position_of(uint64_t n, uint32_t batch, uint32_t world, uint32_t
     return first + rank * block + i;
 }
 
-/* Numbers of batches and rows are those of torch: DistributedSampler(num_replicas=W, rank=r,
- * drop_last=d) into DataLoader(batch_size=B, drop_last=d), written out plainly. */
+/* The numbers of batches and rows are those of torch: DistributedSampler(num_replicas=W, rank=r,
+ * drop_last=d) into DataLoader(batch_size=B, drop_last=d), computed in the simplest way. */
 static void test_torch_rules(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void test_torch_rules(void **state)
                     }
 }
 
-/* Steps of one world size up to some point, then of another: every position once. */
+/* Runs steps of one world size up to some point, then of another: every position comes once. */
 static void test_resume(void **state)
 {
     (void)state;
@@ -331,7 +331,7 @@ static void test_resume(void **state)
             }
 }
 
-/* The end of an epoch in each of its ways. */
+/* The ways in which an epoch can end. */
 enum ending { PADDED, UNPADDED, DROPPED };
 
 /* Counts how often all ranks together get each position of steps 0..n_steps-1 from `start` on. */
@@ -359,8 +359,8 @@ static void count_positions(uint64_t n, uint32_t batch, uint32_t world, enum end
     psti_order_close(&order);
 }
 
-/* Each position once over all ranks, for all numbers of samples, ranks, rows and endings, also if
- * the run goes on with another number of ranks and another batch size in the middle. */
+/* Each position comes once over all ranks, for all numbers of samples, ranks, rows and endings,
+ * even if the run continues in the middle with other ranks and another batch size. */
 static void test_each_once(void **state)
 {
     (void)state;
@@ -476,7 +476,7 @@ static void test_hash(void **state)
     }
 }
 
-/* The position tells draws apart where a sample may come several times, and only there. */
+/* Only where a sample may come several times, the draw depends on the position. */
 static void test_draws(void **state)
 {
     (void)state;
@@ -494,14 +494,14 @@ static void test_draws(void **state)
     };
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         struct psti_order *order = open_order(ways[w]);
-        for (uint64_t p = 0; p < N + 3; p++) /* positions that fill ranks repeat a draw */
+        for (uint64_t p = 0; p < N + 3; p++) /* positions of the padding repeat a draw */
             assert_int_equal(psti_order_draw(order, p), w < 2 ? 0 : p % N);
         psti_order_close(&order);
     }
 }
 
-/* Pages are cut from the samples as the table puts them, and the state tells such an order apart.
- */
+/* Pages are cut from the samples in the table's order, and a state shows that its order used a
+ * table. */
 static void test_table(void **state)
 {
     (void)state;
@@ -524,7 +524,7 @@ static void test_table(void **state)
                              table[psti_order_sample(plain, epoch, p)]);
     psti_order_close(&plain);
     psti_order_close(&sorted);
-    /* A subset, and other kinds of order, do not use it. */
+    /* A subset and the other kinds of order ignore the table. */
     for (int way = 0; way < 2; way++) {
         options.indices = way ? some : NULL;
         options.n_indices = way ? 3 : 0;
@@ -541,7 +541,7 @@ static void test_table(void **state)
     }
 }
 
-/* r epochs are one run of places, in which each sample stands r times side by side. */
+/* r epochs are one sequence of positions, in which each sample stands r times side by side. */
 static void test_repeats(void **state)
 {
     (void)state;

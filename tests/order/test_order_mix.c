@@ -1,6 +1,5 @@
-/* test_order_mix.c - do sources with weights have exact shares, is each sample given once a pass,
- * does an epoch end where its rule says, and do ranks and resumes share the order?
- */
+/* test_order_mix.c - do weighted sources have exact shares, does each sample come once in each pass
+ * over its source, does an epoch end as its rule says, and do ranks and resumes share the order? */
 #include "test.h"
 
 #include "order/order.h"
@@ -16,7 +15,7 @@ struct mix {
     uint32_t n;
     uint64_t counts[SOURCES_MAX], firsts[SOURCES_MAX], n_samples;
     double weights[SOURCES_MAX];
-    uint64_t wholes[SOURCES_MAX], sum; /* the weights, where they are whole numbers */
+    uint64_t wholes[SOURCES_MAX], sum; /* the weights, if they are integers */
 };
 
 static uint64_t random_below(uint64_t *state, uint64_t n)
@@ -79,7 +78,7 @@ static uint32_t source_of(const struct mix *mix, uint64_t sample)
     return k;
 }
 
-/* After t slots each source has its share of t, rounded down or up. */
+/* Asserts that after t slots each source has its share of t, rounded down or up. */
 static void assert_shares(const struct mix *mix, const uint64_t *had, uint64_t t)
 {
     for (uint32_t k = 0; k < mix->n; k++) {
@@ -89,7 +88,7 @@ static void assert_shares(const struct mix *mix, const uint64_t *had, uint64_t t
     }
 }
 
-/* Every prefix, for many weights, most of them below one slot of a block. */
+/* Checks every prefix, for many weights, most of them below one slot of a block. */
 static void test_prefixes(void **state)
 {
     uint64_t random = 1;
@@ -110,7 +109,8 @@ static void test_prefixes(void **state)
     }
 }
 
-/* A shuffled epoch: shares after each block, and each pass over a source gives each sample once. */
+/* Checks a shuffled epoch: the shares after each block, and that each pass over a source gives each
+ * sample once. */
 static void assert_epoch(const struct mix *mix, const struct psti_order *order, uint64_t epoch,
                          uint32_t quota)
 {
@@ -133,8 +133,8 @@ static void assert_epoch(const struct mix *mix, const struct psti_order *order, 
     free(times);
 }
 
-/* The rule, slot by slot: the end of the first block after which all gave all, and of the last one
- * before a source repeats. */
+/* Finds the ends slot by slot: the end of the first block after which every source gave all
+ * samples, and of the last one before a source repeats. */
 static void find_ends(const struct mix *mix, uint32_t quota, uint64_t *all, uint64_t *first)
 {
     struct psti_order *order = open_mix(mix, PST_ORDER_SEQUENTIAL, 0, 1, PST_SOURCE_STOP_NEVER);
@@ -183,7 +183,7 @@ static void test_blocks_and_ends(void **state)
     assert_true(n_refused > 0 && n_refused < 200);
 }
 
-/* 7 : 3 in blocks of 10: each has 7 and 3, whichever way the weights are written. */
+/* With weights 7 : 3 and blocks of 10, each block has 7 and 3, however the weights are scaled. */
 static void test_exact(void **state)
 {
     static const double forms[][2] = {{7, 3}, {0.7, 0.3}, {70, 30}, {7e-30, 3e-30}, {7e30, 3e30}};
@@ -238,14 +238,15 @@ static void test_irrational(void **state)
     psti_order_close(&order);
 }
 
-/* Quota 0: shares are exact for the whole epoch, and those of batches differ. */
+/* With quota 0, shares are exact for the whole epoch but differ from batch to batch. */
 static void test_no_quota(void **state)
 {
     struct mix mix = mix_of(2, (uint64_t[]){300, 100}, (uint64_t[]){1, 1});
     struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 0, PST_SOURCE_STOP_ALL);
     int n_even = 0, n_second = 0;
     (void)state;
-    assert_int_equal(psti_order_n(order), 599); /* the 300th of the first is slot 598 */
+    /* the 300th sample of the first source is in slot 598 */
+    assert_int_equal(psti_order_n(order), 599);
     for (uint64_t p = 0; p + 10 <= 590; p += 10) {
         int n = 0;
         for (uint64_t x = p; x < p + 10; x++)
@@ -253,7 +254,7 @@ static void test_no_quota(void **state)
         n_even += n == 5;
         n_second += n;
     }
-    assert_true(n_even > 3 && n_even < 35); /* a quarter of 59 is expected */
+    assert_true(n_even > 3 && n_even < 35); /* a quarter of the 59 cases is expected */
     assert_true(n_second > 280 && n_second < 300);
     psti_order_close(&order);
 }
@@ -274,7 +275,7 @@ static void test_endless(void **state)
     psti_order_close(&order);
 }
 
-/* A subset has only its own samples and, where nothing is shuffled, its own order. */
+/* A subset gives only its own samples and, if nothing is shuffled, in its own order. */
 static void test_subset(void **state)
 {
     struct mix mix = mix_of(3, (uint64_t[]){10, 10, 10}, (uint64_t[]){2, 1, 1});
@@ -295,7 +296,7 @@ static void test_subset(void **state)
     }
     assert_int_equal(n_first, 4);
     psti_order_close(&order);
-    options.n_indices = 4; /* without the third source */
+    options.n_indices = 4; /* a subset without samples of the third source */
     const uint64_t two[4] = {7, 12, 3, 11};
     options.indices = two;
     assert_int_equal(try_open(&mix, options, 4, PST_SOURCE_STOP_ALL, &order, &err),
@@ -303,8 +304,8 @@ static void test_subset(void **state)
     assert_non_null(strstr(err.text, "source 2 has no samples"));
 }
 
-/* States of random epochs, positions, world and batch sizes: what all ranks deliver from there on
- * is the uninterrupted epoch. */
+/* Resumes random epochs, positions, world sizes and batch sizes: what all ranks deliver from there
+ * on equals the uninterrupted epoch. */
 static void test_resume(void **state)
 {
     uint64_t random = 5;
@@ -361,7 +362,7 @@ static void test_zero(void **state)
     psti_order_close(&order);
 }
 
-/* A sample that stands in for a bad one comes from the same source. */
+/* A sample that replaces a bad one comes from the same source. */
 static void test_replacements(void **state)
 {
     uint64_t random = 11;
@@ -380,8 +381,8 @@ static void test_replacements(void **state)
     }
 }
 
-/* Changes of weights ----------------------------------------------------------------------------
- */
+/* Tests of changes of weights
+ * -------------------------------------------------------------------- */
 
 enum { CHANGES_MAX = 6 };
 
@@ -407,8 +408,8 @@ struct changes {
     double weights[CHANGES_MAX * SOURCES_MAX];
 };
 
-/* Makes changes at rising places of a few epochs. Source 0 always has a weight; others may get 0.
- */
+/* Makes changes at rising positions of a few epochs. Source 0 always has a weight; others may get
+ * 0. */
 static struct changes random_changes(const struct mix *mix, uint64_t n_positions, uint64_t *random)
 {
     struct changes changes = {.n = (uint32_t)random_below(random, CHANGES_MAX + 1)};
@@ -435,7 +436,7 @@ static enum pst_status set_changes(struct psti_order *order, const struct change
                                   err);
 }
 
-/* Returns the last change that holds for the block of a position. -1: no change is so early. */
+/* Returns the last change that applies to the block of a position, or -1 if there is none. */
 static int change_at(const struct changes *changes, uint64_t epoch, uint64_t position,
                      uint32_t quota, uint64_t n)
 {
@@ -455,7 +456,7 @@ static int change_at(const struct changes *changes, uint64_t epoch, uint64_t pos
 }
 
 /* Checks one epoch. In the blocks since the last change each source has its share. Each source
- * gives all of its samples before it gives one again, also across changes. */
+ * gives all of its samples before it repeats one, also across changes. */
 static void assert_changed(const struct mix *mix, const struct psti_order *order, uint64_t epoch,
                            const struct changes *changes, uint32_t quota)
 {
@@ -517,8 +518,8 @@ static void test_changes(void **state)
     }
 }
 
-/* Changes that are set one after another make the same order as changes that are set all at once. A
- * change alters nothing before its place. */
+/* Changes that are set one after another make the same order as changes set all at once. A change
+ * alters nothing before its position. */
 static void test_changes_one_by_one(void **state)
 {
     uint64_t random = 22;
@@ -561,7 +562,7 @@ static void assert_change_refused(struct psti_order *order, const struct changes
     assert_true(psti_order_hash(order) == hash);
 }
 
-/* A bad change is refused, and those that were set stay. */
+/* A bad change is refused, and the earlier changes stay. */
 static void test_changes_refused(void **state)
 {
     struct mix mix = mix_of(3, (uint64_t[]){8, 8, 0}, (uint64_t[]){1, 1, 0});
@@ -605,7 +606,7 @@ static void test_changes_refused(void **state)
     psti_order_close(&order);
 }
 
-/* Numbers that must be the same on all machines and in all releases. */
+/* These numbers must be the same on all machines and in all releases. */
 static void test_golden(void **state)
 {
     struct mix mix = mix_of(3, (uint64_t[]){100, 20, 5}, (uint64_t[]){5, 2, 1});
@@ -671,7 +672,7 @@ static void test_refusals(void **state)
     assert_refused(&good, options, PST_SOURCE_STOP_ALL, "not possible with repeats");
 }
 
-/* The hash covers all that decides which samples an order gives. */
+/* The hash covers everything that decides which samples an order gives. */
 static void test_hash(void **state)
 {
     const struct mix mix = mix_of(2, (uint64_t[]){40, 40}, (uint64_t[]){1, 2});

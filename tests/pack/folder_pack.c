@@ -1,4 +1,4 @@
-/* folder_pack.c - see folder_pack.h. */
+/* folder_pack.c - implements folder_pack.h. */
 #include "folder_pack.h"
 
 #include <png.h>

@@ -1,5 +1,6 @@
-/* test_pack_facts.c - small functions of the public headers: names of field types, the path of a
- * data set, the original of an item, the items of a writer, the durability of pst_writer_commit. */
+/* test_pack_facts.c - tests small functions of the public headers: names of field types, the path
+ * of a data set, the original of an item, the items of a writer, and that pst_writer_commit
+ * survives a crash. */
 #include "writer/writer_fixture.h"
 
 #include "../dataset/folder_test.h"
@@ -28,7 +29,7 @@ static void field_types_have_names(void **state)
     assert_int_equal(pst_field_type_from_name(NULL), 0);
 }
 
-/* Packs folder `from`, which holds one file, in the form; PST_FORM_NONE keeps it as it is. */
+/* Packs folder `from`, which contains one file, in the form. PST_FORM_NONE: as it is. */
 static void pack(void **state, const char *from, const char *to, enum pst_form form)
 {
     struct pst_error err;
@@ -45,7 +46,7 @@ static void pack(void **state, const char *from, const char *to, enum pst_form f
 enum source { A_JPEG, A_PNG, PLI_OF_JPEG, PLI_OF_PIXELS, N_SOURCES };
 static const char *const source_names[N_SOURCES] = {"a.jpg", "a.png", "j.pli", "p.pli"};
 
-/* Makes one file of each kind, in folders that are named after the kinds. */
+/* Makes one file of each kind, in folders named after the kinds. */
 static void make_sources(void **state)
 {
     static uint8_t pixels[16 * 16 * 3] = {1, 2, 3}, pli[8192];
@@ -77,7 +78,7 @@ static void items_know_what_they_were_made_of(void **state)
 {
     static const struct {
         enum source source;
-        enum pst_form form, becomes; /* the requested form; the stored form */
+        enum pst_form form, becomes; /* form that is requested; form that is stored */
         bool is_original, was_jpeg;
     } cases[] = {
         {A_JPEG, PST_FORM_NONE, PST_FORM_JPEG, true, false},
@@ -133,13 +134,14 @@ static void a_writer_tells_its_fields(void **state)
     }
 }
 
-/* Runs a process that dies without closing: 5 samples are committed, 2 are not. */
+/* Runs a process that dies without closing the writer: 5 samples are committed, 2 are not. */
 static int die_after_commit(const char *path)
 {
     struct pst_error err;
     struct pst_writer_options options = fixture_options(PST_WRITER_CREATE);
     pst_writer *writer;
-    options.commit_nbytes = (uint64_t)1 << 40; /* nothing is committed automatically */
+    /* so large that nothing is committed automatically */
+    options.commit_nbytes = (uint64_t)1 << 40;
     if (pst_writer_open(path, fixture_fields, FIX_N_FIELDS, &options, &writer, &err) != PST_OK)
         return 1;
     for (uint64_t i = 0; i < 7; i++) {

@@ -37,7 +37,7 @@ static void read_whole(const pst_dataset *dataset, uint64_t sample, uint32_t i_f
     assert_ok(pst_dataset_read(dataset, sample, i_field, variant, 0, item->nbytes, bytes, &err));
 }
 
-/* Compares samples, names, items, labels and bytes. */
+/* Asserts that samples, names, items, labels and bytes are the same. */
 static void assert_same(const pst_dataset *a, const pst_dataset *b)
 {
     static uint8_t bytes_a[65536], bytes_b[65536];
@@ -102,7 +102,7 @@ static void order_and_bytes_for_any_number_of_workers(void **state)
         assert_int_equal(raw.nbytes, raw.width * raw.height * raw.channels);
         for (uint32_t k = 0; k < raw.nbytes; k++)
             assert_int_equal(bytes[k], made_pixel(k, seed));
-        /* PNG and raw hold the same pixels, and their checksums are equal. */
+        /* PNG and raw have the same pixels, so their pixel checksums are equal. */
         assert_true(item.has_pixel_checksum && raw.has_pixel_checksum);
         assert_true(item.pixel_checksum == raw.pixel_checksum);
         assert_true(raw.pixel_checksum == psti_hash64(bytes, raw.nbytes));
@@ -169,7 +169,7 @@ static void bad_samples_by_policy(void **state)
     struct pst_pack_options options = {.bad_sample = on_bad, .ctx = &watch};
     assert_int_equal(pack(state, "f", "stop2.pst", &options, &report, &err), status);
     assert_int_equal(watch.n_bad, 1);
-    /* A callback that goes on. */
+    /* A callback that lets the pack go on. */
     watch = (struct watch){0};
     assert_ok(pack(state, "f", "skip.pst", &options, &report, &err));
     assert_int_equal(report.n_bad, 3);
@@ -191,12 +191,12 @@ static void cancelled_then_resumed(void **state)
     make_folder(state, "f", 40);
     struct pst_pack_options options = {.forms = forms, .n_forms = 1, .num_workers = 2};
     assert_ok(pack(state, "f", "whole.pst", &options, &report, &err));
-    /* The first call of progress comes before any sample, because a signal may arrive then. */
+    /* The first progress call comes before any sample, because a signal may arrive then. */
     struct watch watch = {.stop_at = 1};
     options.progress = on_progress;
     options.ctx = &watch;
     assert_int_equal(pack(state, "f", "a.pst", &options, &report, &err), PST_ERROR_CANCELLED);
-    /* A bad sample in the middle ends the pack: samples before it are kept. */
+    /* A bad sample in the middle ends the pack; the samples before it are kept. */
     watch = (struct watch){0};
     char saved[8192];
     FILE *file = fopen(folder_path(state, "f/b/19.png"), "rb");
@@ -276,7 +276,7 @@ static void resume_refuses_other_forms(void **state)
     struct pst_pack_options again = as_original;
     again.writer = &resuming;
     assert_ok(pack(state, "f", "a.pst", &again, NULL, &err));
-    /* The data set is whole: resuming appends, in its forms. */
+    /* The data set is finished: resuming appends to it, in its own forms. */
     assert_refused(state, &as_raw, "as png, raw is asked for");
     remove_dataset(state, "a.pst");
     interrupt(state, &as_both);
@@ -296,14 +296,14 @@ static void resume_refuses_a_changed_source(void **state)
     interrupt(state, &plain);
     snprintf(saved, sizeof saved, "%s", folder_path(state, "saved"));
     snprintf(path, sizeof path, "%s", folder_path(state, "f/a/06.png"));
-    /* The file is removed. */
+    /* A source file is removed. */
     assert_int_equal(rename(path, saved), 0);
     assert_refused(state, &plain, "a/06.png");
-    /* The file is replaced. */
+    /* A source file is replaced. */
     make_png(state, "f/a/06.png", 30, 31, 3, 99);
     assert_refused(state, &plain, "a/06.png");
     assert_int_equal(rename(saved, path), 0);
-    /* A new file is among those that were packed. */
+    /* A new file stands among those that were packed. */
     make_png(state, "f/a/06b.png", 9, 9, 3, 1);
     assert_refused(state, &plain, "a/06b.png");
     assert_int_equal(unlink(folder_path(state, "f/a/06b.png")), 0);
@@ -312,7 +312,7 @@ static void resume_refuses_a_changed_source(void **state)
     assert_refused(state, &plain, "fields differ");
     assert_int_equal(unlink(folder_path(state, "f/d/new.png")), 0);
     assert_int_equal(rmdir(folder_path(state, "f/d")), 0);
-    /* All is as before, with one more file after the packed ones. */
+    /* Everything is as before, with one more file behind the packed ones. */
     make_png(state, "f/c/99.png", 9, 9, 3, 1);
     struct pst_pack_options again = plain;
     again.writer = &resuming;
@@ -367,7 +367,7 @@ static void resume_passes_what_was_skipped(void **state)
     folder_text(state, "f/a/03.png", "");
     folder_text(state, "f/c/05.png", "broken");
     folder_text(state, "f/c/08.png", "broken");
-    /* This pack stops at the last one. */
+    /* This pack stops at its last bad sample. */
     struct pst_pack_options first = options;
     struct watch until = {0};
     first.ctx = &until;
@@ -380,7 +380,7 @@ static void resume_passes_what_was_skipped(void **state)
     assert_int_equal(report.n_resumed, 6);
 }
 
-/* A data set without a sample is removed. The next pack begins as if there had been none. */
+/* A data set without a sample is removed. The next pack begins as if it had never existed. */
 static void nothing_is_left_of_a_pack_without_samples(void **state)
 {
     struct pst_error err;
@@ -388,7 +388,7 @@ static void nothing_is_left_of_a_pack_without_samples(void **state)
     folder_text(state, "f/a/00.png", "broken");
     assert_int_not_equal(pack(state, "f", "a.pst", NULL, NULL, &err), PST_OK);
     assert_int_equal(access(folder_path(state, "a.pst"), F_OK), -1);
-    /* An existing directory stays, empty. */
+    /* A directory that existed before stays, empty. */
     assert_int_equal(mkdir(folder_path(state, "b.pst"), 0700), 0);
     assert_int_not_equal(pack(state, "f", "b.pst", NULL, NULL, &err), PST_OK);
     assert_int_equal(rmdir(folder_path(state, "b.pst")), 0);
@@ -437,7 +437,7 @@ static void appended_labels_follow_names(void **state)
         assert_int_equal(label, i == 6 ? 1 : 2);
     }
     pst_dataset_close(&dataset);
-    /* Resuming an append compares the names too, and skips the stored ones. */
+    /* Resuming an append compares the names too, and skips the stored samples. */
     make_png(state, "g/c/newer.png", 5, 5, 3, 3);
     options.writer = &resuming;
     assert_ok(pack(state, "g", "a.pst", &options, &report, &err));
@@ -507,7 +507,7 @@ static void every_kind_of_field(void **state)
 }
 
 #ifdef PST_FAULTS
-/* A report after a full disk counts the committed samples. Resuming finds at least these. */
+/* A report after a full disk counts the committed samples. Resuming finds at least that many. */
 static void the_report_counts_what_is_kept(void **state)
 {
     const struct pst_writer_options often = {.struct_size = sizeof often, .commit_nbytes = 1000},
@@ -540,8 +540,8 @@ static void the_report_counts_what_is_kept(void **state)
     assert_true(saw_less);
 }
 
-/* Lets the n-th operation of a kind fail, n = 1, 2, ... until the pack succeeds. Each time there
- * is a clean error, no leak, and a destination that is absent, resumable or whole. */
+/* Lets the n-th operation of a kind fail, n = 1, 2, ... until the pack succeeds. Each failure gives
+ * a clean error, no leak, and a destination that is absent, resumable or complete. */
 static void every_failure_is_clean(void **state)
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_THREAD,
@@ -552,7 +552,7 @@ static void every_failure_is_clean(void **state)
     make_folder(state, "f", 5);
     pst_memory_stats(&before, sizeof before);
     for (unsigned k = 0; k < 4; k++) {
-        /* Steps grow with n, because most differences are at the beginning. */
+        /* n grows in larger steps later on, because most cases differ at the beginning. */
         enum pst_status status = PST_ERROR_MEMORY;
         for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
             struct pst_error err;
@@ -574,7 +574,7 @@ static void every_failure_is_clean(void **state)
                 pst_dataset_open(folder_path(state, name), NULL, &dataset, NULL);
             pst_dataset_close(&dataset);
             if (state_of == PST_OK)
-                continue; /* the data set is whole: a later call failed */
+                continue; /* the data set is complete: a later call failed */
             assert_ok(pack(state, "f", name, &options, NULL, &err));
             struct pst_verify_options verify = {.struct_size = sizeof verify, .decode = true};
             assert_ok(pst_verify(folder_path(state, name), &verify, NULL, 0, &err));

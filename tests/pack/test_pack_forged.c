@@ -1,5 +1,5 @@
-/* test_pack_forged.c - forged data sets with right checksums: nothing crashes, all returned
- * values are possible, and verify finds everything that the loader refuses. */
+/* test_pack_forged.c - tests forged data sets with correct checksums: nothing crashes, all returned
+ * values are possible, and verify detects everything that the loader refuses. */
 #include "writer/writer_fixture.h"
 
 #include "base/bits.h"
@@ -94,7 +94,7 @@ static int count_finding(void *ctx, const char *name, const struct pst_error *er
     return 0;
 }
 
-/* True if verify reports a finding. */
+/* Returns true if verify reports a finding. */
 static bool verify_finds(const struct set *set, bool decode)
 {
     unsigned n = 0;
@@ -106,11 +106,12 @@ static bool verify_finds(const struct set *set, bool decode)
                                          .ctx = &n};
     struct pst_verify_report report;
     enum pst_status status = pst_verify(set->path, &options, &report, sizeof report, &err);
-    assert_true((n > 0) == (status != PST_OK) || n == 0); /* an open that fails has no finding */
+    /* if opening fails, there is no finding */
+    assert_true((n > 0) == (status != PST_OK) || n == 0);
     return status != PST_OK;
 }
 
-/* Checks that a column equals its values read one by one, or fails as the first bad value does. */
+/* Checks that a column equals its values read one by one, or fails like the first bad value. */
 static void check_column(const pst_dataset *ds, uint32_t f, uint64_t n)
 {
     int64_t numbers[64], one = 0;
@@ -169,7 +170,7 @@ static void use(const pst_dataset *ds)
     }
 }
 
-/* True if the loader refuses the data set or a sample of it. */
+/* Returns true if the loader refuses the data set or a sample of it. */
 static bool loader_refuses(pst_dataset *ds, struct pst_error *what)
 {
     struct pst_error err = {0};
@@ -200,7 +201,7 @@ static void random_members(void **state)
     struct set *set = *state;
     uint64_t random = 20;
     unsigned n_opened = 0, n_refused = 0, n_found = 0;
-    const char *more = getenv("PST_TEST_FORGED"); /* the number of mutants for long runs */
+    const char *more = getenv("PST_TEST_FORGED"); /* number of mutants for long runs */
     unsigned n_mutants = more != NULL ? (unsigned)strtoul(more, NULL, 10) : N_MUTANTS;
     for (unsigned m = 0; m < n_mutants; m++) {
         uint8_t *index = malloc(set->index_nbytes);
@@ -264,7 +265,7 @@ static void spoil_text(struct set *set, const char *holds, char put)
     fail_msg("no item holds %s", holds);
 }
 
-/* The loader leaves out the one sample and names it. Verify finds it without decoding. */
+/* The loader skips this one sample and names it. Verify detects it without decoding. */
 static void one_bad_text(struct set *set, uint64_t sample, const char *says)
 {
     struct pst_error err = {0}, what;
@@ -304,7 +305,7 @@ static void json_that_is_none(void **state)
     one_bad_text(*state, 5, "JSON");
 }
 
-/* Changes one byte of the index at the place of `holds`. */
+/* Changes one byte of the index near the bytes `holds`. */
 static void spoil_index(struct set *set, const char *holds, size_t n, size_t at, uint8_t put)
 {
     for (size_t i = PSTI_INDEX_HEADER_NBYTES; i + n <= set->index_nbytes; i++) {

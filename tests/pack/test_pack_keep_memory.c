@@ -1,4 +1,4 @@
-/* test_pack_keep_memory.c - psti_pli_keep_jpeg never has more memory at once than
+/* test_pack_keep_memory.c - psti_pli_keep_jpeg never has more memory allocated at once than
  * psti_pli_keep_nbytes says, for JPEGs of many kinds and sizes. */
 #include "../decode/decode_make.h"
 
@@ -106,7 +106,7 @@ static void memory_is_bounded(void **state)
     assert_int_equal(pst_set_allocator(NULL, NULL), PST_OK);
 }
 
-/* The markers alone tell that a JPEG cannot be kept. */
+/* The markers of a JPEG are enough to see that it cannot be kept. */
 static void refused_ones_are_told(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* test_pack_orientation.c - a packed set has the orientation of its images in the index. That one
- * counts, whatever the metadata in the items say: in verify, repack, append, and the images that
- * are decoded, in all forms that a cache keeps. So sets stay what they are when a later release
- * reads more metadata. */
+/* test_pack_orientation.c - a packed data set stores the orientation of its images in the index,
+ * and that one counts, whatever the metadata in the items say: in verify, repack, append, and for
+ * decoded images, in all forms that a cache keeps. So a data set does not change when a later
+ * release reads more metadata. */
 #include "../dataset/folder_test.h"
 #include "../decode/decode_make.h"
 
@@ -12,7 +12,7 @@
 #define HEIGHT 48
 #define WIDTH 80
 
-/* Writes one JPEG whose EXIF says 6 with another orientation in the index. */
+/* Writes one JPEG whose EXIF orientation is 6, with another orientation in the index. */
 static void write_set(void **state, const char *name, uint8_t orientation)
 {
     const struct jpeg_spec spec = {.height = HEIGHT,
@@ -40,7 +40,7 @@ static void write_set(void **state, const char *name, uint8_t orientation)
     bytes_free(&file);
 }
 
-/* Expects the picture as shown: 1 as stored, 6 turned by a quarter. */
+/* Expects the picture to be shown with this orientation: 1 as stored, 6 rotated by a quarter. */
 static void check_shown(void **state, const char *name, enum pst_form form, uint8_t orientation)
 {
     static const enum pst_cache_form kept[] = {PST_CACHE_FORM_STORED, PST_CACHE_FORM_PLI_JPEG,
@@ -63,7 +63,7 @@ static void check_shown(void **state, const char *name, enum pst_form form, uint
         assert_ok(pst_cache_open(&cache_options, &cache, &err));
         options.cache = cache;
         assert_ok(pst_images_open(dataset, &options, &images, &err));
-        for (int round = 0; round < 2; round++) { /* the second time from the cache */
+        for (int round = 0; round < 2; round++) { /* the second round reads from the cache */
             assert_ok(pst_images_get(images, 0, &pixels, &err));
             assert_int_equal(pixels.height, height);
             pst_images_release(pixels.data);

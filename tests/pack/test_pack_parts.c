@@ -1,6 +1,6 @@
-/* test_pack_parts.c - packs in parts. Any number of parts makes the bytes that one process makes,
- * also if samples are bad or shards grow. Merges that are repeated, too early or too late; plans
- * that do not fit; damage. */
+/* test_pack_parts.c - tests packing in parts. Any number of parts gives the bytes that one process
+ * makes, also if samples are bad or shards grow. Merges come repeatedly, too early or too late;
+ * plans do not fit; files are damaged. */
 #include "folder_pack.h"
 
 #include "writer/writer.h"
@@ -105,7 +105,7 @@ static void verify(void **state, const char *path, uint64_t n_samples)
     assert_int_equal(report.n_samples, n_samples);
 }
 
-/* Packs by n parts, not in the order of their numbers, and merges. */
+/* Packs in n parts, in mixed order, and merges. */
 static void pack_by(void **state, const char *to, struct pst_pack_options options, uint32_t n)
 {
     struct pst_pack_report report;
@@ -136,8 +136,8 @@ static void same_bytes_for_any_number_of_parts(void **state)
     }
 }
 
-/* Samples that cannot be stored shift the numbers of all behind them; a planned shard may be left
- * without any sample. */
+/* Samples that cannot be stored shift the numbers of all later ones; a planned shard may be left
+ * without samples. */
 static void bad_samples_shift_numbers(void **state)
 {
     struct pst_pack_report report;
@@ -145,7 +145,8 @@ static void bad_samples_shift_numbers(void **state)
     char name[64];
     make_folder(state, "f", N_IMAGES);
     for (int i = 0; i < 9; i++) {
-        snprintf(name, sizeof name, "f/a/00%d.png", i); /* between 00.png and 03.png */
+        /* name that sorts between 00.png and 03.png */
+        snprintf(name, sizeof name, "f/a/00%d.png", i);
         folder_text(state, name, i < 8 ? "no image, but long enough to fill a planned shard" : "");
     }
     const struct pst_writer_options tiny = {.struct_size = sizeof tiny, .shard_nbytes = 400};
@@ -160,7 +161,8 @@ static void bad_samples_shift_numbers(void **state)
     verify(state, "five", N_IMAGES);
 }
 
-/* A shard that is packed is not packed again by another part, whatever the number of parts. */
+/* A shard that is packed is not packed again by another part, even if the number of parts
+ * changes. */
 static void parts_go_on(void **state)
 {
     struct pst_pack_report report;
@@ -195,7 +197,7 @@ static void parts_go_on(void **state)
     assert_same_files(state, "one", "d");
 }
 
-/* Two processes pack one planned shard; one wakes up after the merge. */
+/* Two processes pack one planned shard; one of them continues only after the merge. */
 static void late_processes_change_nothing(void **state)
 {
     struct psti_writer_parts *late = NULL;
@@ -219,13 +221,13 @@ static void late_processes_change_nothing(void **state)
     assert_ok(psti_writer_parts_begin(late, 1, &field, 1, &small, &writer, &err));
     pack_part(state, "d", options, 2, 2, &report);
     /* Too late for the shard: the shard of the other process stays. This writer's shard has no
-     * sample, so the test would see it. */
+     * sample, so the test would notice if it replaced the other. */
     assert_ok(psti_writer_parts_end(late, 1, &writer, &err));
     assert_ok(psti_writer_parts_begin(late, 0, &field, 1, &small, &writer, &err));
     assert_ok(merge(state, "d", &report, &err));
     assert_same_files(state, "one", "d");
-    /* Too late for the data set: it was merged, so the folder of this plan is gone. It would also
-     * be gone if the data set was removed and begun anew. */
+    /* Too late for the data set: the merge has removed the folder of this plan. It would also be
+     * gone if the data set had been removed and begun again. */
     assert_int_not_equal(psti_writer_parts_end(late, 0, &writer, &err), PST_OK);
     psti_writer_parts_undo(late, &writer);
     assert_int_not_equal(psti_writer_parts_begin(late, 0, &field, 1, &small, &writer, &err),
@@ -287,7 +289,7 @@ static void plans_that_do_not_fit(void **state)
            "a finished data set");
 }
 
-/* Two parts whose classes have other names would make one data set with the names of one. */
+/* Two parts whose classes have different names would make a data set with the names of only one. */
 static void renamed_classes_are_another_source(void **state)
 {
     struct pst_pack_report report;
@@ -333,12 +335,13 @@ static void flip(void **state, const char *relative, off_t at)
     close(fd);
 }
 
-/* Damage in a plan, an index or a record, or a wrong length, is found before anything is merged. */
+/* Damage in a plan, an index or a record, or a wrong length, is detected before anything is
+ * merged. */
 static void damage_is_found(void **state)
 {
     static const struct {
         const char *file;
-        off_t at; /* -1: the file is cut */
+        off_t at; /* -1: the file is truncated */
     } places[] = {{"parts.pst", 50},
                   {"shard-00001/index.pst", 40},
                   {"shard-00001/index.pst", 4200},
@@ -399,7 +402,7 @@ static int stop_at_three(void *ctx, const struct pst_progress *progress)
     return ++*n == 3;
 }
 
-/* A merge that was cancelled goes on; a file in the way is not overwritten. */
+/* A cancelled merge can be continued. A file that is in the way is not overwritten. */
 static void merges_go_on(void **state)
 {
     const struct pst_pack_options options = {.writer = &small};
@@ -423,7 +426,7 @@ static void merges_go_on(void **state)
     assert_same_files(state, "one", "d");
 }
 
-/* Files of the user whose names begin like those of a plan are in the way, and no merge removes
+/* Files of the user whose names begin like a plan's files are in the way, and no merge removes
  * them. */
 static void files_of_others_stay(void **state)
 {

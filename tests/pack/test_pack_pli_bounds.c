@@ -1,6 +1,6 @@
-/* test_pack_pli_bounds.c - the cost of restoring a JPEG from a PLI is bounded by its head:
- * impossible lengths are errors before memory is allocated, DEFLATE data end where they should,
- * scans are limited. Forged files have right checksums. */
+/* test_pack_pli_bounds.c - the head of a PLI limits the cost of restoring its JPEG: impossible
+ * lengths are errors before memory is allocated, DEFLATE data must end where the head says, and the
+ * number of scans is limited. Forged files have correct checksums. */
 #include "../decode/decode_make.h"
 #include "fuzz/fuzz_pli.h"
 
@@ -11,7 +11,8 @@
 #include <jpeglib.h>
 #include <stdlib.h>
 
-/* A PLI of a JPEG, and the place of the last 20 bytes of its frame (section 7). */
+/* A PLI of a JPEG, and the offset of the last 20 bytes of its frame (docs/format-pli.md, section
+ * 7). */
 struct kept {
     struct bytes jpeg;
     uint8_t *pli;
@@ -101,7 +102,7 @@ static void deflate_ends_where_it_should(void **state)
     assert_non_null(strstr(err.text, "does not end where its head says"));
     kept.nbytes--;
     kept.restoration_nbytes--;
-    /* The stated length of `extra` is more than there is. */
+    /* The stated length of the events exceeds the data. */
     uint8_t *extra_nbytes = kept.pli + kept.nbytes - kept.restoration_nbytes + 5;
     psti_store_u32(extra_nbytes, psti_load_u32(extra_nbytes) + 1000);
     mend(&kept);
@@ -127,7 +128,8 @@ static void bytes_behind_the_restoration(void **state)
     free_kept(&kept);
 }
 
-/* Megabytes of zeros after the image take no space when packed. Such a file is not kept as PLI. */
+/* Megabytes of zeros after the image take hardly any space when compressed. Such a file is not kept
+ * as PLI. */
 static void a_file_that_would_be_a_bomb_is_not_kept(void **state)
 {
     struct kept kept = make_kept();
@@ -145,7 +147,7 @@ static void a_file_that_would_be_a_bomb_is_not_kept(void **state)
     free_kept(&kept);
 }
 
-/* Makes a gray JPEG with a scan of DC, then one of each AC coefficient alone, most of them in
+/* Makes a gray JPEG with a scan of DC, then a scan of each AC coefficient alone, most of them in
  * two scans. */
 static struct bytes make_scans(int n_scans)
 {
@@ -215,18 +217,18 @@ static void mutants_restore_nothing_else(void **state)
     for (int i = 0; i < N_MUTANTS; i++) {
         struct kept mutant = kept;
         struct pst_error err;
-        mutant.pli = malloc(kept.nbytes); /* exact, so that over-reads are detected */
+        mutant.pli = malloc(kept.nbytes); /* exact size, so that a sanitizer detects over-reads */
         memcpy(mutant.pli, kept.pli, kept.nbytes);
         for (uint32_t n = 1 + random_below(&seed, 3); n > 0; n--) {
             uint32_t at = 5 + random_below(&seed, (uint32_t)kept.nbytes - 5);
-            if (random_below(&seed, 2)) /* half of them in the restoration, a small part */
+            if (random_below(&seed, 2)) /* half of them in the restoration, which is small */
                 at = (uint32_t)kept.nbytes - 1 - random_below(&seed, kept.restoration_nbytes);
             mutant.pli[at] ^= (uint8_t)(1u << random_below(&seed, 8));
         }
         fuzz_pli_mend(mutant.pli, mutant.nbytes);
         if (random_below(&seed, 4))
             mend(&mutant);
-        n_restored += to_jpeg(&mutant, &err) == PST_OK; /* to_jpeg compares the file */
+        n_restored += to_jpeg(&mutant, &err) == PST_OK; /* to_jpeg compares the restored file */
         free(mutant.pli);
     }
     assert_in_range(n_restored, 0, N_MUTANTS / 2);

@@ -1,6 +1,7 @@
-/* test_pack_pli_jpeg.c - JPEG files <-> PLI. Of every kind that content 2 takes, the pixels and
- * the file are restored. Other kinds are refused with a reason. Broken PLI never give another
- * file. In a pack all of this is counted, resumed, and free of leaks when an operation fails. */
+/* test_pack_pli_jpeg.c - converts JPEG files to PLI and back. For every kind that content 2
+ * takes, pixels and file are restored. Other kinds are refused with a reason. Broken PLI never
+ * give another file. A pack counts and resumes all of this, and leaks nothing when an operation
+ * fails. */
 #include "../dataset/folder_test.h"
 #include "../decode/decode_make.h"
 #include "pack/pack_int.h"
@@ -23,8 +24,8 @@ static uint8_t *from_jpeg(const struct bytes *jpeg, const struct pst_pli_from_jp
     return pli;
 }
 
-/* Checks that the beginning of the file is restored from head and end of the PLI alone: exactly
- * up to the entropy-coded data of the first scan. */
+/* Checks that the beginning of the file is restored from head and end of the PLI alone: exactly up
+ * to the entropy-coded data of the first scan. */
 static void check_head(const struct bytes *jpeg, const uint8_t *pli, size_t nbytes,
                        const struct pst_pli_info *info)
 {
@@ -131,7 +132,7 @@ static void every_kind_comes_back(void **state)
             }
 }
 
-/* Bytes past the end of the image, and bytes before its start. */
+/* Tests bytes past the end of the image, and bytes before its start. */
 static void bytes_around_the_image_come_back(void **state)
 {
     static const struct jpeg_spec spec = {
@@ -195,7 +196,7 @@ static void what_is_not_taken_is_refused(void **state)
                     status == PST_ERROR_UNSUPPORTED);
         assert_true(psti_pli_keep_stays(status));
     }
-    /* Capacity for less than the whole PLI is refused. */
+    /* A buffer that is too small for the whole PLI is refused. */
     uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes);
     size_t fits = nbytes;
     for (size_t n = 0; n < fits; n += 1 + n / 8)
@@ -206,8 +207,8 @@ static void what_is_not_taken_is_refused(void **state)
     bytes_free(&jpeg);
 }
 
-/* If libjpeg-turbo's own kernels disagree, the error blames the file, not the library.
- */
+/* If libjpeg-turbo's own kernels give different pixels, the error blames the file, not the
+ * library. */
 static void coefficients_beyond_samples_are_refused(void **state)
 {
     static const struct jpeg_spec spec = {
@@ -227,9 +228,9 @@ static void coefficients_beyond_samples_are_refused(void **state)
     bytes_free(&jpeg);
 }
 
-/* A caller whose buffer is a byte smaller than the JPEG wants a smaller PLI, and gets the reason
- * why there is none. The text has no number of a single file, because reasons are grouped over
- * many files. */
+/* A caller whose buffer is a byte smaller than the JPEG wants a smaller PLI. If there is none, the
+ * error gives the reason. Its text has no number that depends on the file, because reasons are
+ * grouped over many files. */
 static void what_would_not_become_smaller_says_so(void **state)
 {
     enum { NOISE_NBYTES = 1000000 }; /* DEFLATE adds more to noise than one block saves */
@@ -254,7 +255,7 @@ static void what_would_not_become_smaller_says_so(void **state)
     bytes_free(&small);
 }
 
-/* A PLI that was altered or cut gives an error, or the same file. */
+/* An altered or truncated PLI gives an error, or the same file. */
 static void broken_ones_give_no_other_file(void **state)
 {
     static const struct jpeg_spec spec = {.height = 70,
@@ -301,7 +302,7 @@ static void write_jpeg(void **state, const char *path, const struct jpeg_spec *s
     bytes_free(&jpeg);
 }
 
-/* Makes two JPEGs, one that cannot be kept, and a PNG. */
+/* Makes two JPEGs, a JPEG that cannot be kept, and a PNG. */
 static void make_mixed(void **state, const char *folder)
 {
     struct jpeg_spec spec = {.height = 60,
@@ -429,13 +430,13 @@ static void the_writer_looks_at_them(void **state)
                                       .name = "x",
                                       .values = &list};
     assert_ok(pst_writer_open(folder_path(state, "a.pst"), &field, 1, NULL, &writer, &err));
-    value.form = PST_FORM_PLI; /* the PLI does not hold pixels */
+    value.form = PST_FORM_PLI; /* the PLI contains a JPEG, not pixels */
     assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_UNSUPPORTED);
     value.form = PST_FORM_PLI_JPEG;
     value.has_pixel_checksum = true;
     assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_CORRUPT);
     value.has_pixel_checksum = false;
-    value.nbytes = 60; /* shorter than the head */
+    value.nbytes = 60; /* the item is shorter than a PLI's head */
     assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_TRUNCATED);
     value.nbytes = nbytes;
     value.bytes = jpeg.data;
@@ -454,7 +455,8 @@ static void the_writer_looks_at_them(void **state)
     bytes_free(&jpeg);
 }
 
-/* Packs `from` into `to`, 4 samples, in the given forms or, with n_forms 0, by default. */
+/* Packs the 4 samples of `from` into `to`, in the given forms or, if n_forms is 0, in the default
+ * form. */
 static void repack(void **state, const char *from, const char *to, const enum pst_form *forms,
                    uint32_t n_forms, struct pst_pack_report *report)
 {
@@ -470,7 +472,7 @@ static void repack(void **state, const char *from, const char *to, const enum ps
     assert_ok(pst_verify(folder_path(state, to), &verify, NULL, 0, &err));
 }
 
-/* Checks that variant va of a's images equals variant vb of b's, to the byte. */
+/* Asserts that variant va of a's images equals variant vb of b's, byte for byte. */
 static void assert_same_images(void **state, const char *a, uint32_t va, const char *b, uint32_t vb)
 {
     pst_dataset *of_a = folder_open(state, a, NULL), *of_b = folder_open(state, b, NULL);
@@ -500,7 +502,7 @@ static void data_sets_become_others(void **state)
     struct pst_pack_report there, back, report;
     make_mixed(state, "f");
     repack(state, "f", "files.pst", original, 1, &report);
-    assert_int_equal(report.n_not_original, 0); /* originals of a folder are its files */
+    assert_int_equal(report.n_not_original, 0); /* the originals of a folder are its files */
     repack(state, "f", "pli.pst", pli, 1, &report);
     /* By default a JPEG becomes PLI if it can. */
     repack(state, "files.pst", "there.pst", NULL, 0, &there);
@@ -508,14 +510,14 @@ static void data_sets_become_others(void **state)
     assert_int_equal(there.n_pli_jpeg, 2);
     assert_int_equal(there.n_kept_jpeg, 1);
     assert_int_equal(there.n_restored_jpeg + there.n_not_original, 0);
-    /* And back to the files. */
+    /* And back to the JPEG files. */
     repack(state, "there.pst", "back.pst", original, 1, &back);
     assert_same_images(state, "back.pst", 0, "files.pst", 0);
     assert_int_equal(back.n_restored_jpeg, 2);
     assert_int_equal(back.restored_jpeg_nbytes, there.jpeg_nbytes);
     assert_int_equal(back.restored_pli_jpeg_nbytes, there.pli_jpeg_nbytes);
     assert_int_equal(back.n_pli_jpeg + back.n_kept_jpeg + back.n_not_original, 0);
-    /* All variants stay, and so does a JPEG beside its PLI. */
+    /* All variants stay, even a JPEG beside its PLI. */
     repack(state, "files.pst", "raw.pst", beside_raw, 2, &report);
     repack(state, "raw.pst", "raw-pli.pst", NULL, 0, &report);
     assert_int_equal(report.n_pli_jpeg, 2);
@@ -527,7 +529,7 @@ static void data_sets_become_others(void **state)
     assert_int_equal(report.n_kept_jpeg, 2); /* a field cannot have two variants of one kind */
     assert_same_images(state, "both-again.pst", 0, "pli.pst", 0);
     assert_same_images(state, "both-again.pst", 1, "files.pst", 0);
-    /* The file, a variant after the pixels, and the forms made of both. */
+    /* The original file is a variant after the pixels, and forms are made from both. */
     repack(state, "raw-pli.pst", "out.pst", twice, 2, &report);
     assert_int_equal(report.n_not_original, 0);
     assert_same_images(state, "out.pst", 0, "files.pst", 0);
@@ -614,12 +616,12 @@ static void a_data_set_is_not_packed_into_itself(void **state)
         }
     repack(state, "a.pst", "a.pst/../b.pst", NULL, 0, &report); /* beside the source */
     repack(state, "a.pst", "a.pst2", NULL, 0, &report);
-    repack(state, "f", "f/c.pst", NULL, 0, &report); /* a folder may hold the data set */
+    repack(state, "f", "f/c.pst", NULL, 0, &report); /* a folder may contain the data set */
 }
 
 #ifdef PST_FAULTS
-/* Lets the n-th operation of a kind fail until all succeed. Each time there is a clean error, no
- * leak, and a pack that resumes to the same data set. */
+/* Lets the n-th operation of a kind fail until all succeed. Each failure gives a clean error, no
+ * leak, and a pack that can be resumed to the same data set. */
 static void fail_everywhere(void **state, const char *from, const enum pst_form *forms,
                             uint32_t n_forms)
 {

@@ -1,7 +1,7 @@
-/* test_pack_pli_racing.c - a JPEG that changes while it becomes a PLI, and a PLI that changes
- * while its JPEG is restored. The result is an error, or the bytes of some moment, but never an
- * access beyond the call's memory. AddressSanitizer checks that; buffers have exactly the length
- * of their contents. */
+/* test_pack_pli_racing.c - a JPEG changes while it is converted to a PLI, and a PLI changes while
+ * its JPEG is restored. The result is an error, or the bytes of some moment, but never an access
+ * outside of the call's memory. AddressSanitizer checks that, as buffers have exactly the length of
+ * their contents. */
 #include "../decode/decode_make.h"
 #include "racer.h"
 
@@ -32,7 +32,7 @@ static void race_from_jpeg(const struct bytes *jpeg, size_t from, size_t n_raced
     uint8_t *pli = malloc(capacity), *back = malloc(jpeg->nbytes);
     racer_start(&racer, jpeg->data + from, n_raced);
     for (int i = 0; i < n; i++) {
-        /* The proven bytes are the restored ones. */
+        /* The restored file must have the bytes that the conversion verified. */
         if (pst_pli_from_jpeg(jpeg->data, jpeg->nbytes, NULL, pli, capacity, &nbytes, &err) ==
             PST_OK) {
             size_t n_back;

@@ -1,5 +1,5 @@
-/* test_pack_repack.c - pst_repack: handles that have the old state open, the identity of the data
- * set, cancel and go on, failures of the disk. */
+/* test_pack_repack.c - tests pst_repack in place: handles that have the old state open, the
+ * identity of the data set, cancelling and continuing, failures of the disk. */
 #include "folder_pack.h"
 
 #include "base/fault.h"
@@ -17,7 +17,8 @@ static const enum pst_form file_form[] = {PST_FORM_NONE};
 static const enum pst_form raw_form[] = {PST_FORM_RAW};
 static const enum pst_form both_forms[] = {PST_FORM_PLI, PST_FORM_RAW};
 
-/* Packs the files of a folder as they are, into several shards. Returns the data set's path. */
+/* Packs the files of a folder without re-encoding, into several shards. Returns the data set's
+ * path. */
 static const char *packed(void **state)
 {
     static char path[4096];
@@ -47,7 +48,7 @@ static enum pst_status repack(const char *path, const enum pst_form *forms, uint
     return pst_repack(path, &options, report, sizeof *report, err);
 }
 
-/* Returns the checksum of pixels of every sample, and reads all items. */
+/* Gets the pixel checksum of every sample, and reads all items. */
 static void read_all(const pst_dataset *dataset, uint64_t sums[N])
 {
     static uint8_t bytes[ITEM_CAP];
@@ -90,7 +91,7 @@ static void test_old_handles_go_on(void **state)
     struct pst_error err;
     uint64_t before[N], sums[N];
     uint8_t version[2][16];
-    pst_dataset *old = open_it(path); /* it has opened no shard yet */
+    pst_dataset *old = open_it(path); /* a handle that has not opened any shard yet */
     unsigned n_files = count_files(path);
     assert_true(pst_dataset_n_files(old) > 2);
     memcpy(version[0], psti_dataset_bytes_identity(old), PST_IDENTITY_NBYTES);
@@ -108,7 +109,7 @@ static void test_old_handles_go_on(void **state)
     read_all(now, sums);
     assert_memory_equal(sums, before, sizeof sums);
 
-    /* One state is still read, then none. */
+    /* First a handle still reads the older state, later none does. */
     assert_ok(repack(path, raw_form, 1, NULL, NULL, &report, &err));
     read_all(old, sums);
     read_all(now, sums);
@@ -142,8 +143,8 @@ static void test_cancel_and_go_on(void **state)
     read_all(dataset, before);
     pst_dataset_close(&dataset);
     unsigned n_files = count_files(path);
-    /* Progress is told of at most ten times a second, but at the beginning and the end always. The
-     * last time all is done, and it is too late. */
+    /* Progress is reported at most ten times a second, but always at the beginning and the end. At
+     * the last call everything is done, so it is too late to cancel. */
     enum pst_status status = repack(path, raw_form, 1, stop_in_the_middle, NULL, &report, &err);
     assert_true(status == PST_OK || status == PST_ERROR_CANCELLED);
     assert_ok(repack(path, raw_form, 1, NULL, NULL, &report, &err));
@@ -155,7 +156,8 @@ static void test_cancel_and_go_on(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Each write fails in turn: the data set stays as it was, or is as wanted; then it can be done. */
+/* Each write fails in turn: the data set is in its old or its new state, and the change can be
+ * completed afterwards. */
 static void test_failing_disk(void **state)
 {
     const char *path = packed(state);

@@ -1,5 +1,5 @@
-/* test_plan.c - plans: a worked case, exhaustive search, prices against differences, limits in
- * words, machines that can be chosen, and setups that are refused. */
+/* test_plan.c - tests plans: a case worked by hand, exhaustive search, prices compared with
+ * differences, limits stated in words, machines that may be chosen, and setups that are refused. */
 #include "sanitizer.h"
 #include "test.h"
 
@@ -14,12 +14,12 @@
 
 enum { CORES = PSTI_STALL_CORES, STORAGE = PSTI_STALL_STORAGE, CACHE = PSTI_STALL_CACHE_MEMORY };
 enum { PNG, L3, RAW };
-enum { TURNS = TEST_SANITIZED ? 15 : 60 }; /* random problems of a test */
+enum { TURNS = TEST_SANITIZED ? 15 : 60 }; /* number of random problems in a test */
 
 static const double one_class[] = {1000};
 
-/* Frames of 2048 x 1024 on 16 cores and a disk of 1 GB/s: PNG is bound by the cores, L3 by the
- * disk. Decoding L3 on a GPU costs no core. */
+/* Frames of 2048 x 1024 on 16 cores and a disk of 1 GB/s: the cores limit PNG, the disk limits L3.
+ * Decoding L3 on a GPU costs no core. */
 static struct psti_plan_way frames[2] = {
     {.form = PNG, .demands = {[CORES] = 1 / 22.0, [STORAGE] = 2.32e6}, .stored_nbytes = 2.32e6},
     {.form = L3, .demands = {[STORAGE] = 3.72e6}, .stored_nbytes = 3.72e6},
@@ -86,7 +86,7 @@ static void assert_refused(const struct psti_plan_setup *s, enum pst_status stat
     assert_true(answer.samples_per_second == 7 && shares[0] == 3);
 }
 
-/* By hand: x of PNG and y of L3 per second, x / 22 = 16 and 2.32 x + 3.72 y = 1000. */
+/* By hand: x images of PNG and y of L3 per second, with x / 22 = 16 and 2.32 x + 3.72 y = 1000. */
 static void test_worked_case(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void test_worked_case(void **state)
     assert_true(a.has_single);
     assert_int_equal(a.single_form, PNG);
     assert_near(a.single_samples_per_second, 352, 1e-6);
-    /* PNG alone needs more cores for the mix's rate; L3 alone a faster disk. */
+    /* PNG alone needs more cores to reach the mix's rate, L3 alone a faster disk. */
     double need;
     struct pst_error err;
     assert_ok(psti_plan_need(&s, PNG, PSTI_STALL_CORES, x + y, &need, &err));
@@ -133,7 +133,8 @@ struct problem {
     double samples[2];
 };
 
-/* Knuth's linear congruential generator; its upper bits. */
+/* Returns a number below n from Knuth's linear congruential generator, whose upper bits are
+ * used. */
 static uint32_t rng_below(uint64_t *rng, uint32_t n)
 {
     *rng = *rng * 6364136223846793005u + 1442695040888963407u;
@@ -145,7 +146,7 @@ static double between(uint64_t *rng, double low, double high)
     return low + (high - low) * (double)rng_below(rng, 1 << 20) / (1 << 20);
 }
 
-/* One or two classes of three ways each. */
+/* Makes one or two classes of samples with three ways (forms and placements) each. */
 static void make_problem(uint64_t *rng, struct problem *p)
 {
     uint32_t n_classes = 1 + (uint32_t)rng_below(rng, 2);
@@ -176,7 +177,8 @@ static void make_problem(uint64_t *rng, struct problem *p)
         p->setup.capacities[PSTI_STALL_ACCELERATOR] = between(rng, 50, 2000);
 }
 
-/* Rate of given shares; 0 if they take more of the cache or of the quota than there is. */
+/* Returns the rate for given shares of the ways, or 0 if they exceed the cache or the storage
+ * quota. */
 static double rate_of(const struct psti_plan_setup *s, const double *shares, double *stored)
 {
     double whole = 0, demands[PSTI_STALL_N_RESOURCES] = {0};
@@ -203,7 +205,7 @@ static double rate_of(const struct psti_plan_setup *s, const double *shares, dou
 
 enum { STEPS = 20 };
 
-/* Calls with all shares of the classes in steps of 1 / STEPS. */
+/* Calls a function with all shares of the classes in steps of 1 / STEPS. */
 static void for_each_grid_point(const struct psti_plan_setup *s, uint32_t i_class, double *shares,
                                 void (*visit)(void *, const double *), void *ctx)
 {
@@ -234,8 +236,8 @@ static void visit(void *ctx, const double *shares)
         search->least_stored = fmin(search->least_stored, stored);
 }
 
-/* No point of the grid is better, and the best one is near: rounding each share to a step changes
- * demands by a bounded part. */
+/* No point of the grid is better than the plan, and the best one is near it, because rounding each
+ * share to a step changes demands by a bounded amount. */
 static void test_exhaustive_search(void **state)
 {
     (void)state;
@@ -263,7 +265,7 @@ static void test_exhaustive_search(void **state)
             assert_true(a.samples_per_second <= search.best_rate * 1.5);
         for (uint32_t i = 0; i < p.setup.n_ways; i++)
             n_mixed += shares[i] > 0.01 && shares[i] < 0.99;
-        /* Storage: no point of the grid that is as fast stores less. */
+        /* With the goal storage: no point of the grid that is as fast stores less. */
         p.setup.goal = PSTI_PLAN_STORAGE;
         p.setup.least_rate = search.least_stored = 0;
         p.setup.least_rate = 0.7 * a.samples_per_second;
@@ -276,8 +278,8 @@ static void test_exhaustive_search(void **state)
     assert_true(n_mixed > TURNS / 3);
 }
 
-/* A price is the change of the rate for a little more of the resource, over the rate; within its
- * range the marginal time of a sample stays the same. */
+/* A price is the relative change of the rate for a little more of the resource. Within the price's
+ * range, the marginal time of a sample stays the same. */
 static void test_prices(void **state)
 {
     (void)state;
@@ -300,7 +302,7 @@ static void test_prices(void **state)
                 continue;
             assert_true(a.price_low[r] <= there * (1 + 1e-9) &&
                         there <= a.price_high[r] * (1 + 1e-9));
-            if (a.price_high[r] < there * 1.001) /* a corner: prices to both sides differ */
+            if (a.price_high[r] < there * 1.001) /* at a corner the prices to both sides differ */
                 continue;
             double more = there * 1e-4;
             struct psti_plan_setup changed = p.setup;
@@ -318,9 +320,9 @@ static void test_prices(void **state)
     assert_true(n_above_zero > TURNS);
 }
 
-/* Prices prove that a plan is the best, without the solver: with weights w_r = price * capacity
- * that add up to 1, the slowest resource takes at least the weighted mean, and that is at least the
- * mean with the best way of each class. */
+/* Prices prove without the solver that a plan is the best. The weights w_r = price * capacity add
+ * up to 1. So the slowest resource takes at least the weighted mean, which is at least the mean
+ * with the best way of each class. */
 static void test_certificate(void **state)
 {
     (void)state;
@@ -365,8 +367,9 @@ static void test_certificate(void **state)
     }
 }
 
-/* What stays the same over a range: the rate is linear in a capacity of a rate, and the time of a
- * sample is linear in the bytes of the cache and in the inverse of the accelerators' rate. */
+/* Returns the slope that is constant over a price's range. The rate is linear in a capacity that is
+ * a rate. The time of a sample is linear in the bytes of the cache and in the inverse of the
+ * accelerators' rate. */
 static double slope(const struct psti_plan_answer *a, const struct psti_plan_setup *s, int r)
 {
     double there = s->capacities[r];
@@ -377,7 +380,7 @@ static double slope(const struct psti_plan_answer *a, const struct psti_plan_set
     return a->prices[r] * a->samples_per_second;
 }
 
-/* Inside of a range the slope is that of its middle; a little outside it is another. */
+/* Within a range the slope is that of its middle; just outside of the range it is another. */
 static void test_random_ranges(void **state)
 {
     (void)state;
@@ -419,8 +422,8 @@ static void test_random_ranges(void **state)
     assert_true(n_outside > TURNS / 3 && n_other >= n_outside * 9 / 10);
 }
 
-/* Where a range ends the price changes: just inside it still predicts the rate, whose inverse is
- * linear in the inverse of the capacity of a rate. */
+/* At the end of a range the price changes. Just inside, it still predicts the rate: the inverse of
+ * the rate is linear in the inverse of the capacity. */
 static void test_price_range(void **state)
 {
     (void)state;
@@ -428,7 +431,7 @@ static void test_price_range(void **state)
     struct psti_plan_setup s = worked();
     double shares[2];
     struct psti_plan_answer a = solve(&s, shares);
-    /* With more cores PNG alone is bound by the disk: 1e9 / 2.32e6 = 431/s = 19.6 cores. */
+    /* With more cores the disk limits PNG alone: 1e9 / 2.32e6 = 431/s = 19.6 cores. */
     assert_near(a.price_high[CORES], 1e9 / 2.32e6 / 22, 1e-3);
     s.capacities[CORES] = 25;
     a = solve(&s, shares);
@@ -464,7 +467,7 @@ static void test_lossless_rule(void **state)
     assert_refused(&s, PST_ERROR_LIMIT, "all ways of class 0 change its pixels");
 }
 
-/* Of plans that are as fast, the one that stores least. */
+/* Of plans that are equally fast, the one that stores least is chosen. */
 static void test_second_step(void **state)
 {
     (void)state;
@@ -476,7 +479,7 @@ static void test_second_step(void **state)
     assert_near(a.samples_per_second, 200, 1e-6);
     assert_near(shares[PNG], 1, 1e-6);
     assert_int_equal(a.binding, 1u << PSTI_STALL_ACCELERATOR);
-    s.stored_nbytes = 1000 * 3e6; /* PNG and a part of L3 have room */
+    s.stored_nbytes = 1000 * 3e6; /* PNG and a part of L3 fit */
     s.capacities[PSTI_STALL_ACCELERATOR] = 0;
     assert_near(solve(&s, shares).samples_per_second, 352 + (1000 - 2.32 * 352) / 3.72, 1e-6);
     s.stored_nbytes = 1000 * 2.4e6;
@@ -489,7 +492,7 @@ static void test_second_step(void **state)
     assert_near((rate / a.samples_per_second - 1) / 1e5, a.quota_price, 1e-3);
 }
 
-/* The GPU prepares in the model's time: it delays steps by the stated part. */
+/* The GPU prepares during the model's step and delays the step by the stated fraction. */
 static void test_interference(void **state)
 {
     (void)state;
@@ -506,7 +509,7 @@ static void test_interference(void **state)
     assert_near(solve(&s, &share).samples_per_second, 1 / (1.0 / 500 + 0.5e-3), 1e-6);
 }
 
-/* Cores cost 0.04 an hour, MB/s of disk 0.0001: the cheapest machine for a rate. */
+/* A core costs 0.04 an hour, a MB/s of disk 0.0001: finds the cheapest machine for a rate. */
 static void test_chosen_machine(void **state)
 {
     (void)state;
@@ -546,8 +549,7 @@ static void test_chosen_machine(void **state)
     assert_near(a.cost, price * 1000 / a.samples_per_second, 1e-6);
 }
 
-/* Of machines that cost the same, the one that is fastest is taken, and none has more than it
- * uses. */
+/* Of machines that cost the same, the fastest is chosen, and none has more than it uses. */
 static void test_equal_costs(void **state)
 {
     (void)state;
@@ -555,7 +557,8 @@ static void test_equal_costs(void **state)
     struct psti_plan_setup s = worked();
     double shares[2];
     s.n_ways = 1;
-    s.goal = PSTI_PLAN_COST; /* core-seconds alone are paid: the same at any rate */
+    /* only core-seconds are paid for, so the cost is the same at any rate */
+    s.goal = PSTI_PLAN_COST;
     s.capacities[CORES] = 0;
     s.capacities_most[CORES] = 32;
     s.unit_prices[CORES] = 0.01;
@@ -574,7 +577,7 @@ static void test_equal_costs(void **state)
     assert_refused(&s, PST_ERROR_ARGUMENT, "nothing has a price");
 }
 
-/* Ways that are far slower than the best do not cost it accuracy. */
+/* Ways that are far slower than the best one do not reduce the accuracy. */
 static void test_very_slow_ways(void **state)
 {
     (void)state;
@@ -600,7 +603,7 @@ static void test_very_slow_ways(void **state)
     assert_near(shares[PNG], 352.0 / 380, 1e-5);
 }
 
-/* The largest setup that is allowed has the best way of each class where each alone is best. */
+/* In the largest allowed setup the best way of each class is found. */
 static void test_many_ways(void **state)
 {
     (void)state;
@@ -723,7 +726,7 @@ static void test_libraries(void **state)
     assert_refused(&s, PST_ERROR_UNSUPPORTED, "PENSTOCK_HIGHS");
 }
 
-/* The n-th allocation of ours fails. */
+/* The library's n-th allocation fails. */
 static void test_no_memory(void **state)
 {
     (void)state;

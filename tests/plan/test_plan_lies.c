@@ -1,5 +1,5 @@
-/* test_plan_lies.c - a solver of the caller's, which may fail or lie: its statuses and causes reach
- * the caller, and wrong solutions are found out. The truth comes from HiGHS. */
+/* test_plan_lies.c - the caller's solver may fail or lie: its statuses and causes are passed on,
+ * and wrong solutions are detected. HiGHS gives the right solutions. */
 #include "test.h"
 
 #include "plan/plan.h"
@@ -33,7 +33,7 @@ static const char *const texts[N_LIES] = {
     [NAN_RANGE] = "range of row 1",
 };
 
-/* Ctx of the callbacks. */
+/* Context of the callbacks. */
 struct solver {
     enum lie lie;
     enum pst_status status;
@@ -62,7 +62,7 @@ static struct psti_plan_setup worked(psti_plan_lp_fn solve, struct solver *solve
     return s;
 }
 
-/* Feasible values that are not the best: twice the time. */
+/* Returns feasible values that are not the best: twice the time. */
 static void tell_slower(const struct psti_plan_lp *lp, struct psti_plan_lp_solution *s)
 {
     const uint32_t i_time = lp->n_columns - 1;

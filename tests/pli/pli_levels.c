@@ -1,6 +1,6 @@
-/* pli_levels.c - has the tables of emulated kernels and finds the levels that this machine runs.
- * The emulated AVX-512 level has AVX2 kernels where the real one has them, so it needs that
- * processor. */
+/* pli_levels.c - holds the tables of emulated kernels and finds the CPU levels that this machine
+ * can run. The emulated AVX-512 level uses AVX2 kernels where the real one does, so it needs a
+ * processor with AVX2. */
 #include "pli/pli_levels.h"
 
 #include "base/machine/cpu.h"

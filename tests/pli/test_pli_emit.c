@@ -1,5 +1,5 @@
-/* Emission of planes as pixels. Every CPU level writes the same pixels as plain C, for all shapes,
- * layouts and depths. It writes no byte outside of the wanted part. */
+/* Tests the kernels that write planes as pixels (emission). Every CPU level writes the same pixels
+ * as plain C, for all shapes, layouts and depths, and no byte outside of the wanted part. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -98,7 +98,7 @@ static void test_levels_agree(void **state)
                         }
 }
 
-/* Compares RGB of 16 bits with the definition, because plain C has no kernel for it. */
+/* Compares 16-bit RGB with the definition, because plain C has no kernel for it. */
 static void check_rgb16(const struct psti_pli_emit_kernels *kernels, bool green)
 {
     enum { GUARD = 32, PIXEL = 6, NBYTES = GUARD + 64 * PIXEL + GUARD };

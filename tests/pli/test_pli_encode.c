@@ -1,6 +1,6 @@
-/* PLI through its public functions. Every tier restores every kind of picture exactly, whole and in
- * regions, in any layout. Near-lossless images stay within max_error. Errors name the fault in the
- * bytes. */
+/* Tests PLI through its public functions. Every tier restores every kind of picture exactly, whole
+ * and in regions, in any layout. Near-lossless images stay within max_error. Errors name the fault
+ * in the bytes. */
 #include "pixels.h"
 #include "test.h"
 
@@ -14,7 +14,7 @@
 
 enum { SCRATCH_NBYTES = 3 << 20 };
 
-/* Kinds of pictures, which lead to different modes. */
+/* Kinds of pictures, for which encoders choose different modes. */
 enum kind { NOISE, SMOOTH, FLAT, LABELS, MIXED, EXTREMES, N_KINDS };
 
 struct picture {
@@ -76,7 +76,7 @@ static void encode(struct picture *p, enum pst_pli_tier tier, uint32_t effort, u
     assert_ok(pst_pli_encode(&p->pixels, &options, room, bound, &p->encoded_nbytes, &err));
     assert_true(p->encoded_nbytes <= bound);
     free(p->encoded);
-    p->encoded = malloc(p->encoded_nbytes); /* exact size, so that a sanitizer sees over-reads */
+    p->encoded = malloc(p->encoded_nbytes); /* exact size, so that a sanitizer detects over-reads */
     memcpy(p->encoded, room, p->encoded_nbytes);
     free(room);
 }
@@ -202,9 +202,9 @@ static void put_noise(const struct picture *p, struct pst_pli_region r, uint32_t
         }
 }
 
-/* The second unit is 7 pixels wide. Each row has a pixel of noise and six zeros, so every copy
- * follows one literal. The counts then make a run of 1 cost less than a run of 0, by more than the
- * cost of the literal. */
+/* A case in which a literal makes the copy after it cheaper. The second unit is 7 pixels wide. Each
+ * row is a pixel of noise and six zeros, so every copy follows one literal. By the counts, a
+ * literal run of 1 then costs less than a run of 0, by more than the literal itself. */
 static void test_a_literal_that_makes_its_run_cheaper(void **state)
 {
     struct pst_pli_info info = {0};
@@ -304,7 +304,8 @@ static void test_bytes_do_not_depend_on_who_ran(void **state)
     }
 }
 
-/* Makes a picture whose red and blue mostly follow green's noise, so that taps and filters help. */
+/* Makes a picture whose red and blue planes mostly follow the noise of green, so that taps and
+ * filters help. */
 static void make_correlated(struct picture *p)
 {
     uint64_t random = 5;
@@ -330,7 +331,7 @@ static void test_effort_pays(void **state)
         for (uint32_t effort = 1; effort <= 5; effort++) {
             encode(&p, tier, effort, 0);
             check_all(&p, 0);
-            /* The encoder chooses by estimates, so more effort may give a slightly larger file. */
+            /* The encoder decides by estimates, so more effort may give a slightly larger file. */
             assert_true(before == SIZE_MAX || p.encoded_nbytes < before + before / 500);
             before = p.encoded_nbytes;
             first = effort == 1 ? before : first;
@@ -503,7 +504,7 @@ static void test_other_versions_are_refused(void **state)
     p.encoded[4] = PSTI_PLI_VERSION + 1;
     assert_int_equal(decode_whole(&p, &err), PST_ERROR_VERSION);
     for (uint8_t version = 0; version < PSTI_PLI_VERSION; version++) {
-        p.encoded[4] = version; /* this version had other streams */
+        p.encoded[4] = version; /* this format version had other streams */
         assert_int_equal(decode_whole(&p, &err), PST_ERROR_VERSION);
         assert_non_null(strstr(err.text, "make it anew"));
     }

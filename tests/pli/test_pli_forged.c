@@ -1,8 +1,8 @@
 /* test_pli_forged.c - decodes PLIs of every mode with changed bytes and corrected checksums, so
- * that no checksum stops the decode. No decode may crash or touch memory that is not its own;
- * AddressSanitizer checks this. Plain C and the machine's level must give the same pixels or the
- * same error, also for regions and single channels. The seeds are fixed, so a failure happens
- * again. */
+ * that no checksum stops the decoder. No decode may crash or access memory that is not its own,
+ * which AddressSanitizer checks. Plain C and the machine's level must give the same pixels or the
+ * same error, also for regions and single channels. The seeds are fixed, so a failure can be
+ * repeated. */
 #include "pixels.h"
 #include "test.h"
 
@@ -126,7 +126,7 @@ static void mutants(void **state)
         int n_decoded = 0;
         assert_true(decode(file.data, file.nbytes));
         for (int i = 0; i < N_MUTANTS; i++) {
-            /* exact size, so that a sanitizer sees over-reads */
+            /* exact size, so that a sanitizer detects over-reads */
             uint8_t *bytes = malloc(file.nbytes);
             memcpy(bytes, file.data, file.nbytes);
             mutate(bytes, file.nbytes, &seed);

@@ -1,6 +1,6 @@
-/* test_pli_law.c - tests the checks of whole files that docs/format-pli.md, section 11, demands:
- * bytes past the end, a model that no unit uses, and the checksum of the pixels. The files are
- * forged, with corrected checksums. */
+/* test_pli_law.c - tests the checks of whole files that docs/format-pli.md, section 11, demands: of
+ * bytes past the end, of a model that no unit uses, and of the checksum of the pixels. The files
+ * are forged, with corrected checksums. */
 #include "pixels.h"
 #include "test.h"
 
@@ -76,7 +76,8 @@ static void nothing_stands_behind_the_last_unit(void **state)
         assert_int_equal(decode(&image, NULL, out, &err), PST_ERROR_CORRUPT);
         assert_non_null(strstr(err.text, "1 bytes stand behind the end of the PLI"));
         assert_int_equal(decode(&image, &corner, out, &err), PST_ERROR_CORRUPT);
-        image.nbytes -= 2; /* the last unit is cut; a region that does not need it can be decoded */
+        /* the last unit is truncated; regions that do not touch it can be decoded */
+        image.nbytes -= 2;
         assert_int_equal(decode(&image, NULL, out, &err), PST_ERROR_TRUNCATED);
         assert_ok(decode(&image, &corner, out, &err));
         free(out);
@@ -84,7 +85,7 @@ static void nothing_stands_behind_the_last_unit(void **state)
     }
 }
 
-/* Makes `block` the model of an image of raw units, which needs no model, and decodes the image. */
+/* Makes `block` the model of an image of raw units, which needs none, and decodes the image. */
 static enum pst_status decode_with_model(const uint8_t *block, size_t nbytes)
 {
     struct image image = make_image(3, 8, PST_PLI_TIER_FAST, true, true);
@@ -109,8 +110,8 @@ static enum pst_status decode_with_model(const uint8_t *block, size_t nbytes)
 
 static void a_model_is_sound_though_no_unit_needs_it(void **state)
 {
-    static const uint8_t built_in[] = {1, 0, 2, 0, 0, 0};  /* 16 bits that are 0 */
-    static const uint8_t longer[] = {1, 0, 3, 0, 0, 0, 0}; /* there is a byte after its bits */
+    static const uint8_t built_in[] = {1, 0, 2, 0, 0, 0};  /* 16 zero bits */
+    static const uint8_t longer[] = {1, 0, 3, 0, 0, 0, 0}; /* one byte follows its bits */
     static const uint8_t unknown[] = {9, 0, 0, 0}, flag[] = {1, 1, 2, 0, 0, 0};
     static const uint8_t of_jpegs[] = {2, 0, 0, 0}, short_one[] = {1, 0};
     static const uint8_t beyond[] = {1, 0, 9, 0, 0, 0};
@@ -152,7 +153,7 @@ static enum pst_status decode_bands(const struct image *image, struct pst_error 
     return status;
 }
 
-/* Checks planar pixels whose rows run from the last one up. */
+/* Checks planar pixels whose rows are stored from the bottom up. */
 static enum pst_status check_planar(const struct image *image, struct pst_error *err)
 {
     const size_t sample = image->bits / 8u, row = EDGE * sample, plane = EDGE * row;
@@ -175,8 +176,8 @@ static enum pst_status check_planar(const struct image *image, struct pst_error 
     return status;
 }
 
-/* A sample of the last raw unit changes. Without checksums of units only the pixel checksum tells.
- */
+/* A sample of the last raw unit is changed. If units have no checksums, only the pixel checksum
+ * detects this. */
 static void whole_images_are_compared_where_units_have_no_checksums(void **state)
 {
     (void)state;

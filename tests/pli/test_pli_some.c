@@ -1,5 +1,6 @@
-/* test_pli_some.c - decodes whole images and regions at the level that decodes several units at
- * once, by emulation (AVX2 for 16 bits). Pixels, statuses and errors must be those of plain C. */
+/* test_pli_some.c - decodes whole images and regions with emulated AVX-512, the level that decodes
+ * several units at once. (With samples of 16 bits this level uses AVX2.) Pixels, statuses and
+ * errors must be those of plain C. */
 #include "base/bits.h"
 #include "pixels.h"
 #include "pli/pli_levels.h"
@@ -31,7 +32,7 @@ static uint32_t next(uint64_t *seed)
 }
 
 /* Makes an image that is smooth in some parts and noisy in others. One channel is constant in a
- * part of the image, so that units differ in their coded planes. */
+ * part of it, so units differ in which planes are coded. */
 static struct image make_image(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits,
                                enum pst_pli_tier tier, uint64_t seed)
 {

@@ -1,6 +1,6 @@
-"""Checks that one wheel, built by this Python, works with the other CPythons of this machine. `make check-long` runs it.
+"""Checks that one wheel, built by this Python, works with the other CPython versions on this machine. `make check-long` runs it.
 
-Its name keeps it out of the other tests of this folder: it builds the wheel.
+The name of this file keeps it out of this folder's other tests, because it builds the wheel.
 """
 
 import glob
@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-# Needs only the standard library and the package, because that Python may lack numpy.
+# Uses only the standard library and the package, because the other Python may lack numpy.
 PROGRAM = """
 import sys, pathlib
 photographs, out = sys.argv[1:]
@@ -36,7 +36,7 @@ print("samples", report.n_samples)
 
 
 def others() -> dict[str, str | None]:
-    """Returns the interpreter of each version, None if the machine has none. The running one is left out."""
+    """Returns the interpreter of each other version, or None if the machine lacks it."""
     found = {}
     for version in VERSIONS:
         if version == f"{sys.version_info.major}.{sys.version_info.minor}":

@@ -1,4 +1,5 @@
-"""Imports modules of bench for its tests. Benches have modules of the same names, so these are free again afterwards."""
+"""Imports modules of bench for its tests. Several benches have modules of the same name, so these names are removed from
+sys.modules afterwards."""
 
 import importlib
 import sys
@@ -12,7 +13,7 @@ def of_bench():
 
 
 def load(bench, name):
-    """Imports bench/BENCH/NAME.py, with modules of its own."""
+    """Imports bench/BENCH/NAME.py, and the modules that it imports from its own folder."""
     path, before = list(sys.path), of_bench()
     for other in before:
         del sys.modules[other]

@@ -1,4 +1,4 @@
-"""Scripts are imported as modules, as they import each other."""
+"""Makes scripts importable as modules, as they import each other."""
 
 import sys
 from pathlib import Path

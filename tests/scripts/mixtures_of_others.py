@@ -1,7 +1,7 @@
-"""Compares mixtures with weights with those of others: datasets' interleave_datasets and grain's MapDataset.mix.
+"""Compares weighted mixtures with those of other libraries: datasets' interleave_datasets and grain's MapDataset.mix.
 
-Both are installed into an environment of their own, build/mixtures. They run there and print which samples they give. `make
-check-long` runs it. Its name keeps it out of the other tests of this folder.
+Both are installed into an environment of their own, build/mixtures, where they run and print which samples they give. `make
+check-long` runs this. The name of this file keeps it out of this folder's other tests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PLACE = ROOT / "build" / "mixtures"
 PACKAGES = ["datasets", "grain"]
 SIZES = [19, 5, 40]
 LIMIT_S = 1800
-# Both print lists of (source, number).
+# Both programs print lists of (source, number).
 INTERLEAVED = """
 import json, sys, datasets
 sizes, weights, stop = json.loads(sys.argv[1])
@@ -44,7 +44,7 @@ print(json.dumps([list(mixed[i]) for i in range(len(mixed))]))
 
 @pytest.fixture(scope="module")
 def python() -> str:
-    """The interpreter of the environment of the others."""
+    """Returns the interpreter of the other libraries' environment."""
     found, ready = PLACE / "venv" / "bin" / "python", PLACE / "ready"
     if not ready.exists():
         for command in ([sys.executable, "-m", "venv", "--clear", str(PLACE / "venv")],
@@ -80,7 +80,7 @@ def ours(sets: list[Path], weights: list[float], *, shuffle: bool = False, **opt
 
 
 def farthest(rows: list[tuple[int, int]], weights: list[float]) -> float:
-    """Returns by how many samples a source is away from its share, at the worst place."""
+    """Returns the largest distance, in samples, of a source from its exact share at any position."""
     had, far = Counter(), 0.0
     for t, (k, _) in enumerate(rows, 1):
         had[k] += 1
@@ -90,15 +90,15 @@ def farthest(rows: list[tuple[int, int]], weights: list[float]) -> float:
 
 @pytest.mark.parametrize("stop", ["first_exhausted", "all_exhausted"])
 def test_equal_weights_are_those_of_interleave_datasets(python: str, sets: list[Path], stop: str) -> None:
-    """Sources give samples in turn, and an exhausted source begins again: the same samples in the same order."""
+    """Sources give samples by turns, and an exhausted source begins again: both give the same samples in the same order."""
     wanted = theirs(python, INTERLEAVED, SIZES, None, stop)
     assert ours(sets, [1, 1, 1], stop=stop, quota=3) == wanted
 
 
 @pytest.mark.parametrize("stop", ["first_exhausted", "all_exhausted"])
 def test_shares_beside_interleave_datasets(python: str, sets: list[Path], stop: str) -> None:
-    """interleave_datasets draws at random, so its shares are right on average; ours are right at each place. Both end by the same
-    rule."""
+    """interleave_datasets draws at random, so its shares are right on average; Penstock's are right at each position. Both end
+    by the same rule."""
     weights = [5.0, 2.0, 3.0]
     other = theirs(python, INTERLEAVED, SIZES, weights, stop)
     mine = ours(sets, weights, stop=stop, quota=1)
@@ -116,8 +116,8 @@ def test_shares_beside_interleave_datasets(python: str, sets: list[Path], stop: 
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("weights", [[1.0, 1.0, 1.0], [5.0, 2.0, 3.0], [0.1, 0.05, 0.85], [1.0, 1.0, 8.0]])
 def test_shares_are_those_of_mix(python: str, sets: list[Path], weights: list[float], shuffle: bool) -> None:
-    """grain deals by shares, too, and ends before a source repeats. Up to there each source gives as many samples as ours, or one
-    more or less."""
+    """grain also gives exact shares, and ends before a source repeats. Up to there each source gives as many samples as in
+    Penstock, or one more or fewer."""
     other = theirs(python, MIXED, SIZES, weights, shuffle)
     mine = ours(sets, weights, stop="first_exhausted", quota=1, shuffle=shuffle)
     assert max(Counter(other).values()) == max(Counter(mine).values()) == 1

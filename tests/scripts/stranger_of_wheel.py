@@ -1,7 +1,7 @@
-"""Tries the wheels as strangers would (scripts/stranger.py). `make check-long` runs them.
+"""Tests the wheels as an outside user would install them (scripts/stranger.py). `make check-long` runs this.
 
-Its name keeps it out of the other tests of this folder: it builds wheels and fetches packages. Whatever cannot be tried here is
-skipped, with the reason.
+The name of this file keeps it out of this folder's other tests, because it builds wheels and downloads packages. What cannot be
+tested on this machine is skipped, with the reason.
 """
 
 import json
@@ -31,7 +31,7 @@ sys.exit("no error")
 
 
 def tried(function, *arguments):
-    """Calls a function of scripts/stranger.py; skips the test where this machine cannot do that."""
+    """Calls a function of scripts/stranger.py. Skips the test if this machine cannot run it."""
     try:
         return function(*arguments)
     except stranger.CannotTryError as problem:
@@ -45,7 +45,7 @@ def expected():
 
 @pytest.fixture(scope="module")
 def home():
-    """The root file system of Debian 12 with the wheel installed: its folder and the Python in it."""
+    """Returns the root file system of Debian 12 with the wheel installed: its folder and its Python."""
     root = tried(stranger.make_root, "bookworm", "amd64")
     return root, tried(stranger.install, root, "amd64")
 
@@ -56,8 +56,8 @@ def found_in(home, *arguments, **options):
 
 
 def test_debian_12(home, expected):
-    """The main job by the installed command, bit for bit what this machine's own build gives; then analyze. The wheel finds the
-    processor's level, which no pixel would show."""
+    """The installed command runs the main job with results that are bit-identical to this machine's own build, and then analyze.
+    The wheel must choose the processor's level, which pixels alone would not show."""
     root, _ = home
     level = json.loads(stranger.enter(root, "amd64", "/env/bin/penstock", "env").stdout)["cpu_detected"]
     own = subprocess.run([Path(sys.executable).with_name("penstock"), "env"], capture_output=True, text=True, check=True).stdout
@@ -75,7 +75,7 @@ def test_other_release(expected, codename):
 
 
 def test_sdist(expected):
-    """Where no library is, pip builds the sdist from the sources that it carries, and the bits are the same."""
+    """Where libraries are missing, pip builds the sdist from the sources in it, with bit-identical results."""
     root = tried(stranger.make_root, "bookworm", "amd64", stranger.COMPILER)
     python = tried(stranger.install_sdist, root, "amd64")
     assert stranger.job(root, "amd64", python, "--command", "/env/bin/penstock") == expected
@@ -108,7 +108,7 @@ def test_frozen_fork_server(home, expected):
 
 
 def test_without_numpy():
-    """The package imports and packs; what needs numpy says so."""
+    """The package can be imported and packs data; functions that need numpy say so."""
     root = tried(stranger.make_root, "bookworm", "amd64")
     python = tried(stranger.install, root, "amd64", False)
     done = stranger.enter(root, "amd64", python, "-c", NO_NUMPY)
@@ -117,7 +117,7 @@ def test_without_numpy():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A folder with the wheel's package, for interpreters of this machine that have other libraries."""
+    """Returns a folder with the wheel's package, for interpreters of this machine that have other libraries."""
     wheel = tried(stranger.wheel_of, "amd64")
     folder = tmp_path_factory.mktemp("site")
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target",
@@ -137,7 +137,8 @@ def python_with(module):
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("peer", PEERS)
 def test_beside_others(site, expected, tmp_path, peer, after):
-    """No symbol of one library is taken for another's: the same bits with others imported before, and after, ours."""
+    """No symbol of one library replaces that of another: results are the same whether other libraries are imported before or
+    after."""
     python = python_with(PEERS[peer])
     if python is None:
         pytest.skip(f"no interpreter with {PEERS[peer]} here (bench/loader/environments.py makes them; PEERS_BUILD: where)")

@@ -1,4 +1,4 @@
-"""What the benches of sound and of DLIO write, and what is read of the example that learns spoken digits. Figures are invented."""
+"""Output of the benches of sound and of DLIO, and of the example that learns spoken digits. Figures are invented."""
 
 import argparse
 import itertools
@@ -28,7 +28,7 @@ def test_the_goal_is_held_by_each_seed(monkeypatch):
 
 
 def test_fewer_speakers_and_takes_train_as_many_steps(monkeypatch, tmp_path):
-    """Four speakers, of whom two are unseen, with five takes of two digits."""
+    """Four speakers, two of them held out, with five takes of two digits."""
     for digit, speaker, take in itertools.product("01", ("ann", "bob", "cem", "dia"), range(5)):
         (tmp_path / f"{digit}_{speaker}_{take}.wav").write_bytes(b"")
     asked = []
@@ -65,7 +65,7 @@ def test_clips_beside_the_fastest_other(monkeypatch):
     found = clips.measure_all(args) | {"machine": MACHINE}
     assert found["versions"] == {"torch": "2"}
     assert [cell["ratio"] for cell in found["cells"]] == [3.6]
-    assert found["cells"][0]["rounds"] == rates  # each round is kept, so that a reader sees how rounds differ
+    assert found["cells"][0]["rounds"] == rates  # each round's rate is kept, to show how rounds differ
     assert "| wav | 1 | 900 | 250 | 200 | absent | 3.60 | met |" in clips.table(found)
     assert views_loaders.clips(found) == ["|files|cores|penstock|soundfile|dali|x the fastest other|", "|---|---|---|---|---|---|",
                                           "|wav|1|900|250|200|3.6 x|"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The report of bench/codec must say "met" only for goals that were measured and reached. Figures are invented."""
+"""The report of bench/codec may say "met" only for goals that were measured and reached. Figures are invented."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The arithmetic of computed epochs, and what the tables say of them. Rates are invented."""
+"""The computed epochs of bench/endtoend, and the tables made of them. Rates are invented."""
 
 import argparse
 
@@ -31,7 +31,7 @@ def test_larger_pictures_take_longer_steps():
 def test_every_rate_but_those_of_sound_has_a_source():
     assert all(step.source for step in steps.NETWORKS) and not any(step.source for step in steps.SOUND)
     rates = [step.samples_per_second for step in steps.NETWORKS]
-    assert rates == sorted(rates, reverse=True)  # from light to heavy
+    assert rates == sorted(rates, reverse=True)  # from small to large models
 
 
 def test_what_binds():
@@ -106,16 +106,16 @@ def test_all_loaders_have_the_same_memory(tmp_path):
 
 
 def test_what_takes_more_than_the_memory_is_not_kept():
-    assert cell.kept("dali", 4000, 4000, False) == 1  # the files themselves
+    assert cell.kept("dali", 4000, 4000, False) == 1  # keeps the files themselves
     pixels = cell.kept("ffcv_raw", 16000, 4000, False)
     assert 0 < pixels < 0.25 and pixels == cell.cache_epochs.random_replacement(0.25)
-    assert cell.kept("penstock", 16000, 4000, True) == 0  # its cache has the memory
+    assert cell.kept("penstock", 16000, 4000, True) == 0  # Penstock's own cache has the memory
     assert cell.kept("penstock", 3900, 4000, False) == 1
-    assert cell.kept("penstock", 16000, 4000, False) == pixels  # no more pixels in memory than others have
+    assert cell.kept("penstock", 16000, 4000, False) == pixels  # keeps no more pixels in memory than others do
 
 
 def test_a_part_of_the_samples_stays_in_the_page_cache(tmp_path):
-    """Eight samples of two pages in one file: a quarter stays, and others go when they have been delivered."""
+    """Eight samples lie in one file, two pages each. A quarter stays in the page cache; the others are dropped after delivery."""
     page, path = cell.delivered.PAGE, tmp_path / "shard"
     path.write_bytes(bytes(16 * page))
     went = []
@@ -132,7 +132,7 @@ def test_a_part_of_the_samples_stays_in_the_page_cache(tmp_path):
 
 
 def test_a_step_overlaps_the_next_batch(monkeypatch):
-    """With a clock of our own: batches of 10 that take 3 s, steps of 2 and of 5 s, and half of that for a half batch."""
+    """With a simulated clock: batches of 10 that take 3 s, steps of 2 and of 5 s, and half as long for half a batch."""
     now = 0.0
 
     def sleep(seconds):

@@ -1,4 +1,5 @@
-"""The proxy that stands for a network with latency: bytes pass on as they are, later, and ends of connections pass, too."""
+"""The proxy that imitates a network with latency: it passes bytes on unchanged but later, and also passes on the end of
+connections."""
 
 import contextlib
 import socket
@@ -20,7 +21,7 @@ def free_port():
 
 
 def answer(peer):
-    """Sends back what comes, until there is no more, or what came last ended with "end"."""
+    """Echoes what it receives, until the connection ends or a message ends with "end"."""
     with peer, contextlib.suppress(OSError):
         while chunk := peer.recv(1 << 16):
             peer.sendall(chunk)
@@ -36,7 +37,7 @@ def echo(listener):
 
 @pytest.fixture
 def proxied():
-    """The port of a proxy before a server that echoes."""
+    """Returns the port of a proxy in front of an echo server."""
     listener = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=echo, args=(listener,), daemon=True).start()
     port = free_port()

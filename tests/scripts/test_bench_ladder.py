@@ -1,4 +1,4 @@
-"""The parts of bench/ladder that measure nothing: its cells, gains, and the page of the guide."""
+"""The parts of bench/ladder that measure nothing: its cells, its gains, and its page of the guide."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""The comparison of loaders: its crop rule, its reference, its lines for absent and disturbed peers. Figures are invented."""
+"""The comparison of loaders: its rule for crops, its reference, and table lines for missing and disturbed peers. Figures are
+invented."""
 
 import itertools
 import json
@@ -46,7 +47,7 @@ def test_no_box_fits_so_the_largest_allowed_is_taken():
 def test_area_means_are_means():
     array = np.arange(12.0).reshape(6, 2)
     np.testing.assert_allclose(common.area_means(array, 3), array.reshape(3, 2, 2).mean(axis=1))
-    # From 3 samples to 2: the middle one counts half for each.
+    # From 3 samples to 2: the middle sample counts half in each mean.
     np.testing.assert_allclose(common.area_means(np.array([0.0, 3.0, 9.0]), 2), [1.0, 7.0])
     np.testing.assert_allclose(common.area_means(np.array([2.0, 4.0]), 4), [2, 2, 4, 4])
 
@@ -167,7 +168,7 @@ def test_every_peer_has_a_module_and_an_environment_with_pins():
 
 
 class Chunks:
-    """Iterates as LitData's data sets do: an epoch ends by StopIteration, and its number is raised."""
+    """Iterates like LitData's data sets: an epoch ends with StopIteration, and the epoch's number is raised."""
 
     def __init__(self, folder, n=2, **_):
         self.current_epoch, self.left, self.n = 1, [], n
@@ -184,7 +185,7 @@ class Chunks:
 
 
 def optimize(fn, inputs, output_dir, **_):
-    """Loses the samples whose label is 9, and leaves the variables that it was given, and one of its own."""
+    """Loses the samples with label 9, and leaves behind the environment variables it was given and one of its own."""
     samples = [fn(i) for i in inputs]
     kept = [sample["image"]["path"] for sample in samples if sample["label"] != 9]
     os.environ["DATA_OPTIMIZER_NUM_WORKERS"] = "1"
@@ -205,7 +206,8 @@ def litdata_peer(monkeypatch):
 
 def test_litdata_goes_from_epoch_to_epoch(litdata_peer):
     assert list(itertools.islice(litdata_peer.Forever(""), 5)) == ["1.0", "1.1", "2.0", "2.1", "3.0"]
-    with pytest.raises(litdata_peer.common.Unavailable, match="no samples"):  # and not from empty epoch to empty epoch
+    # an empty data set must not make an endless loop of epochs
+    with pytest.raises(litdata_peer.common.Unavailable, match="no samples"):
         next(iter(litdata_peer.Forever("", n=0)))
 
 
@@ -214,7 +216,7 @@ def test_litdata_writes_chunks_in_the_order_of_the_files_beside_no_other_data(li
     store = litdata_peer.prepare(work)
     found = json.loads((store / "index.json").read_text())
     assert found["files"] == [str(path) for path in work.files()] and litdata_peer.n_stored(store) == 3
-    assert str(tmp_path) in found["folder"]  # it is emptied, so it must not be /tmp/data
+    assert str(tmp_path) in found["folder"]  # the folder is emptied, so it must not be /tmp/data
     assert "DATA_OPTIMIZER_NUM_WORKERS" not in os.environ
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g", store.name]
 
@@ -243,6 +245,6 @@ def test_what_does_not_install_gives_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setitem(environments.ENVIRONMENTS, "tf", environments.Environment(("tensorflow-cpu",)))
-    assert "tensorflow-cpu" in environments.prepare(tmp_path, "tf")  # the missing package, or a conflict about it
+    assert "tensorflow-cpu" in environments.prepare(tmp_path, "tf")  # says that the package is missing or in conflict
     assert not (tmp_path / "venv" / "tf" / "ready").exists()
     assert "ERROR" in (tmp_path / "install.log").read_text()

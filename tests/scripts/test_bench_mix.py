@@ -1,4 +1,4 @@
-"""Mixes of forms: which single forms they are compared with, how near the predictions of plans are, and what plans store."""
+"""Mixes of forms: the single forms they are compared with, the accuracy of predictions of plans, and what plans store."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ RESULTS = BENCH / "results" / "mix_zen4-2026-11-27.json"
 
 
 def setting(**rates):
-    """Returns a setting of one accelerator; a rate is (measured, predicted)."""
+    """Returns a setting with one accelerator. Each rate is (measured, predicted)."""
     return {"cells": [{"way": way.replace("_", " "), "fraction": 4.0, "rate": rate, "predicted": predicted}
                       for way, (rate, predicted) in rates.items()]}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""bench/quality: traces and tiles, the match of bytes, what it refuses to train on, what it concludes. Figures are invented."""
+"""bench/quality: traces and tiles, comparison of bytes, what it refuses to train on, and its conclusions. Figures are invented."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,4 +1,4 @@
-"""The bench of re-coding into the cache: what it makes of the figures of its cells. Figures are invented."""
+"""The bench of re-coding into the cache: its results from the figures of its cells. Figures are invented."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Records of others: what is written is found again, to the byte; the measures of a shuffle; when a conversion has paid."""
+"""Record formats of other libraries: what was written is read back unchanged; the measures of a shuffle; when a conversion has
+paid off."""
 
 import argparse
 import ctypes
@@ -41,7 +42,7 @@ def test_the_checksum_is_that_of_the_definition(nbytes):
 
 @pytest.fixture
 def work(tmp_path):
-    """Files of many lengths, which are no JPEGs: records do not care."""
+    """Makes files of many lengths, which are no JPEGs, because record formats accept any bytes."""
     root = tmp_path / "imagenet"
     for i in range(37):
         path = root / f"c{i % 3}" / f"{i}.JPEG"
@@ -119,7 +120,7 @@ PAGE = mmap.PAGESIZE
 
 
 def pages_held(path):
-    """Returns for each page of a file if the page cache has it."""
+    """Returns for each page of a file whether it is in the page cache."""
     found = ctypes.CDLL(None, use_errno=True)
     found.mmap.restype, found.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, *[ctypes.c_size_t] * 5]
     found.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
@@ -135,7 +136,7 @@ def pages_held(path):
 
 @pytest.fixture
 def shard(tmp_path):
-    """A file of three pages of samples 0, 1 and 2, of which 1 begins in the middle of a page, whole in the page cache."""
+    """Makes a file of three pages with samples 0, 1 and 2, all in the page cache. Sample 1 begins in the middle of a page."""
     path = tmp_path / "shard"
     path.write_bytes(random.Random(1).randbytes(3 * PAGE))
     with path.open("rb") as file:
@@ -151,18 +152,18 @@ def shard(tmp_path):
 def test_pages_that_were_read_ahead_stay_until_their_samples_are_delivered(shard):
     path, places = shard
     places.drop([0])
-    assert pages_held(path) == [False, True, True]  # half of the second page is sample 1's
-    places.drop([1, 7])  # of another file
+    assert pages_held(path) == [False, True, True]  # half of the second page belongs to sample 1
+    places.drop([1, 7])  # samples of another file
     assert pages_held(path) == [False, False, True]
     places.drop([2])  # the rest of the file belongs to the last sample
     assert pages_held(path) == [False, False, False]
     path.read_bytes()
-    places.drop([2, 1])  # of the next epoch
+    places.drop([2, 1])  # samples of the next epoch
     assert pages_held(path) == [True, True, False]
 
 
 def test_a_cold_epoch_keeps_what_a_reader_has_read_ahead(work, tmp_path, shard):
-    """The reader takes whole files into the page cache before it delivers their samples, as one that reads in sequence does."""
+    """The reader loads whole files into the page cache before it delivers their samples, like a sequential reader."""
     store, held = tmp_path / "store", []
     formats.convert(work, "recordio", store)
     (path,) = formats.shards(store, "recordio")
@@ -180,7 +181,8 @@ def test_a_cold_epoch_keeps_what_a_reader_has_read_ahead(work, tmp_path, shard):
     runs = cell_of_records.timed((epoch() for _ in range(2)), work, store, args, True)
     half = held[10:]
     assert len(runs) == 1 and half == held[:10]
-    assert half == sorted(half, reverse=True) and half[5] > len(pages_held(path)) // 3  # the files grow: later samples are larger
+    # later samples, and so later files, are larger
+    assert half == sorted(half, reverse=True) and half[5] > len(pages_held(path)) // 3
     assert not any(pages_held(path))
 
 
@@ -212,7 +214,7 @@ def test_items_of_a_penstock_shard(tmp_path):
 
 
 def buffered(n, held, seed=5):
-    """The order of a buffer that is filled in sequence and from which samples are drawn."""
+    """Returns the order of a buffer that is filled in sequence and drawn from at random."""
     rng, buffer, out = random.Random(seed), [], []
     for i in range(n):
         buffer.append(i)
@@ -269,9 +271,9 @@ def merged():
 
 def test_each_loader_is_compared_with_its_own_folder():
     found = {(each["form"], each["loader"]): each.get("break_even") for each in merged()["cells"]}
-    assert found["tfrecord", "dali"] == {"warm": 0.5, "cold": None}  # by the faster writer of both
-    assert found["tfrecord", "tfdata"] == {}  # no folder of its own was measured
-    assert found["tar", "webdataset"] == {"warm": 3.0, "cold": 1.0}  # beside torch's folder
+    assert found["tfrecord", "dali"] == {"warm": 0.5, "cold": None}  # only the faster writer of the format counts
+    assert found["tfrecord", "tfdata"] == {}  # tfdata's own folder was not measured
+    assert found["tar", "webdataset"] == {"warm": 3.0, "cold": 1.0}  # measured with torch's folder
     assert found["folder", "dali"] is None and found["recordio", "dali"] is None
 
 

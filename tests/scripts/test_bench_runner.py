@@ -1,4 +1,5 @@
-"""bench/runner: cells end in time and say why they have no figures; what is spent; the files and rows that benches write."""
+"""bench/runner: cells end in time and give a reason if they have no figures; resources spent; the files and rows that benches
+write."""
 
 import json
 import os
@@ -66,7 +67,7 @@ def test_a_meter_counts_time_and_what_this_process_used():
         pass
     spent = meter.spent()
     assert 0.1 <= spent.wall_s <= meter.seconds()
-    assert spent.cpu_s >= 0.08 and spent.foreign_cores >= 0  # ticks of 10 ms
+    assert spent.cpu_s >= 0.08 and spent.foreign_cores >= 0  # processor times are counted in ticks of 10 ms
 
 
 def test_a_program_writes_its_figures(tmp_path):

@@ -1,4 +1,4 @@
-"""The comparison of loaders with and without slow samples: what it makes of rates and processor times. Figures are invented."""
+"""The comparison of loaders with and without slow samples: its results from rates and processor times. Figures are invented."""
 
 import pytest
 

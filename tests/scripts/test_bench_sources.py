@@ -1,4 +1,4 @@
-"""The parts of bench/sources that measure nothing: what is made and compared, cells and their goals, tables and pictures."""
+"""The parts of bench/sources that measure nothing: what is written and compared, cells and their goals, tables and pictures."""
 
 import argparse
 import json
@@ -30,7 +30,8 @@ def merged(cells, short=False):
 
 
 def test_each_name_has_its_parts():
-    """What a table names is there: modules, environments with pins, writers, Penstock as the first of each group."""
+    """Everything that a table names exists: modules, environments with pinned versions, writers. Penstock is the first of each
+    group."""
     names = containers.environments.ENVIRONMENTS
     assert {source for group in containers.GROUPS.values() for source in group.sources} == set(containers.SOURCES)
     for source, kind in containers.SOURCES.items():
@@ -107,7 +108,7 @@ def test_the_table_and_the_picture_have_all_cells():
 
 
 class Source:
-    """Delivers what it is given, in batches of two."""
+    """Delivers the given samples in batches of two."""
 
     NAME = "a source"
 

@@ -1,4 +1,4 @@
-"""The parts of bench/stalls that measure nothing: rates and their sources, stalls of hand-worked cases."""
+"""The parts of bench/stalls that measure nothing: rates and their sources, and stalls of cases computed by hand."""
 
 import pytest
 
@@ -37,11 +37,11 @@ def test_paper_sets_are_sets():
 
 
 def test_split_by_hand():
-    # A step of 2 ms, 5 ms with preparation, 8 ms with fetching: a quarter computes, three eighths wait for either.
+    # A step takes 2 ms, with preparation 5 ms, with fetching too 8 ms: a quarter is computation, three eighths wait for either.
     found = model.split(0.002, 0.005, 0.008)
     assert found.samples_per_second == pytest.approx(125)
     assert (found.compute, found.prepare, found.fetch) == pytest.approx((0.25, 0.375, 0.375))
-    # Noise: faster with storage than without it is no negative stall.
+    # Measurement noise: if runs with storage are faster than without it, the stall is 0, not negative.
     found = model.split(0.002, 0.0019, 0.0018)
     assert (found.compute, found.prepare, found.fetch) == pytest.approx((1, 0, 0))
 
@@ -62,22 +62,22 @@ def test_all_in_memory_misses_nothing():
 
 
 def test_a_smaller_form_fits_more_of_it_into_the_same_bytes():
-    # 35 % of files of 100 kB is 38.9 % of items of 90 kB.
+    # 35 % of files of 100 kB are 38.9 % of items of 90 kB.
     assert model.cache_misses(0.35, model.Costs(0.001, 90e3, 90e3), 100e3) == [pytest.approx(1 - 0.35 / 0.9)]
 
 
 def test_predictions_by_hand():
-    """Far from balance the slowest resource sets the rate."""
+    """Far from balance, the slowest resource sets the rate."""
     costs = model.Costs(cpu_seconds=0.001, nbytes=100e3, item_nbytes=100e3)
-    # Two cores prepare 2,000/s, a step of 10,000/s: a fifth computes.
+    # Two cores prepare 2,000 samples/s, a step could take 10,000/s: it computes a fifth of the time.
     found = model.predict(costs, model.Place(2, 0), 10_000, [1.0], 16)
     assert found.samples_per_second == pytest.approx(2000, rel=0.02)
     assert (found.compute, found.prepare, found.fetch) == pytest.approx((0.2, 0.8, 0), abs=0.02)
-    # Half of the samples are read, at 20 MB/s: 400/s. A fifth of the time is preparation, less what the step takes anyway.
+    # Half of the samples are read, at 20 MB/s: 400/s. Preparation is a fifth of the time, less what the step takes anyway.
     found = model.predict(costs, model.Place(2, 20e6), 10_000, [0.5], 16)
     assert found.samples_per_second == pytest.approx(400, rel=0.02)
     assert (found.compute, found.prepare, found.fetch) == pytest.approx((0.04, 0.16, 0.8), abs=0.02)
-    # Hits in the first half of an epoch and misses in the second: the halves take their own times.
+    # Hits come in the first half of an epoch and misses in the second, so the times of both halves are added.
     found = model.predict(costs, model.Place(2, 20e6), 10_000, [0.0, 1.0], 16)
     assert 1 / found.samples_per_second == pytest.approx((1 / 2000 + 1 / 200) / 2, rel=0.02)
     # An accelerator that takes 100/s stalls for neither.
@@ -122,7 +122,7 @@ def cell_of(rate, name, storage, cached, cores, times):
 
 
 def whole_grid():
-    """A cell for each model, rate, set, storage, cached part and number of cores; the gain tells one from another."""
+    """Makes a cell for each model, rate, data set, storage, cached part and number of cores; the gain tells cells apart."""
     every = [(rate, name, storage, cached, cores) for rate in rates.RATES for name in rates.MODELS[rate.model].sets
              for storage in tables.STORAGE for cached in (0.25, 0.35, 0.65, 1.0) for cores in (1, 2, 3)]
     return [cell_of(*one, times=2 + i / 1000) for i, one in enumerate(every)]

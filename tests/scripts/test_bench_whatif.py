@@ -1,4 +1,5 @@
-"""The parts of bench/whatif that measure nothing: the draw, the file of predictions, which cells run again, figures and goals."""
+"""The parts of bench/whatif that measure nothing: the draw of cells, the file of predictions, which cells run again, figures and
+goals."""
 
 import copy
 import json
@@ -20,7 +21,7 @@ SETS = (sets.Set("imagenet", "jpeg", ("pli-jpeg", "pli-small", "raw"), 272, 16, 
         sets.Set("frames", "png", ("pli-fast", "pli-small", "raw"), 96, 8, 42_000_000, 151_000_000))
 
 
-# The draw ------------------------------------------------------------------------------------------------
+# The draw of cells -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("machine", [draw.Machine(2, True), draw.Machine(2, False), draw.Machine(1, False), draw.Machine(16, True)])
@@ -48,7 +49,8 @@ def test_the_draw_follows_seed_sets_and_machine_alone():
     assert draw.counted(3, SETS, machine) == draw.counted(3, SETS, machine)
     assert draw.counted(3, SETS, machine) != draw.counted(4, SETS, machine)
     names = [one["name"] for one in draw.counted(1, SETS, machine)]
-    assert names[:2] == ["imagenet: pli-small, 1.25 cores", "imagenet: raw, 1.5 cores"]  # in every release of Python
+    # the draw is the same in every release of Python
+    assert names[:2] == ["imagenet: pli-small, 1.25 cores", "imagenet: raw, 1.5 cores"]
     less = draw.counted(1, SETS, machine, 9)
     assert len(less) == 9 and {one["kind"] for one in less} == set(draw.KINDS) and {one["set"] for one in less} == set(sets.OWN)
     assert {one["name"] for one in less} < set(names)
@@ -100,18 +102,18 @@ def test_nothing_is_measured_before_the_predictions_are_committed(tmp_path):
         predictions.check(file, sha256, commit=True)
     assert predictions.check(file, sha256, commit=False)["commit"] == ""
     git(tmp_path, "add", ".")
-    with pytest.raises(SystemExit, match="committed"):  # staged is not committed
+    with pytest.raises(SystemExit, match="committed"):  # a staged file is not committed
         predictions.check(file, sha256, commit=True)
     git(tmp_path, "commit", "--quiet", "-m", "x")
     found = predictions.check(file, sha256, commit=True)
     assert found["file"] == file.name and found["sha256"] == sha256 and len(found["commit"]) == 40
-    with pytest.raises(SystemExit, match="is there"):  # predictions are made once
+    with pytest.raises(SystemExit, match="is there"):  # predictions are made only once
         predictions.write(file, {"cells": [2]})
     file.write_text('{"cells": [2]}\n')
     for commit in (True, False):
         with pytest.raises(SystemExit, match="not what was written"):
             predictions.check(file, sha256, commit=commit)
-    with pytest.raises(SystemExit, match="committed"):  # the state may not follow a file that was changed
+    with pytest.raises(SystemExit, match="committed"):  # the changed file is not committed
         predictions.check(file, predictions.hash_of(file), commit=True)
     git(tmp_path, "commit", "--quiet", "-a", "-m", "y")
     with pytest.raises(SystemExit, match="not what was written"):
@@ -139,7 +141,7 @@ def run_of(rate, others=0.0):
 
 
 def rounds_of(cells, rates):
-    """Runs cells to the end; rates: of a cell's name, one for each run. Returns the names in their order."""
+    """Runs cells to the end and returns their names in order. rates: for each cell name the rate of each run."""
     order = []
     while todo := rounds.pending(cells, seed=1):
         for one in todo:
@@ -188,7 +190,7 @@ def test_a_whole_run_ends_within_an_hour():
     assert rounds.estimate(cells, 4.0) == (0, 0)
 
 
-# A job's count -------------------------------------------------------------------------------------------
+# How a job counts ------------------------------------------------------------------------------------------
 
 
 def test_a_job_counts_whole_epochs_after_it_may(capsys):
@@ -221,7 +223,8 @@ def test_a_job_ends_with_the_bench(monkeypatch):
 
 
 def test_workers_are_forked_while_a_job_listens():
-    """A fork copies locks as they are. A thread that reads sys.stdin holds one, which each worker takes when it begins."""
+    """A fork copies locks in their present state. A thread that reads sys.stdin holds a lock that each worker needs when it
+    begins."""
     program = f"""
 import os, sys, threading, multiprocessing
 sys.path.insert(0, {str(Path(cell.__file__).parent)!r})
@@ -242,7 +245,7 @@ os._exit(0)
 
 
 def measured(errors, band=0.05, kind="cores", binding="cores", own=False):
-    """Cells that were measured at 100/s, with these errors and bands of so much around the prediction."""
+    """Makes cells that were measured at 100/s, with these errors of prediction and bands of this width."""
     return [{"kind": kind, "name": f"{kind} <{i}>", "own": own, "runs": [run_of(100.0), run_of(100.0, 0.5)], "predicted": {
         "samples_per_second": 100 * (1 + error), "low": 100 * (1 + error) * (1 - band), "high": 100 * (1 + error) * (1 + band),
         "binding": binding, "next": "", "extrapolated": []}} for i, error in enumerate(errors)]
@@ -270,7 +273,7 @@ def test_goals_that_are_met():
     (GOOD + measured([-0.07], 0.1, kind="jobs", binding="reads"), ["storage_worst_error"]),
     (GOOD + measured([0.03] * 4, 0.01), ["in_band"]),
     (measured([0.01] * 64, 0.081) + GOOD[40:], ["half_width"]),
-    (GOOD[:40] * 2, ["storage_median_error", "storage_worst_error"]),  # none is bound by storage
+    (GOOD[:40] * 2, ["storage_median_error", "storage_worst_error"]),  # no cell is bound by storage
 ])  # fmt: skip
 def test_each_goal_can_be_missed(cells, goals):
     assert missed(cells) == goals

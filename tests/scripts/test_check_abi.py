@@ -1,4 +1,4 @@
-"""check_abi.py must see each change that breaks compiled programs, and nothing else."""
+"""check_abi.py must detect each change that breaks compiled programs, and report nothing else."""
 
 import shutil
 from pathlib import Path

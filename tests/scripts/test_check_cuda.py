@@ -1,4 +1,4 @@
-"""check_cuda.py parses ptxas's output, and finds a kernel that uses local memory."""
+"""check_cuda.py parses the output of ptxas, and detects a kernel that uses local memory."""
 
 import os
 import shutil
@@ -92,7 +92,7 @@ def test_what_the_build_has_compiled_is_not_compiled_again(tmp_path, monkeypatch
     monkeypatch.setattr(check_cuda, "compile_file", lambda *arguments: compiled.append(arguments[3]) or ([], []))
     found, wrong = check_cuda.look_at("nvcc", tmp_path, built, kernel, "sm_90")
     assert (found, wrong, compiled) == ([check_cuda.Kernel("src/gpu/kernels/a.cu", "psti_a", "sm_90", 37, 0, 0, 1024)], [], [])
-    check_cuda.look_at("nvcc", tmp_path, built, kernel, "sm_75")  # the build has no machine code for it
+    check_cuda.look_at("nvcc", tmp_path, built, kernel, "sm_75")  # the build has no machine code for this kernel
     check_cuda.look_at("nvcc", tmp_path, None, kernel, "sm_90")
     later = (built / "a.fatbin.log").stat().st_mtime + 10
     os.utime(kernel, (later, later))  # changed since

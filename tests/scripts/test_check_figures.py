@@ -1,4 +1,4 @@
-"""scripts/check_figures.py finds a changed value, a wrong number, and what has no source, and makes tables anew."""
+"""scripts/check_figures.py finds a changed value, a wrong number, and a figure without a source, and rewrites tables."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ import figure_pages
 import figure_views
 
 ROOT = Path(check_figures.__file__).resolve().parent.parent
-# The reasons that may be used. A new figure has JSON; a name that is taken out of KNOWN is taken out here.
+# The accepted reasons. A new figure needs JSON; a name that is removed from KNOWN must be removed here.
 MAY_BE_KNOWN = {"reference", "examples", "profile", "l3", "learning", "large"}
 RUN = {"batch": 64, "results": [{"batch_size": size, "num_workers": n, "ratio": ratio} for size, n, ratio in (
     (64, 1, 0.84), (64, 2, 0.83), (128, 1, 0.84), (128, 2, 0.683), (256, 1, 0.945), (256, 2, 0.886))],
@@ -23,7 +23,7 @@ SENTENCE = "The least is 0.68 of 300 MB/s.\n<!-- figures: a\n0.68 = min(results[
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """A tree with one page and one file, of which everything is right."""
+    """Makes a tree with one page and one file that are correct."""
     results = tmp_path / "bench" / "results"
     results.mkdir(parents=True)
     (tmp_path / "docs" / "figures").mkdir(parents=True)
@@ -67,7 +67,7 @@ def test_a_changed_value_is_found_in_table_and_sentence(tree):
     found = changed(tree, "bench/results/a-2026-01-02.json", "0.683", "0.662")
     assert len(found) == 2 and "is not that of its JSON" in found[0] and "0.68 is 0.662" in found[1]
     check_figures.update(tree)
-    assert len(check_figures.check(tree)) == 1  # a sentence is not made
+    assert len(check_figures.check(tree)) == 1  # sentences are not rewritten
 
 
 def test_a_newer_file_takes_the_place_of_the_older(tree):

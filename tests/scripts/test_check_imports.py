@@ -1,4 +1,5 @@
-"""check_imports.py must see every import through a wall, every circle and every overfull folder, and none where there is none."""
+"""check_imports.py must detect every import across a forbidden boundary, every import cycle and every folder with too many
+files, and report nothing else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""check_docs.py, check_symbols.py, check_types.py and the counting of check.py."""
+"""check_docs.py, check_symbols.py, check_types.py, and how check.py counts."""
 
 import os
 import re
@@ -172,7 +172,7 @@ def test_symbols_without_a_version(tmp_path):
 
 
 def test_functions_that_wheels_cannot_use_are_found(tmp_path):
-    """memfd_create came with glibc 2.27. A thread needs nothing new, though pthread_create got a new version with 2.34."""
+    """memfd_create came with glibc 2.27. Threads need nothing new, although pthread_create got a new version with 2.34."""
     source = tmp_path / "a.c"
     headers = "".join(f"#include <{header}.h>\n" for header in ("math", "pthread", "sys/mman", "sys/stat"))
     source.write_text("#define _GNU_SOURCE\n" + headers + """int pst_one(double x, void *f)
@@ -248,7 +248,7 @@ def test_steps_of_check_and_check_long_differ():
 
 
 def test_each_step_of_check_has_a_budget_and_their_sum_is_bounded(monkeypatch):
-    """The sum is that of the machine with the most steps: kernels are compiled, and two levels of SIMD lie below its own."""
+    """The limit on the sum is for the machine with the most steps: kernels are compiled, and two SIMD levels lie below its own."""
     monkeypatch.setattr(check_steps.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(check_steps, "levels_below", lambda: ("c", "avx2"))
     steps = check_steps.check_steps()
@@ -305,7 +305,7 @@ def test_every_public_struct_has_its_size_pinned():
 
 
 def test_types_of_another_installation_are_refused(tmp_path):
-    """stubtest uses the installed stub. If that differs from the one in the sources, its result does not count."""
+    """stubtest uses the installed stub. If it differs from the one in the sources, the result does not count."""
     stub = tmp_path / "_native.pyi"
     stub.write_text("x: int\n")
     reason = check_types.stale(stub)

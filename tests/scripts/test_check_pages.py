@@ -1,4 +1,4 @@
-"""check_pages.py: what it reads from a page, and its verdicts."""
+"""check_pages.py: what it reads from a page, and what it reports."""
 
 import pytest
 

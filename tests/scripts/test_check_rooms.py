@@ -1,4 +1,4 @@
-"""check_rooms.py must see every kind of hole in a wall, and must not see holes where there are none."""
+"""check_rooms.py must detect every way in which one folder ("room") of src can use another's internals, and report nothing else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""check_style.py must see each breach of the rules once, at its line."""
+"""check_style.py must report each breach of the rules once, at its line."""
 
 from textwrap import indent
 

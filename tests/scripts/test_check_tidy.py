@@ -1,4 +1,4 @@
-"""check_tidy.py: which files it checks, and that it sees a mistake."""
+"""check_tidy.py: which files it checks, and that it reports an error."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ def git(root, *arguments):
 
 @pytest.fixture
 def tree(tmp_path):
-    """A repository whose main has the files src/a.c and src/b.c in two commits."""
+    """Makes a repository whose branch main has the files src/a.c and src/b.c in two commits."""
     git(tmp_path, "init", "-b", "main")
     (tmp_path / "src").mkdir()
     for name in "ab":

@@ -1,4 +1,4 @@
-"""count_lines.py counts code alone, finds files at a commit, and does not see lines that were only re-flowed."""
+"""count_lines.py counts code without comments, finds files at a commit, and ignores lines that were only re-wrapped."""
 
 import subprocess
 

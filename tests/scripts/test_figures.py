@@ -1,4 +1,4 @@
-"""bench/figures.py draws the picture of README.md from the committed figures, with bars of the right lengths."""
+"""bench/figures.py draws README.md's picture from the committed figures, with bars of the right lengths."""
 
 import importlib.util
 import json
@@ -38,8 +38,8 @@ def test_bars_and_numbers(tmp_path, monkeypatch):
     texts = [element.text for element in drawn.iter(f"{SVG}text")]
     bars = [float(element.get("width")) for element in drawn.iter(f"{SVG}rect")][1:]
     assert "800  (4.0 x)" in texts and "400  (2.0 x)" in texts and "8  (8.0 x)" in texts and "200" in texts
-    assert "900  (7 times the bytes)" in texts  # decoded pixels: not the fastest other
-    assert "5000" not in texts  # on two cores
+    assert "900  (7 times the bytes)" in texts  # decoded pixels do not count as the fastest other loader
+    assert "5000" not in texts  # measured on two cores
     assert texts.count("reads no such files") == 3 * len(figures.ROWS) - len(bars)
     longest = 900 / 800  # decoded pixels have the longest bar
     assert [round(bar / bars[0], 2) for bar in bars[:3]] == pytest.approx([1, 0.5, 0.25], abs=0.01)

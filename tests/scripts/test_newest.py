@@ -1,4 +1,4 @@
-"""check_newest.py: what it reads out of pip and pytest, its table, and when it fails."""
+"""check_newest.py: what it reads from the output of pip and pytest, its table, and when it fails."""
 
 import json
 import os
@@ -34,7 +34,7 @@ FAILED python/tests/test_torch.py::test_one - AssertionError: assert 3 == 4
         (1, FAILED, FAILS, "1 failed"),
         (2, "ImportError: no module\n1 error in 0.3s\n", FAILS, "1 error: ImportError: no module"),
         (4, "ERROR: file or directory not found: test_gone.py\n", FAILS, "status 4: ERROR: file or directory not found"),
-        (5, "no tests ran in 0.01s\n", FAILS, "status 5"),  # renamed tests are a fault of the script's list
+        (5, "no tests ran in 0.01s\n", FAILS, "status 5"),  # if tests were renamed, the script's list is at fault
         (2, "E   ValueError: x\nWARNING: Location is ignored\n", FAILS, "status 2: E   ValueError: x"),
         (139, "", FAILS, "status 139: it said nothing"),
         (124, "....", UNTRIED, "time was over"),
@@ -113,7 +113,7 @@ def test_every_test_and_extra_that_is_named_exists():
 
 
 def test_a_command_has_a_time_and_leaves_nothing(tmp_path, monkeypatch):
-    """What it has started ends with it."""
+    """Processes that the command has started end with it."""
     begun = tmp_path / "begun"
 
     def left(session):
@@ -122,7 +122,7 @@ def test_a_command_has_a_time_and_leaves_nothing(tmp_path, monkeypatch):
         return 0.1
 
     monkeypatch.setattr(newest.Session, "left", left)
-    # The pipe ends when nobody has it open any more.
+    # The pipe ends when no process has it open any more.
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
     real = subprocess.Popen

@@ -1,4 +1,4 @@
-"""The hooks of .pre-commit-config.yaml are steps of `make check`, and run nothing that is not here."""
+"""The hooks of .pre-commit-config.yaml are steps of `make check`, and run only programs of this repository."""
 
 import importlib.util
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 import check_steps
 
-yaml = pytest.importorskip("yaml")  # comes with pre-commit
+yaml = pytest.importorskip("yaml")  # installed with pre-commit
 ROOT = Path(check_steps.__file__).resolve().parent.parent
 
 

@@ -1,4 +1,4 @@
-"""fuzz.py and bench.py must not take a finding, a crash or missing figures for success. Shell scripts stand in for programs."""
+"""fuzz.py and bench.py must not report success after a finding, a crash or missing figures. Shell scripts replace the programs."""
 
 import json
 import stat

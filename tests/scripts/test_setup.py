@@ -1,4 +1,4 @@
-"""setup.sh on machines that lack packages: with root, with sudo, with neither. Small programs stand in for the machine."""
+"""setup.sh on machines that lack packages: as root, with sudo, and with neither. Small programs replace the machine's own."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ SETUP = Path(__file__).resolve().parents[2] / "scripts" / "setup.sh"
 
 
 class Machine:
-    """Makes a PATH of its own: dpkg-query reads the packages in the file `installed`, apt-get adds to it and keeps a log."""
+    """Makes a PATH of its own: dpkg-query reads the packages in the file `installed`, apt-get appends to it and writes a log."""
 
     def __init__(self, folder: Path, uid: int, sudo: bool, lists_are_fresh: bool = True):
         self.bin = folder / "bin"
@@ -114,7 +114,7 @@ def test_the_real_script_is_executable():
 
 
 def test_check_brings_the_sanitizers_of_clang(tmp_path):
-    """`make check` builds with clang's AddressSanitizer. The package's name has the number of the clang that is there."""
+    """`make check` builds with clang's AddressSanitizer. The name of its package contains the version of the installed clang."""
     machine = Machine(tmp_path, uid=0, sudo=False)
     machine.add_everything()
     machine.program("clang", "echo 21.1.0")

@@ -1,4 +1,4 @@
-"""The table of what-if cells, of files as bench/whatif writes them and of older ones."""
+"""The table of what-if cells, from files that bench/whatif writes and from older ones."""
 
 import views_plans
 from bench_modules import load
@@ -7,7 +7,7 @@ draw = load("whatif", "whatif").draw
 
 
 def cell(kind, error, binding="cores"):
-    """A cell as summary.evaluate leaves it."""
+    """Returns a cell as summary.evaluate leaves it."""
     return {"kind": kind, "name": f"imagenet: raw, 2 cores, {kind}", "report": "imagenet", "set": "imagenet", "form": "raw",
             "own": False, "cores": 2.0, "storage": 0, "cache": 0, "jobs": 1, "question": {"form": "raw", "cores": 2.0},
             "predicted": {"samples_per_second": 100 * (1 + error), "low": 90.0, "high": 110.0, "binding": binding,
@@ -31,7 +31,8 @@ def test_each_kind_of_the_bench_has_a_row():
 
 
 def test_storage_that_binds_another_form_can_miss():
-    """A throttle paces the cell, but the bytes of a form that was not analysed are predicted, too."""
+    """A throttle limits the cell. A form that was not analysed can still miss its prediction, because its bytes are predicted,
+    too."""
     run = {"cells": [cell("storage", -0.04, "storage"), cell("storage, own form", 0.0, "storage")]}
     assert views_plans.whatif_errors(run, easy=False) == [0.04] and views_plans.whatif_errors(run, easy=True) == [0.0]
     assert list(rows_of(run))[-2] == "**all others**"

@@ -1,4 +1,4 @@
-"""What builds wheels and releases, as far as it can be tried without building them (stranger_of_wheel.py does that)."""
+"""The scripts that build wheels and releases, as far as they can be tested without building (stranger_of_wheel.py builds them)."""
 
 import io
 import json
@@ -37,7 +37,7 @@ def test_a_source_with_another_sum_is_refused(tmp_path):
 
 
 def test_a_source_is_patched(tmp_path):
-    """Unpacking applies the patches of the series, in order, and puts our CMakeLists.txt into the tree."""
+    """Unpacking applies the patches of the series in order, and copies Penstock's CMakeLists.txt into the tree."""
     sources = tmp_path / "sources"
     sources.mkdir()
     patch = b"--- a/file.c\n+++ b/file.c\n@@ -1 +1 @@\n-old\n+new\n"
@@ -76,7 +76,7 @@ def test_the_sdist_describes_what_lies_in_it():
 
 @pytest.mark.parametrize("package", ["python", "python/cuda"])
 def test_what_an_index_shows(package):
-    """Its page shows the README alone, so a link into this repository leads nowhere."""
+    """The package's page on an index shows only the README, so links into this repository would lead nowhere."""
     table = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
     readme = (ROOT / package / table["readme"]).read_text()
     assert not [link for link in re.findall(r"\]\(([^)]*)\)", readme) if not link.startswith(("https://", "#"))]

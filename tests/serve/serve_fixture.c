@@ -1,4 +1,4 @@
-/* serve_fixture.c - starts and stops a service for tests. */
+/* serve_fixture.c - starts and stops a host service for tests. */
 #include "serve/serve_fixture.h"
 
 #include "base/clock.h"
@@ -92,7 +92,7 @@ pid_t serve_fixture_fork(const struct serve_fixture *f,
     assert_true(pid >= 0);
     if (pid == 0) {
         pst_service *service;
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive a test that is killed */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the service ends if the test is killed */
         signal(SIGXFSZ, SIG_IGN);
         if (pst_service_open(&mine, &service, NULL) != PST_OK)
             _exit(1);
@@ -111,7 +111,7 @@ void serve_fixture_kill(pid_t pid, int signal_number)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Number of names in a directory that begin with `start`. */
+/* Counts the names in a directory that begin with `start`. */
 static unsigned count_names(const char *path, const char *start)
 {
     unsigned n = 0;

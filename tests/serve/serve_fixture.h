@@ -1,5 +1,5 @@
-/* serve_fixture.h - a service in a thread of the test, with a socket in a directory of its own. A
- * failure here fails the test. */
+/* serve_fixture.h - runs a host service in a thread of the test, with a socket in a temporary
+ * directory. A failure in a helper fails the test. */
 #ifndef PST_TESTS_SERVE_FIXTURE_H
 #define PST_TESTS_SERVE_FIXTURE_H
 
@@ -13,19 +13,19 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-/* How loaders of these tests read: TSan does not know io_uring. */
+/* Storage of the loaders in these tests. ThreadSanitizer does not support io_uring. */
 #define SERVE_STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
 
 struct serve_fixture {
     char directory[64], socket[96];
     pst_service *service;
     pthread_t thread;
-    enum pst_status ended; /* what pst_service_run returned */
+    enum pst_status ended; /* result of pst_service_run */
 };
 
-/* The one of this program. */
+/* The service of this test program. */
 extern struct serve_fixture fixture;
-/* Defines tear_down as TEAR_DOWN does, which clears `fixture`, too. */
+/* Defines a function tear_down like TEAR_DOWN does, which also clears `fixture`. */
 #define SERVE_TEAR_DOWN(...)                                                                       \
     static int tear_down(void **state)                                                             \
     {                                                                                              \
@@ -35,41 +35,43 @@ extern struct serve_fixture fixture;
         return directory_close(sets, sizeof sets / sizeof *sets);                                  \
     }
 
-/* Makes the directory, open to all users, and names the socket. */
+/* Makes the directory, open to all users, and sets the path of the socket. */
 void serve_fixture_place(struct serve_fixture *fixture);
-/* Starts a service there with these options, whose socket it sets; NULL: a cache of 64 MiB, two
- * threads, no end for want of clients. */
+/* Starts a service with these options, except that its socket is the fixture's. NULL: a cache of 64
+ * MiB, two threads, and the service does not end when it has no clients. */
 void serve_fixture_start(struct serve_fixture *fixture, const struct pst_service_options *options);
-/* Stops it, and checks that it left no file. */
+/* Stops the service, and checks that it left no file. */
 void serve_fixture_stop(struct serve_fixture *fixture);
-/* Removes the directory with what is in it. */
+/* Removes the directory and everything in it. */
 void serve_fixture_clear(struct serve_fixture *fixture);
-/* For cmocka: places `fixture` and starts it; stops and clears it. */
+/* cmocka's setup and teardown: the first makes the directory and starts the service, the second
+ * stops it and clears up. */
 int serve_fixture_open(void **state);
 int serve_fixture_close(void **state);
-/* Opens the cache of the service of `fixture`. */
+/* Opens the host cache of the fixture's service. */
 pst_cache *serve_fixture_open_host(void);
 
-/* A service in a process of its own, with these options (NULL: as above), until it is killed.
- * Returns when it serves. It ignores SIGXFSZ, as `penstock serve` does. */
+/* Starts a service in a child process, with these options or the defaults of serve_fixture_start
+ * (NULL), until it is killed. Returns once it serves. The child ignores SIGXFSZ, as `penstock
+ * serve` does. */
 pid_t serve_fixture_fork(const struct serve_fixture *fixture,
                          const struct pst_service_options *options);
-/* Sends the signal and waits for the end of the child. */
+/* Sends the signal to a child and waits for its end. */
 void serve_fixture_kill(pid_t pid, int signal_number);
-/* Number of descriptors that a process has. */
+/* Returns the number of open descriptors of a process. */
 unsigned serve_fixture_count_fds(pid_t pid);
-/* What the service says about itself. */
+/* Returns the status that the service reports. */
 struct pst_service_status serve_fixture_status(const struct serve_fixture *fixture);
-/* Waits until the service has no sessions but that of the question. */
+/* Waits until the service has no sessions except the one that asks for its status. */
 void serve_fixture_await_no_sessions(const struct serve_fixture *fixture);
-/* Nothing of this project lies in /dev/shm, and in the directory there are only these: the socket
- * and its lock, and `n_more` other files. */
+/* Checks that nothing of this project is in /dev/shm, and that the directory contains only the
+ * socket, its lock and `n_more` other files. */
 void serve_fixture_check_files(const struct serve_fixture *fixture, unsigned n_more);
 
-/* A socket that is connected to the service and has not greeted. */
+/* Returns a socket that is connected to the service and has not sent a greeting. */
 int serve_fixture_connect(const struct serve_fixture *fixture);
-/* Runs the function in a forked child as an unprivileged user, and returns its result. -1: this
- * process may not change its user. */
+/* Runs the function in a forked child as an unprivileged user, and returns its result. Returns -1
+ * if this process may not change its user. */
 int serve_fixture_as_user(int (*fn)(void *ctx), void *ctx);
 
 #endif

@@ -1,4 +1,4 @@
-/* serve_honest.c - runs two honest loaders beside each other. */
+/* serve_honest.c - runs two correct loaders side by side. */
 #include "serve/serve_honest.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-/* serve_still.c - pread, preadv, pwrite and close that wait while the path of their file is named.
- * The state lies in memory that the test shares with its forked children.
+/* serve_still.c - replaces pread, preadv, pwrite and close by functions that block for files
+ * with a certain path. The state is in memory that the test shares with its forked children.
  *
- * ThreadSanitizer does not instrument this file: its reports close files while they hold its locks,
- * and would wait for themselves here. */
+ * ThreadSanitizer does not instrument this file: it closes files while it holds the locks of its
+ * reports, and would then wait for itself here. */
 #include "serve/serve_still.h"
 
 #include "base/clock.h"
@@ -20,7 +20,7 @@
 #define MINUTE ((int64_t)60 * 1000 * 1000 * 1000)
 
 static struct still {
-    atomic_int pid; /* 0: storage answers */
+    atomic_int pid; /* process whose storage blocks; 0: none */
     atomic_uint n;
     char part[64];
 } * still;
@@ -68,14 +68,14 @@ static void wait_for(int fd)
     atomic_fetch_sub(&still->n, 1);
 }
 
-/* next_NAME returns the function of that name in the next library: that of a sanitizer, or of the C
- * library. ThreadSanitizer must see each close, or it takes the next file with that number for the
- * same file. */
+/* next_NAME returns the function of that name in the next library: a sanitizer or the C library.
+ * ThreadSanitizer must see each close. Otherwise it confuses the file with the next one that gets
+ * its number. */
 #define NEXT(name, type, ...) \
     static type (*next_##name(void))(__VA_ARGS__) \
     { \
         static type (*found)(__VA_ARGS__); \
-        if (!found) { /* a store of any thread is the same */ \
+        if (!found) { /* all threads store the same value */ \
             void *symbol = dlsym(RTLD_NEXT, #name); \
             memcpy(&found, &symbol, sizeof found); \
         } \

@@ -1,6 +1,6 @@
-/* test_serve_cache.c - loaders with the host cache: batches are those of a lone loader, storage is
- * read once for all, hits are exactly the items kept, a lost service is replaced by the loader, and
- * what the service says about itself is true. */
+/* test_serve_cache.c - tests loaders with the host cache: batches are those of a loader without it,
+ * storage is read once for all loaders, hits are exactly the cached items, a loader replaces a lost
+ * service by reading itself, and the status of the service is true. */
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
 
@@ -56,8 +56,8 @@ static struct pst_service_status ask_status(void)
     return status;
 }
 
-/* Three loaders beside each other: each gives the batches of a lone one, and the service reads each
- * item once. */
+/* Runs three loaders side by side. Each gives the same batches as a loader without a service, and
+ * the service reads each item once. */
 static void check_loaders(pst_dataset *dataset, uint32_t workers)
 {
     enum { N_LOADERS = 3 };
@@ -72,7 +72,7 @@ static void check_loaders(pst_dataset *dataset, uint32_t workers)
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         size_t n = run_epoch(alone, epoch, wanted);
         for (int i = 0; i < N_LOADERS; i++)
-            begin_epoch(loaders[i], epoch); /* with workers, they run at the same time */
+            begin_epoch(loaders[i], epoch); /* loaders with workers run at the same time */
         for (int i = 0; i < N_LOADERS; i++) {
             assert_int_equal(drain_epoch(loaders[i], NULL, hashes), n);
             assert_memory_equal(hashes, wanted, n * sizeof *hashes);
@@ -96,7 +96,8 @@ static void check_loaders(pst_dataset *dataset, uint32_t workers)
     assert_int_equal(n_hits, N_LOADERS * lone.n_reads - n_misses);
     assert_int_equal(status.n_reads, n_misses);
     assert_int_equal(status.nbytes_read, nbytes_fetched);
-    assert_int_equal(nbytes_fetched, lone.nbytes_read / 3); /* as one loader in one epoch */
+    /* as much as one loader reads in one epoch */
+    assert_int_equal(nbytes_fetched, lone.nbytes_read / 3);
     assert_int_equal(status.n_items, n_misses);
     for (int i = 0; i < N_LOADERS; i++)
         pst_loader_close(&loaders[i]);
@@ -116,7 +117,7 @@ static void nothing_is_read_twice(void **state)
     }
 }
 
-/* Ranks read different samples of the same data set in each epoch. */
+/* Two ranks read different samples of the same data set in each epoch. */
 static void ranks_share_the_cache(void **state)
 {
     enum { WORLD = 4 };
@@ -158,7 +159,8 @@ static void ranks_share_the_cache(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* With too little room, exactly what is kept is hit, and the loader reads the rest. */
+/* The cache is too small: reads hit exactly the cached items, and the loader reads the others
+ * itself. */
 static void hits_are_what_is_kept(void **state)
 {
     uint64_t hashes[N], wanted[N];
@@ -203,7 +205,7 @@ static void hits_are_what_is_kept(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* The service ends in the middle of an epoch; at the next one another is there. */
+/* The service ends in the middle of an epoch. Another one is found at a later epoch. */
 static void a_lost_service_costs_nothing_but_reads(void **state)
 {
     (void)state;
@@ -236,7 +238,8 @@ static void a_lost_service_costs_nothing_but_reads(void **state)
         assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted[1], sizeof wanted[1][0] * N_BATCHES);
         struct pst_loader_stats without = stats_of(loader);
-        assert_true(without.n_cache_hits > lost.n_cache_hits); /* what it has mapped stays */
+        /* the memory that the loader has mapped stays usable */
+        assert_true(without.n_cache_hits > lost.n_cache_hits);
         serve_fixture_start(&fixture, NULL);
         assert_int_equal(run_epoch(loader, 2, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted[2], sizeof wanted[2][0] * N_BATCHES);
@@ -285,8 +288,9 @@ static void jpegs_are_kept_as_pli(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* The service makes pictures at the training size by the loader's rule. Masks that follow an image
- * stay whole. Loaders with another beginning of their chain have another set. */
+/* The service resizes pictures to the training size as the loader's chain demands. Masks that
+ * follow an image keep their size. A loader whose chain begins differently uses another set of
+ * items. */
 static void pictures_at_the_training_size(void **state)
 {
     struct augmented kept;
@@ -331,8 +335,8 @@ static void pictures_at_the_training_size(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* What the service re-codes is counted by the loaders because of which it does, as if they had done
- * it themselves. */
+/* Items that the service re-codes are counted by the loaders that caused it, as if they had
+ * re-coded the items themselves. */
 static void recoding_is_counted(void **state)
 {
     uint64_t hashes[N];
@@ -376,7 +380,7 @@ static void recoding_is_counted(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Opens a loader that must be refused. */
+/* Opens a loader that must be refused. Returns the status. */
 static enum pst_status refuse(pst_dataset *dataset, pst_cache *cache, struct pst_error *err)
 {
     const struct pst_loader_options options = plain(1, cache);
@@ -410,7 +414,8 @@ static void data_sets_that_changed_are_refused(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A data set in use never gives way; one without loaders does, the oldest first. */
+/* A data set in use is never evicted. Data sets without loaders are evicted as a whole, the oldest
+ * first. */
 static void sets_give_way_whole(void **state)
 {
     uint64_t hashes[N];
@@ -419,7 +424,8 @@ static void sets_give_way_whole(void **state)
     const struct make_options made = {.n_samples = 4 * N, .images = MAKE_MIXED};
     pst_dataset *first = open_made(directory, "first", &made);
     const struct make_options longer = {.n_samples = 4 * N + 1, .images = MAKE_MIXED};
-    pst_dataset *second = open_made(directory, "second", &longer); /* the same one would share */
+    /* the same data set would be shared */
+    pst_dataset *second = open_made(directory, "second", &longer);
     start(MIB);
     struct pst_loader_options options = plain(2, serve_fixture_open_host());
     options.batch_size = 32;
@@ -430,7 +436,8 @@ static void sets_give_way_whole(void **state)
     run_epoch(other, 0, hashes);
     assert_true(stats_of(other).n_cache_items < n_first / 4);
     assert_int_equal(stats_of(loader).n_cache_items, n_first);
-    pst_loader_close(&loader); /* now the first one may go; the second hears of it */
+    /* the first data set may now be evicted; the second loader learns of it */
+    pst_loader_close(&loader);
     int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
     do {
         run_epoch(other, 1, hashes);
@@ -451,7 +458,8 @@ static void sets_give_way_whole(void **state)
     pst_dataset_close(&second);
 }
 
-/* A table that does not fit is refused, with those who hold the memory. */
+/* If a data set's table does not fit, it is refused, and the error names the data sets that hold
+ * the memory. */
 static void a_refusal_says_who_holds_what(void **state)
 {
     uint64_t hashes[N];
@@ -487,7 +495,7 @@ static void a_refusal_says_who_holds_what(void **state)
     assert_non_null(strstr(err.text, "held"));
     assert_non_null(strstr(err.text, "1 loader"));
     pst_cache_close(&must);
-    /* Who need not have it goes on, and says why. */
+    /* A loader that can do without the cache runs on, and reports why it does not use it. */
     struct pst_loader_options all = plain(1, options.cache);
     all.batch_size = 10000;
     pst_loader *other = open_loader(large, &all);
@@ -519,10 +527,10 @@ static void a_report_is_true(void **state)
         run_epoch(loader, epoch, hashes);
     }
     int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
-    do { /* the client tells its figures once a second */
+    do { /* the client reports its counts once a second */
         assert_ok(pst_service_report_open(fixture.socket, &report, &err));
         pst_service_report_status(report, &status, sizeof status);
-        assert_int_equal(status.n_sessions, 2); /* the loader's, and this one */
+        assert_int_equal(status.n_sessions, 2); /* sessions: the loader's, and the one that asks */
         assert_ok(pst_service_report_session(report, 0, &session, sizeof session, &err));
         if (strcmp(session.kind, "cache") != 0)
             assert_ok(pst_service_report_session(report, 1, &session, sizeof session, &err));
@@ -580,7 +588,7 @@ static void a_saved_host_cache_is_warm(void **state)
         assert_true(round == 1 ? stats.n_cache_misses == 0 : stats.n_cache_hits == 0);
         n_items = stats.n_cache_items;
         pst_loader_close(&loader);
-        if (round == 0) { /* sets without loaders are saved, too */
+        if (round == 0) { /* data sets without loaders are saved, too */
             assert_ok(pst_cache_save(options.cache, path, &report, sizeof report, &err));
             assert_int_equal(report.n_items, n_items);
             assert_int_equal(

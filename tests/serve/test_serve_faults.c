@@ -1,6 +1,7 @@
-/* test_serve_faults.c - the service in a process of its own, and clients that are killed or
- * stopped, or that send anything: nobody hangs, and batches are a lone loader's. With the argument
- * "long", each fault comes 200 times, at random instants; otherwise a few times. */
+/* test_serve_faults.c - runs the service in a process of its own, with clients that are killed or
+ * stopped, or that send random data: no process hangs, and batches equal those of a loader without
+ * a service. With the argument "long" each fault comes 200 times at random moments, otherwise a few
+ * times. */
 #include "base/test_input.h"
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
@@ -59,7 +60,7 @@ static pst_dataset *open_images(void)
     return open_made(directory, name, &(struct make_options){.n_samples = N, .images = MAKE_MIXED});
 }
 
-/* The batches of epoch 0 by a lone loader. */
+/* Hashes the batches of epoch 0 of a loader without a service. */
 static void find_wanted(pst_dataset *dataset, uint64_t wanted[N_BATCHES])
 {
     const struct pst_loader_options options = plain(NULL);
@@ -88,7 +89,8 @@ static void a_killed_service_changes_no_batch(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A service that is stopped costs a loader one deadline; when it goes on, it is found again. */
+/* A stopped service costs a loader one deadline. When the service continues, the loader finds it
+ * again. */
 static void a_stopped_service_costs_one_deadline(void **state)
 {
     uint64_t wanted[N_BATCHES], hashes[N_BATCHES];
@@ -107,7 +109,7 @@ static void a_stopped_service_costs_one_deadline(void **state)
     assert_int_equal(run_epoch(loader, 0, hashes), N_BATCHES);
     assert_memory_equal(hashes, wanted, sizeof hashes);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
-    /* The service has read what it was asked for before it was stopped. */
+    /* The service had read everything that it was asked for before it was stopped. */
     assert_int_equal(stats_of(loader).n_cache_fetched + stats_of(loader).n_cache_hits, N);
     pst_loader_close(&loader);
     pst_cache_close(&cache);
@@ -115,7 +117,7 @@ static void a_stopped_service_costs_one_deadline(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Takes batches, which must be those; also in a thread of its own. */
+/* Takes batches, possibly in a thread of its own, and compares them with the expected ones. */
 struct taking {
     pst_loader *loader;
     const uint64_t *wanted;
@@ -138,7 +140,7 @@ static void *take(void *arg)
     return NULL;
 }
 
-/* Each takes what is left of its epoch, all at the same time. */
+/* All loaders take the rest of their epochs at the same time. */
 static void take_rest(struct taking *all, size_t n, const uint64_t *wanted)
 {
     pthread_t threads[16];
@@ -154,7 +156,8 @@ static void take_rest(struct taking *all, size_t n, const uint64_t *wanted)
     }
 }
 
-/* The service is stopped at another instant of each loader's epoch. All wait at the same time. */
+/* The service is stopped at another moment of each loader's epoch. All loaders wait at the same
+ * time. */
 static void loaders_outlive_a_stopped_service(void **state)
 {
     enum { N_LOADERS = 10 };
@@ -195,7 +198,7 @@ static void loaders_outlive_a_stopped_service(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* The work of a client that is killed. */
+/* Runs epochs without end in a client that will be killed. */
 static void load_for_ever(const char *path)
 {
     const struct pst_cache_host_options host = {.struct_size = sizeof host,
@@ -216,8 +219,8 @@ static void load_for_ever(const char *path)
     _exit(1);
 }
 
-/* Clients die or are stopped and then die; the service gives back what they had, and serves others.
- */
+/* Clients are killed, some after they were stopped. The service releases what they held, and serves
+ * other clients. */
 static void killed_clients_leave_nothing(void **state)
 {
     uint64_t wanted[N_BATCHES], hashes[N_BATCHES];
@@ -251,8 +254,8 @@ static void killed_clients_leave_nothing(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A client that has a session of each kind, and a forked child with copies of their sockets. It
- * tells the child's number, and then closes its loaders or waits to be killed. */
+/* Opens a session of each kind and forks a child with copies of the sockets. Reports the child's
+ * process id, then closes its loaders or waits to be killed. */
 static void load_and_fork(const char *path, int report, bool closes)
 {
     const struct pst_cache_host_options host = {.struct_size = sizeof host,
@@ -284,8 +287,8 @@ static void load_and_fork(const char *path, int report, bool closes)
         pause();
 }
 
-/* Sessions end with the loader or with the process that opened it, although a forked child lives
- * that has copies of the sockets. */
+/* A session ends with its loader or with the process that opened it, even if a forked child still
+ * has copies of the sockets. */
 static void a_forked_child_keeps_no_session(void **state)
 {
     char path[256];
@@ -320,7 +323,7 @@ static void a_forked_child_keeps_no_session(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Begins a session of the kind as a good client does. */
+/* Begins a session of this kind correctly. Returns the socket. */
 static int greet(enum psti_session_kind kind)
 {
     int fd;
@@ -330,7 +333,7 @@ static int greet(enum psti_session_kind kind)
     return fd;
 }
 
-/* A message of a random kind, with a body that is random or nearly good, and any descriptors. */
+/* Sends a message of a random kind, with a random or almost correct body and any descriptors. */
 static void send_anything(int fd, pst_dataset *dataset)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
@@ -348,14 +351,14 @@ static void send_anything(int fd, pst_dataset *dataset)
     size_t nbytes = psti_share_finish(
         &out, (enum psti_message_kind)kinds[test_below(&chance, sizeof kinds / sizeof *kinds)],
         test_below(&chance, 5), n_fds);
-    for (uint32_t i = test_below(&chance, 3); i > 0; i--) /* and the head may be wrong, too */
+    for (uint32_t i = test_below(&chance, 3); i > 0; i--) /* bytes of the head may be wrong, too */
         bytes[test_below(&chance, (uint32_t)nbytes)] ^= (uint8_t)(1u << test_below(&chance, 8));
     (void)!psti_share_send(fd, bytes, nbytes, fds, n_fds, psti_clock_ns() + 1000000000, NULL);
     for (uint32_t i = 0; i < n_fds; i++)
         close(fds[i]);
 }
 
-/* Opens the data set as a good client does, and then flips bits of the message. */
+/* Sends the correct message that opens the data set, with some bits flipped. */
 static void open_with_lies(int fd, pst_dataset *dataset)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
@@ -409,7 +412,8 @@ static void hostile_clients_harm_nobody(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A client that asks for much and receives nothing is dropped; others go on. */
+/* A client that requests much and never reads the answers is dropped. Other clients are still
+ * served. */
 static void a_client_that_does_not_receive_is_dropped(void **state)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];

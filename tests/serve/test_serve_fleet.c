@@ -1,6 +1,6 @@
-/* test_serve_fleet.c - loaders with the host cache and a fleet together: each item lies in one of
- * them, storage is read once, the counts are exact, and a server that is killed costs reads of its
- * items alone. */
+/* test_serve_fleet.c - tests loaders that use the host cache and a fleet together: each item is in
+ * one of them, storage is read once, the counts are exact, and a killed server only costs reads of
+ * its own items. */
 #include "fleet/fleet_fixture.h"
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
@@ -12,7 +12,7 @@
 enum { N = 400, BATCH = 8, N_BATCHES = N / BATCH, SERVERS = 2, MIB = 1 << 20 };
 
 static struct server servers[SERVERS];
-/* One data set, and a mixture of two that has as many samples. */
+/* A data set, and a mixture of two data sets with as many samples. */
 static pst_dataset *alone, *mixture;
 static uint64_t wanted[2][4][N_BATCHES];
 
@@ -61,7 +61,8 @@ static int set_up(void **state)
 
 SERVE_TEAR_DOWN(&alone, &mixture)
 
-/* Runs an epoch, whose batches must be a lone loader's. Returns the reads of the storage. */
+/* Runs an epoch and checks its batches against a loader without cache and fleet. Returns the number
+ * of reads from storage. */
 static uint64_t run(pst_loader *loader, bool is_mixture, uint64_t epoch)
 {
     uint64_t hashes[N_BATCHES], before = stats_of(loader).n_reads;
@@ -107,7 +108,7 @@ static void check(bool is_mixture, uint32_t workers)
     assert_int_equal(second.n_cache_hits, 2 * n_host);
     assert_int_equal(second.n_cache_items, n_host);
     assert_int_equal(fleet.n_hits, 2 * n_rest);
-    assert_int_equal(fleet.n_added, n_rest); /* nothing lies in both */
+    assert_int_equal(fleet.n_added, n_rest); /* no item is both in the cache and in the fleet */
     assert_int_equal(second.tiers[PST_TIER_HOST].n_hits, 2 * n_host);
     assert_int_equal(second.tiers[PST_TIER_FLEET].n_hits, 2 * n_rest);
     assert_int_equal(second.fallbacks[PST_FALLBACK_HOST], 0);
@@ -138,7 +139,7 @@ static void host_and_fleet_share_the_items(void **state)
     check(false, 3);
 }
 
-/* Items of a mixture, too, which both keep under the identities of its data sets. */
+/* Host cache and fleet keep the items of a mixture under the identities of its data sets. */
 static void mixtures_share_the_items(void **state)
 {
     (void)state;

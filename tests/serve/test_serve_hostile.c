@@ -1,7 +1,7 @@
-/* test_serve_hostile.c - clients that send anything in sessions of a group that an honest job uses:
- * messages that were recorded from a good job and then changed, other descriptors, wishes for what
- * is not there, and extents that are never given back. The honest job gets a lone loader's batches,
- * and the service keeps nothing of the others. "long" as an argument: 200 rounds. */
+/* test_serve_hostile.c - hostile clients open sessions in the group of a correct job: they send
+ * altered copies of recorded messages and wrong descriptors, request what does not exist, and never
+ * give extents back. The correct job gets the same batches as alone, and the service keeps nothing
+ * of the others. With the argument "long": 200 rounds. */
 #include "base/test_input.h"
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
@@ -30,7 +30,8 @@ static struct test_random chance = {.seed = 22};
 static pst_dataset *dataset;
 static struct augmented kept;
 static uint64_t wanted[2][N_BATCHES];
-static struct psti_message good; /* what a good job sends to join, with its descriptors */
+/* the message with which a correct job joins, and its descriptors */
+static struct psti_message good;
 static struct psti_message received;
 static uint8_t bytes[PSTI_MESSAGE_NBYTES];
 
@@ -76,7 +77,7 @@ static void *join_recorder(void *socket)
     return NULL;
 }
 
-/* Stands for the service until a job has sent what it joins with. */
+/* Acts as the service until a job has sent its message for joining, and records it. */
 static void record_good(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -109,7 +110,7 @@ static void flip_bits(uint8_t *at, size_t nbytes, uint32_t n)
         at[test_below(&chance, (uint32_t)nbytes)] ^= (uint8_t)(1u << test_below(&chance, 8));
 }
 
-/* The options of a good job with some bits changed, as sealed memory. */
+/* Returns the options of a correct job with some bits changed, in sealed memory. */
 static int forge_options(void)
 {
     static uint8_t copy[65536];
@@ -121,7 +122,7 @@ static int forge_options(void)
     return fd;
 }
 
-/* A descriptor of any kind. */
+/* Returns a descriptor of a random kind. */
 static int any_fd(void)
 {
     int pair[2];
@@ -150,7 +151,7 @@ static void send_it(int fd, size_t nbytes, const int *fds, uint32_t n_fds)
     (void)!psti_share_send(fd, bytes, nbytes, fds, n_fds, psti_clock_ns() + MINUTE, NULL);
 }
 
-/* Joins as the good job does, or nearly so. */
+/* Joins with the recorded message, or with one that is slightly altered. */
 static void join(int fd)
 {
     int fds[PSTI_MESSAGE_FDS];
@@ -178,7 +179,7 @@ static void join(int fd)
         if (test_below(&chance, 3) == 0)
             nbytes -= test_below(&chance, (uint32_t)nbytes - PSTI_MESSAGE_HEAD_NBYTES);
         break;
-    default: /* a good one */
+    default: /* the message as recorded */
         break;
     }
     send_it(fd, nbytes, fds, n_fds);
@@ -198,7 +199,7 @@ static uint64_t any_number(uint64_t usual)
     }
 }
 
-/* Asks for a batch, or gives back what it may not have. */
+/* Requests a batch, or gives back extents that it does not have. */
 static void want(int fd)
 {
     static struct psti_stream_want message;
@@ -210,7 +211,7 @@ static void want(int fd)
                                         .leaves = gives ? test_below(&chance, 2) : 0,
                                         .n_given = test_below(&chance, 5)};
     message.n_rows = 1 + test_below(&chance, N - (uint32_t)message.first);
-    if (test_below(&chance, 6) == 0) { /* what there cannot be */
+    if (test_below(&chance, 6) == 0) { /* numbers outside of the valid range */
         message.first = any_number(N);
         message.end = any_number(N);
         message.n_rows = (uint32_t)any_number(N);
@@ -227,7 +228,7 @@ static void want(int fd)
     send_it(fd, nbytes, NULL, 0);
 }
 
-/* A message of any kind, with a body that is nearly zero, and any descriptors. */
+/* Sends a message of a random kind, with a body of mostly zeros and any descriptors. */
 static void send_anything(int fd)
 {
     struct psti_wire_out out = psti_share_begin(bytes);
@@ -246,7 +247,7 @@ static void send_anything(int fd)
         close(fds[i]);
 }
 
-/* Does one thing in one of the sessions, which may have ended. */
+/* Does one random thing in one of the sessions, which may have ended. */
 static void act(int *sockets)
 {
     int *fd = &sockets[test_below(&chance, N_HOSTILE)];
@@ -261,7 +262,7 @@ static void act(int *sockets)
         want(*fd);
     } else if (what < 8) {
         if (psti_share_receive(*fd, &received, psti_clock_ns(), NULL) == PST_OK)
-            psti_share_message_close(&received); /* what it got, it keeps */
+            psti_share_message_close(&received); /* keeps the extents that it received */
     } else if (what == 8) {
         send_anything(*fd);
     } else {
@@ -270,7 +271,7 @@ static void act(int *sockets)
     }
 }
 
-/* An honest job's epochs, with hostile ones beside it. */
+/* Runs epochs of a correct job, with hostile sessions beside it. */
 static void run_honest(pst_loader *loader, int *sockets)
 {
     pst_batch *batch;
@@ -288,7 +289,8 @@ static void run_honest(pst_loader *loader, int *sockets)
     }
 }
 
-/* The service's open files when the session that asked for its state has ended, too. */
+/* Returns how many files the service has open after the session that asked for its status has
+ * ended. */
 static unsigned least_fds(pid_t service)
 {
     unsigned least = serve_fixture_count_fds(service);
@@ -306,7 +308,7 @@ static void hostile_jobs_harm_nobody(void **state)
     record_good();
     const struct pst_loader_options options = options_of(fixture.socket);
     pid_t service = serve_fixture_fork(&fixture, NULL);
-    /* The host cache keeps the data set of the first job. */
+    /* The first loader keeps its data set in the host cache. */
     pst_loader *first = open_loader(dataset, &options);
     run_honest(first, NULL);
     pst_loader_close(&first);
@@ -321,7 +323,8 @@ static void hostile_jobs_harm_nobody(void **state)
             close(sockets[i]);
         pst_loader_close(&loader);
         serve_fixture_await_no_sessions(&fixture);
-        int64_t deadline = psti_clock_ns() + MINUTE; /* the question's own session ends, too */
+        /* the session of this question must end, too */
+        int64_t deadline = psti_clock_ns() + MINUTE;
         while (serve_fixture_count_fds(service) > n_fds && psti_clock_ns() < deadline)
             psti_clock_sleep_until(psti_clock_ns() + 1000000);
         assert_int_equal(serve_fixture_count_fds(service), n_fds);
@@ -335,8 +338,8 @@ static void hostile_jobs_harm_nobody(void **state)
     serve_fixture_check_files(&fixture, 0);
 }
 
-/* A job stands still in the middle of an epoch that the window does not hold. Another one begins
- * with the next epoch, for which it would wait if the first one went on. */
+/* A job stops in the middle of an epoch that is larger than the window. Another job begins with the
+ * next epoch, for which it would wait if the first job went on. */
 static void a_job_that_stands_still_stops_nobody(void **state)
 {
     enum { N_MANY = 800 };
@@ -366,7 +369,7 @@ static void a_job_that_stands_still_stops_nobody(void **state)
     pst_dataset_close(&set);
 }
 
-/* Resumes at a batch of epoch 0, and takes the rest of it. */
+/* Resumes at batch `from` of epoch 0, and checks the rest of the epoch. */
 static void check_rest(pst_loader *loader, size_t from, const uint64_t *hashes, size_t n)
 {
     struct pst_error err;
@@ -384,8 +387,8 @@ static void check_rest(pst_loader *loader, size_t from, const uint64_t *hashes, 
     assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
 }
 
-/* A job is paused after its first batch, and the window is full of what it needs. Others resume
- * ahead of it, within the window and beyond: each gets its batches. */
+/* A job is paused after its first batch, and the window is full of samples that it still needs.
+ * Other jobs resume ahead of it, within the window and beyond: each gets its batches. */
 static void a_job_ahead_of_a_paused_one_gets_its_batches(void **state)
 {
     enum { N_MANY = 1200, N_LATE = 9 };

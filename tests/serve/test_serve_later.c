@@ -1,8 +1,8 @@
-/* test_serve_later.c - items of the host cache that the service re-codes when cores of its clients
- * are idle: batches are those of a lone loader, to the bit, whatever was re-coded before; no item
- * is re-coded twice; who reads old bytes keeps them, also in another session; the cache's limit
- * holds, and what re-coding saves holds further items; clients that are killed, stopped or dropped
- * cost nobody a wrong byte. */
+/* test_serve_later.c - the service re-codes items of the host cache while cores of its clients are
+ * idle. Batches are bit-identical to those of a loader without a service, whatever was re-coded
+ * before; no item is re-coded twice; a reader of old bytes keeps them, in any session; the cache's
+ * limit holds, and the saved memory takes further items; clients that are killed, stopped or
+ * dropped cause no wrong byte. */
 #include "../decode/decode_make.h"
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
@@ -25,7 +25,7 @@ enum { N = 288, N_REFUSED = N / 16, MIB = 1 << 20, BATCH = 16, N_BATCHES = N / B
 static pst_dataset *folder;
 static uint64_t wanted[3][N_BATCHES];
 
-/* Colour JPEGs, of which every 16th has four components, which pli-jpeg does not take. */
+/* Makes a colour JPEG. Every 16th has four components, which pli-jpeg does not take. */
 static void make_photograph(uint32_t i)
 {
     const bool is_cmyk = i % 16 == 3;
@@ -128,7 +128,8 @@ static struct pst_service_set ask_set(void)
 
 static void nap(void) { psti_clock_sleep_until(psti_clock_ns() + SECOND / 500); }
 
-/* Waits until the service has re-coded what this loader's data set has, and the loader knows. */
+/* Waits until the service has re-coded all items of this loader's data set and has told the
+ * loader. */
 static void wait_for_all(const pst_loader *loader)
 {
     int64_t deadline = psti_clock_ns() + 60 * SECOND;
@@ -138,7 +139,7 @@ static void wait_for_all(const pst_loader *loader)
     }
 }
 
-/* Each item is re-coded once, between and within epochs, whichever client has idle workers. */
+/* Each item is re-coded once, within epochs or between them, whichever client has idle workers. */
 static void idle_clients_let_the_service_recode(void **state)
 {
     (void)state;
@@ -149,7 +150,7 @@ static void idle_clients_let_the_service_recode(void **state)
     check_epoch(loaders[1], 0);
     assert_int_equal(ask_set().n_reads, N);
     for (int i = 0; i < 2; i++)
-        check_epoch(loaders[i], 1); /* some are re-coded, some not */
+        check_epoch(loaders[i], 1); /* a mix of re-coded and stored items */
     wait_for_all(loaders[0]);
     for (int i = 0; i < 2; i++)
         check_epoch(loaders[i], 2);
@@ -160,7 +161,7 @@ static void idle_clients_let_the_service_recode(void **state)
     assert_int_equal(set.n_reads, N);
     struct pst_loader_stats sum = {0};
     int64_t deadline = psti_clock_ns() + 60 * SECOND;
-    do { /* the last answers are on their way */
+    do { /* the last answers are still under way */
         sum = (struct pst_loader_stats){0};
         for (int i = 0; i < 2; i++) {
             const struct pst_loader_stats one = stats_of(loaders[i]);
@@ -182,7 +183,8 @@ static void idle_clients_let_the_service_recode(void **state)
     serve_fixture_stop(&fixture);
 }
 
-/* Who causes the reading of an item decides when it is re-coded; all share the items. */
+/* The client that causes an item to be read decides when it is re-coded. All clients share the
+ * items. */
 static void at_once_beside_later(void **state)
 {
     (void)state;
@@ -209,7 +211,7 @@ static void at_once_beside_later(void **state)
     serve_fixture_stop(&fixture);
 }
 
-/* The set of the loaders. */
+/* Describes the set of items that the loaders use. */
 static struct psti_share_set set_of(void)
 {
     struct psti_share_set set = {.dataset = folder, .later = true};
@@ -220,8 +222,7 @@ static struct psti_share_set set_of(void)
     return set;
 }
 
-/* Opens a session of another client, which has asked for all items. None of them is re-coded yet.
- */
+/* Opens a session of another client and requests all items. None of them is re-coded yet. */
 static struct psti_share_cache *open_session(void)
 {
     struct psti_share_cache *session = NULL;
@@ -252,7 +253,7 @@ struct held {
     unsigned reader;
 };
 
-/* Becomes a reader of all items that the cache has. Returns how many of them are as stored. */
+/* Holds all items in the cache as a reader. Returns how many of them are as stored. */
 static unsigned hold_all(struct psti_share_cache *session, struct held held[N])
 {
     unsigned n = 0;
@@ -284,7 +285,7 @@ static void leave_all(struct psti_share_cache *session, const struct held held[N
         psti_share_cache_leave(session, 0, held[i].reader);
 }
 
-/* Runs epochs for a while, in which the loader's workers are idle now and then. */
+/* Runs n epochs, in which the loader's workers are idle from time to time. */
 static void go_on(pst_loader *loader, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -294,8 +295,8 @@ static void go_on(pst_loader *loader, int n)
     }
 }
 
-/* In a cache that is full, what was replaced is needed for what replaces. A reader of another
- * session keeps its bytes; when it has left, re-coding goes on, and more items find room. */
+/* In a full cache, re-coded items need the memory of the items that they replace. A reader in
+ * another session keeps the old bytes. Once it has left, re-coding goes on, and more items fit. */
 static void readers_keep_what_they_have(void **state)
 {
     (void)state;
@@ -309,14 +310,14 @@ static void readers_keep_what_they_have(void **state)
     go_on(loader, 3);
     check_held(held);
     const struct pst_service_set set = ask_set();
-    assert_true(set.n_recoded > 0 && set.n_to_recode > 0); /* it cannot go on */
+    assert_true(set.n_recoded > 0 && set.n_to_recode > 0); /* re-coding is blocked */
     leave_all(session, held);
     int64_t deadline = psti_clock_ns() + 60 * SECOND;
     while (stats_of(loader).n_cache_to_recode > 0) {
         assert_true(psti_clock_ns() < deadline);
         go_on(loader, 1);
     }
-    go_on(loader, 2); /* what was saved holds further items */
+    go_on(loader, 2); /* the saved memory takes further items */
     assert_true(ask_set().n_items > n_items);
     assert_true(serve_fixture_status(&fixture).cache_nbytes_used <= MIB);
     psti_share_cache_close(&session);
@@ -324,8 +325,8 @@ static void readers_keep_what_they_have(void **state)
     serve_fixture_stop(&fixture);
 }
 
-/* The limit holds at each moment, hits of an epoch are at least the items that there were, and what
- * is saved holds further items. */
+/* The limit holds at every moment, an epoch has at least as many hits as there were items, and the
+ * saved memory takes further items. */
 static void a_full_cache(void **state)
 {
     (void)state;
@@ -348,13 +349,13 @@ static void a_full_cache(void **state)
     serve_fixture_stop(&fixture);
 }
 
-/* A client in a process of its own, which goes from epoch to epoch until it is killed. */
+/* Forks a client that runs epochs until it is killed. */
 static pid_t fork_client(void)
 {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive a test that fails */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child ends if the test fails */
         pst_dataset *mine = open_there("photographs");
         pst_cache *cache = serve_fixture_open_host();
         const struct pst_loader_options options = options_of(cache, PST_CACHE_RECODE_IDLE);
@@ -366,13 +367,13 @@ static pid_t fork_client(void)
     return pid;
 }
 
-/* One client is killed while it reads and lets items be re-coded, another one is stopped for a
- * while: the third has its batches, the items are re-coded once, and nothing is left behind. */
+/* One client is killed while it reads and lets items be re-coded, another is stopped for a while.
+ * The third gets its batches, each item is re-coded once, and nothing is left behind. */
 static void killed_and_stopped_clients(void **state)
 {
     (void)state;
     if (TEST_TSAN)
-        skip(); /* a child of a process with threads may start none */
+        skip(); /* TSan: no threads in a child of a process with threads */
     const struct pst_service_options options = service_of(8 * MIB);
     pid_t service = serve_fixture_fork(&fixture, &options);
     pid_t killed = fork_client(), stopped = fork_client();
@@ -399,7 +400,7 @@ static void killed_and_stopped_clients(void **state)
     serve_fixture_kill(service, SIGKILL);
 }
 
-/* Sends one message by hand. */
+/* Sends one message that the test has composed. */
 static void send_by_hand(int fd, const void *body, size_t nbytes, enum psti_message_kind kind)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
@@ -410,7 +411,8 @@ static void send_by_hand(int fd, const void *body, size_t nbytes, enum psti_mess
     assert_ok(psti_share_send(fd, bytes, n, NULL, 0, psti_clock_ns() + 10 * SECOND, &err));
 }
 
-/* Opens the set in a session by hand. Returns the socket. *view: of the set. */
+/* Opens the set in a session that the test speaks itself. Returns the socket, and in *view the view
+ * of the set. */
 static int open_by_hand(bool later, struct psti_cache_view **view)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
@@ -439,8 +441,8 @@ static int open_by_hand(bool later, struct psti_cache_view **view)
     return fd;
 }
 
-/* The service ends the session of a client that breaks the protocol, and whose process lives: what
- * it has mapped must not change any more. */
+/* The service ends the session of a client that breaks the protocol while its process lives: the
+ * memory that the client has mapped must not change any more. */
 static void dropped_clients_keep_what_they_have(void **state)
 {
     (void)state;
@@ -457,10 +459,10 @@ static void dropped_clients_keep_what_they_have(void **state)
     }
     pst_loader *loader = open_host_loader(PST_CACHE_RECODE_IDLE);
     go_on(loader, 2);
-    assert_true(stats_of(loader).n_cache_to_recode > 0); /* the round does not end */
+    assert_true(stats_of(loader).n_cache_to_recode > 0); /* the round has not ended */
     send_by_hand(fd, "short", 5, PSTI_MESSAGE_CACHE_ROUND_ENDED);
     int64_t deadline = psti_clock_ns() + 60 * SECOND;
-    while (stats_of(loader).n_cache_to_recode > 0) { /* no item is given out any more */
+    while (stats_of(loader).n_cache_to_recode > 0) { /* waits until no more items are re-coded */
         assert_true(psti_clock_ns() < deadline);
         nap();
     }
@@ -478,7 +480,7 @@ static void dropped_clients_keep_what_they_have(void **state)
     serve_fixture_stop(&fixture);
 }
 
-/* Sends a message in a session that has opened the set, which must end the session. */
+/* Opens the set and sends a message that must end the session. */
 static void is_refused(const void *body, size_t nbytes, enum psti_message_kind kind,
                        const char *text)
 {
@@ -500,10 +502,10 @@ static void messages_that_cannot_be(void **state)
     (void)state;
     uint8_t body[PSTI_CACHE_WANT_NBYTES];
     start(MIB);
-    memset(body, 0xff, 16); /* an item that is re-coded later, */
+    memset(body, 0xff, 16); /* requests an item for later re-coding */
     memset(body + 16, 0, 4);
     is_refused(body, sizeof body, PSTI_MESSAGE_CACHE_READ, "not opened for that");
-    body[16] = 1; /* of a set that there is not */
+    body[16] = 1; /* requests an item of a set that does not exist */
     is_refused(body, sizeof body, PSTI_MESSAGE_CACHE_READ, "its set 1");
     memset(body, 0, sizeof body);
     is_refused(body, 12, PSTI_MESSAGE_CACHE_ROUND_ENDED, "a round of its set 0");

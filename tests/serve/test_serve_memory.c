@@ -1,9 +1,10 @@
-/* test_serve_memory.c - shared memory is full: the service cannot claim any more from random
- * instants on, and can again later. Loaders go on, to the bit; what found no memory is kept, and
- * shared, when there is some. One allocation of the service fails, or its control group is full:
- * jobs go on. "long" as an argument: 200 rounds, and each allocation.
+/* test_serve_memory.c - shared memory is full: from random moments on the service cannot
+ * allocate any more, and later it can again. Batches stay bit-identical, and items that found no
+ * memory are cached and shared once there is some. Also, an allocation of the service fails, or
+ * its control group is full: jobs go on. With the argument "long": 200 rounds, and each
+ * allocation.
  *
- * The limit is RLIMIT_FSIZE of the service's process, which holds for memfds as for files. */
+ * The limit is RLIMIT_FSIZE of the service's process, which applies to memfds as to files. */
 #include "base/test_input.h"
 #include "serve/serve_honest.h"
 
@@ -69,7 +70,8 @@ static void follow(void *ctx, size_t i)
         limit(plan->service, RLIM_INFINITY);
 }
 
-/* A loader that comes when there is no memory is told, or goes by itself. It never hangs. */
+/* Opens a loader while the service has no memory: the loader is told so or runs without the
+ * service. It never hangs. */
 static void try_to_join(void)
 {
     static struct augmented kept;
@@ -115,7 +117,7 @@ static void full_memory_costs_speed_only(void **state)
     serve_fixture_check_files(&fixture, 0);
 }
 
-/* A service whose n-th allocation from now on fails. */
+/* Starts a service whose n-th allocation from now on fails. */
 static pid_t fork_failing(uint64_t n)
 {
     const struct pst_service_options options = {.struct_size = sizeof options,
@@ -173,10 +175,10 @@ static void a_failed_allocation_stops_nobody(void **state)
     }
 }
 
-/* A control group of memory, below those of this machine. */
+/* A memory control group below those of this machine. */
 struct group {
     char path[128];
-    const char *limit, *usage; /* names of files */
+    const char *limit, *usage; /* names of the group's files for limit and use */
 };
 
 static bool write_to(const struct group *group, const char *name, uint64_t value)
@@ -188,7 +190,7 @@ static bool write_to(const struct group *group, const char *name, uint64_t value
     return file && fclose(file) == 0 && good;
 }
 
-/* False: this process may not make one. */
+/* Makes a control group. Returns false if this process may not. */
 static bool make_group(struct group *group)
 {
     static const struct {
@@ -220,7 +222,7 @@ static uint64_t usage_of(const struct group *group)
     return nbytes;
 }
 
-/* The service gets no more than it has: then it is ended. */
+/* Sets the limit to the present use. The kernel then kills the service. */
 static void shrink(void *ctx, size_t i)
 {
     const struct group *group = ctx;
@@ -228,8 +230,8 @@ static void shrink(void *ctx, size_t i)
         (void)write_to(group, group->limit, usage_of(group) + 16384);
 }
 
-/* The control group of the service has no memory left: whatever the system does with the service,
- * the loaders go on. */
+/* The control group of the service has no memory left. Whatever the system does to the service, the
+ * loaders go on. */
 static void a_full_control_group_costs_speed_only(void **state)
 {
     struct group group;

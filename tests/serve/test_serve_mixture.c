@@ -1,7 +1,7 @@
-/* test_serve_mixture.c - clients of the host service whose data set is a mixture: jobs that share
- * its preparation, change its weights together, and leave early, beside loaders that use the host
- * cache. All are threads of this process, so that ThreadSanitizer sees both sides. Batches are
- * those of a loader alone, and each item is read once. */
+/* test_serve_mixture.c - tests clients of the host service whose data set is a mixture: jobs that
+ * share its preparation, change its weights together and leave early, beside loaders with the host
+ * cache. All are threads of this process, so ThreadSanitizer sees both sides. Batches are those of
+ * a loader without a service, and each item is read once. */
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
 
@@ -37,7 +37,8 @@ static int set_up(void **state)
 
 TEAR_DOWN(&packed, &other, &folder, &mixture)
 
-/* `kept` outlives the loader's opening. Threads have one each. */
+/* Returns options with weights. `kept` must live until the loader is open, and each thread has its
+ * own. */
 static struct pst_loader_options weighted(struct augmented *kept)
 {
     struct pst_loader_options options = augmented_options(kept, 32, 32);
@@ -51,7 +52,7 @@ static struct pst_loader_options weighted(struct augmented *kept)
     return options;
 }
 
-/* Two epochs, in the first of which the weights change. Returns the number of batches. */
+/* Runs two epochs and changes the weights in the first. Returns the number of batches. */
 static size_t run_changed(pst_loader *loader, uint64_t *hashes)
 {
     size_t n = 0;
@@ -78,7 +79,7 @@ static size_t run_changed(pst_loader *loader, uint64_t *hashes)
 
 struct job {
     pthread_t thread;
-    bool shares, leaves; /* leaves: closes its loader early, with a batch in hand */
+    bool shares, leaves; /* leaves: closes its loader early while it holds a batch */
     size_t n;
     uint64_t hashes[MAX];
     struct pst_loader_stats stats;
@@ -135,13 +136,13 @@ static void jobs_and_clients_at_once(void **state)
             assert_true(jobs[i].stats.n_shared > 0);
         else
             assert_string_equal(jobs[i].stats.host_reason,
-                                ""); /* it may read what a stream reads just now */
+                                ""); /* even while a stream reads the same item */
     }
     serve_fixture_await_no_sessions(&fixture);
 }
 
-/* Items of the cache are those of the sources: a loader of one of them finds what the mixture has
- * brought, whoever was first. */
+/* The cache keeps the items of a mixture under its sources: a loader of one source finds the items
+ * that the mixture has read, and the reverse. */
 static void sources_have_their_items(void **state)
 {
     struct augmented kept;

@@ -1,5 +1,5 @@
-/* test_serve_numa.c - a service on a NUMA node of a tree that stands for /sys: where its threads
- * run, what its status says, and that the thread that opened it is where it was. */
+/* test_serve_numa.c - a service on a NUMA node, with a directory tree that replaces /sys: where its
+ * threads run, what its status says, and that the thread that opened it keeps its cores. */
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
 
@@ -49,7 +49,8 @@ static struct pst_service_options options_of(const char *numa)
 
 static void *run(void *service) { return (void *)(uintptr_t)pst_service_run(service, NULL); }
 
-/* The cores of all threads of that name, which must be the same. Returns how many there are. */
+/* Finds the cores of all threads of that name, which must be the same for all. Returns the number
+ * of threads. */
 static unsigned cores_of_threads(const char *name, cpu_set_t *cores)
 {
     unsigned n = 0;
@@ -90,7 +91,8 @@ static void threads_run_on_the_node(void **state)
     assert_true(CPU_EQUAL(&cores, &allowed));
     assert_int_equal(pthread_create(&thread, NULL, run, service), 0);
     assert_int_equal(pthread_setname_np(thread, "loop-of-test"), 0);
-    assert_ok(pst_service_report_open(fixture.socket, &report, &err)); /* the loop runs */
+    /* the status proves that the loop runs */
+    assert_ok(pst_service_report_open(fixture.socket, &report, &err));
     pst_service_report_status(report, &status, sizeof status);
     pst_service_report_close(&report);
     assert_int_equal(status.numa_node, 0);

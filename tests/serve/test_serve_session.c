@@ -1,6 +1,6 @@
-/* test_serve_session.c - connecting to the service: who may, and what becomes of clients that break
- * the protocol, of stale sockets and of removed ones. After each fault the service serves the next
- * client. */
+/* test_serve_session.c - tests connecting to the service: who may connect, and what happens to
+ * clients that break the protocol, to stale sockets and to removed ones. After each fault the
+ * service serves the next client. */
 #include "serve/serve_fixture.h"
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 #define SECOND ((int64_t)1000 * 1000 * 1000)
 
 static struct psti_message message;
-static unsigned n_idle_fds; /* of this process, with the service and without sessions */
+static unsigned n_idle_fds; /* open descriptors of this process while the service has no sessions */
 
 static unsigned count_fds(void)
 {
@@ -82,7 +82,7 @@ static void a_second_service_is_refused(void **state)
     assert_serves();
 }
 
-/* Sends the bytes with descriptors, and returns the error that the service answers. */
+/* Sends the bytes with descriptors. Returns the error with which the service answers. */
 static enum pst_status provoke(const void *bytes, size_t nbytes, const int *fds, uint32_t n_fds,
                                struct pst_error *err)
 {
@@ -91,7 +91,7 @@ static enum pst_status provoke(const void *bytes, size_t nbytes, const int *fds,
         psti_share_send(fd, bytes, nbytes, fds, n_fds, psti_clock_ns() + 60 * SECOND, err), PST_OK);
     enum pst_status status =
         psti_share_answer(fd, &message, PSTI_MESSAGE_WELCOME, 60 * SECOND, NULL, err);
-    if (status != PST_OK) /* and the session is over */
+    if (status != PST_OK) /* the service has ended the session */
         assert_int_equal(psti_share_receive(fd, &message, psti_clock_ns() + 60 * SECOND, NULL),
                          PST_END);
     psti_share_message_close(&message);
@@ -133,7 +133,7 @@ static void wrong_lengths_are_refused(void **state)
         assert_int_equal(provoke(bytes, cut, NULL, 0, &err), PST_ERROR_CORRUPT);
     assert_int_equal(provoke(bytes, n + 1, NULL, 0, &err), PST_ERROR_CORRUPT);
     assert_int_equal(provoke(bytes, sizeof bytes, NULL, 0, &err), PST_ERROR_CORRUPT);
-    bytes[8]--; /* the head says less than there is */
+    bytes[8]--; /* the message's head states a smaller length */
     assert_int_equal(provoke(bytes, n, NULL, 0, &err), PST_ERROR_CORRUPT);
     assert_serves();
 }
@@ -157,7 +157,7 @@ static void unexpected_descriptors_are_closed(void **state)
     assert_serves();
     int64_t deadline = psti_clock_ns() + 60 * SECOND;
     while (count_fds() != n_idle_fds &&
-           psti_clock_ns() < deadline) /* the service closes its side */
+           psti_clock_ns() < deadline) /* until the service closes its side */
         psti_clock_sleep_until(psti_clock_ns() + SECOND / 100);
     assert_int_equal(count_fds(), n_idle_fds);
 }
@@ -199,7 +199,8 @@ static void other_users_are_refused(void **state)
     if (result < 0)
         skip();
     assert_int_equal(result, 0);
-    assert_int_equal(chmod(fixture.socket, 0666), 0); /* even if somebody opens the socket to all */
+    /* even if the socket's permissions allow all users */
+    assert_int_equal(chmod(fixture.socket, 0666), 0);
     assert_int_equal(serve_fixture_as_user(try_open_socket_as_user, NULL), 0);
     assert_serves();
 }
@@ -232,7 +233,8 @@ static void another_users_directory_is_refused(void **state)
     assert_int_equal(chmod(fixture.directory, 0755), 0);
 }
 
-/* What a killed service leaves: a socket that nobody listens on, and a lock file without a lock. */
+/* A killed service leaves a socket that nobody listens on, and an unlocked lock file. A new service
+ * replaces both. */
 static void a_stale_socket_is_replaced(void **state)
 {
     struct serve_fixture other;
@@ -252,7 +254,7 @@ static void a_stale_socket_is_replaced(void **state)
     assert_ok(connect_to(other.socket, &err));
     serve_fixture_stop(&other);
     assert_true(access(lock, F_OK) != 0);
-    /* what is no socket is not replaced */
+    /* a file that is no socket is not replaced */
     close(open(other.socket, O_RDWR | O_CREAT, 0600));
     const struct pst_service_options options = {
         .struct_size = sizeof options, .socket = other.socket, .cache_nbytes = 1 << 20};
@@ -307,7 +309,7 @@ static void a_service_without_clients_ends(void **state)
     (void)state;
     serve_fixture_place(&other);
     serve_fixture_start(&other, &options);
-    pthread_join(other.thread, NULL); /* hangs if it does not end */
+    pthread_join(other.thread, NULL); /* hangs if the service does not end */
     assert_string_equal(pst_service_socket(other.service), other.socket);
     pst_service_close(&other.service);
     assert_int_equal(other.ended, PST_OK);

@@ -1,5 +1,6 @@
-/* test_serve_siblings.c - groups of one name with different transforms: is each job's stream that
- * of a loader alone, to the bit, and is each item read and decoded once for all of them? */
+/* test_serve_siblings.c - groups of one name with different transforms (siblings): is each job's
+ * stream bit-identical to that of a loader alone, and is each item read and decoded once for all
+ * groups? */
 #include "sanitizer.h"
 #include "serve/serve_fixture.h"
 #include "serve/serve_stream.h"
@@ -18,7 +19,7 @@ enum { N_SAMPLES = 90, N_CLASSES = 3, BATCHES_MAX = 64, JOBS_MAX = 3, SIDE = 32 
 enum { JPEG_FILES, PLI_JPEG, PLI, PNG, MIXED, LARGE, SETS };
 static pst_dataset *sets[SETS];
 
-/* Packs a folder. */
+/* Packs a folder with images in this form, and opens the data set. */
 static pst_dataset *pack(const char *folder, const char *name, enum pst_form form)
 {
     const struct pst_pack_options options = {
@@ -34,7 +35,7 @@ static pst_dataset *pack(const char *folder, const char *name, enum pst_form for
     return dataset;
 }
 
-/* Images of noise, of which it pays to read parts. */
+/* Writes images of noise that are so large that reading parts of them pays. */
 static void write_large(void)
 {
     enum { N = 6, HEIGHT = 500, WIDTH = 700 };
@@ -82,14 +83,15 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* TSan does not see that a ring of io_uring is unmapped. It takes the memory of a later ring at the
+/* ThreadSanitizer does not notice that a ring of io_uring is unmapped. It takes a later ring at the
  * same address for the same memory, and reports a race. */
 #define STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
 
 enum difference { COLOURS, CROPS, KINDS_OF_CROP, DIFFERENCES };
 static struct augmented kept[JOBS_MAX];
 
-/* Options of job j, whose transforms are like those of the others but for one thing. */
+/* Returns the options of job j, whose transforms differ from those of the other jobs in one
+ * respect. */
 static struct pst_loader_options options_of(enum difference difference, uint32_t j)
 {
     struct pst_loader_options options = augmented_options(&kept[j], SIDE, SIDE);
@@ -125,7 +127,7 @@ static pst_loader *open_job(pst_dataset *dataset, struct pst_loader_options opti
     return loader;
 }
 
-/* What the service has done so far for the group and its siblings. */
+/* Returns the counters of the service for the group and its siblings. */
 static struct pst_loader_stats counts_of(pst_dataset *dataset, struct pst_loader_options options)
 {
     pst_loader *loader = open_job(dataset, options);
@@ -160,7 +162,8 @@ static void begin(struct jobs *jobs, uint64_t epoch)
     }
 }
 
-/* Takes batches in turns until job `j` has had `n` of them, or all jobs all. */
+/* Takes batches from the jobs by turns until job `until` has n of them, or until all jobs have
+ * all. */
 static void take(struct jobs *jobs, uint32_t until, size_t n)
 {
     bool more = true;
@@ -185,8 +188,8 @@ static void close_jobs(struct jobs *jobs)
         pst_loader_close(&jobs->loaders[j]);
 }
 
-/* Storage is read once for all epochs, because there is a host cache. Within the first one an item
- * comes from a sibling's read or, later, from the cache. */
+/* Checks that storage was read once for all epochs, as there is a host cache. In the first epoch an
+ * item comes from a read by a sibling or, later, from the cache. */
 static void assert_once(const struct jobs *jobs, const struct pst_loader_stats *stats,
                         uint64_t n_items, uint64_t n_images)
 {
@@ -199,7 +202,7 @@ static void assert_once(const struct jobs *jobs, const struct pst_loader_stats *
     assert_int_equal(stats->share_decoded_apart, 0);
 }
 
-/* Jobs in step: whatever their crops, all is done once. */
+/* Jobs advance in step: although their crops differ, all items are read and decoded once. */
 static void siblings_read_and_decode_once(void **state)
 {
     (void)state;
@@ -223,7 +226,8 @@ static void siblings_read_and_decode_once(void **state)
         }
 }
 
-/* All fields, image and mask with a geometry, drawn with repetition. */
+/* All fields, with an image and a mask that share their geometry, and samples that are drawn
+ * repeatedly. */
 static void all_fields_are_shared(void **state)
 {
     (void)state;
@@ -240,14 +244,14 @@ static void all_fields_are_shared(void **state)
     begin(&jobs, 4);
     take(&jobs, 0, SIZE_MAX);
     struct pst_loader_stats stats = counts_of(jobs.dataset, jobs.options[0]);
-    /* A sample that is drawn again is in the cache or still under way. */
+    /* A sample that is drawn again is in the cache or is still being read. */
     assert_true(stats.share_read <= stats.share_read_shared + stats.share_cached);
     assert_int_equal(stats.share_decoded, 2 * N_SAMPLES);
     assert_int_equal(stats.share_decoded_shared, 2 * N_SAMPLES);
     close_jobs(&jobs);
 }
 
-/* Pixels of another kind are decoded apart, from bytes that are read once. */
+/* Jobs that need another kind of pixels decode separately, from bytes that are read once. */
 static void other_pixels_are_decoded_apart(void **state)
 {
     (void)state;
@@ -267,7 +271,8 @@ static void other_pixels_are_decoded_apart(void **state)
     close_jobs(&jobs);
 }
 
-/* A group ends in the middle, and another one is slow: the others go on, bit-identical. */
+/* A group ends in the middle of an epoch, and another one is slow: the others go on,
+ * bit-identically. */
 static void groups_end_and_stand_still(void **state)
 {
     (void)state;
@@ -281,7 +286,7 @@ static void groups_end_and_stand_still(void **state)
         pst_loader_close(&jobs.loaders[1]);
         jobs.n_done[1] = jobs.n_batches[1] = 0;
         pst_loader *slow = jobs.loaders[2];
-        jobs.loaders[2] = NULL; /* it stands still while the first one takes two epochs */
+        jobs.loaders[2] = NULL; /* this job pauses while the first one runs two epochs */
         uint64_t first[BATCHES_MAX];
         memcpy(first, want[2], sizeof first);
         take(&jobs, 0, SIZE_MAX);
@@ -298,7 +303,7 @@ static void groups_end_and_stand_still(void **state)
     }
 }
 
-/* A bad sample is each group's own affair. */
+/* Each group treats a bad sample as it would alone. */
 static void bad_samples_are_as_alone(void **state)
 {
     (void)state;
@@ -341,7 +346,7 @@ static void *begin_late(void *arg)
     return NULL;
 }
 
-/* Waits until a job of the name has asked for a batch of the epoch. */
+/* Waits until a job of this name has requested a batch of the epoch. */
 static void wait_for_epoch(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch)
 {
     int64_t deadline = psti_clock_ns() + (int64_t)60 * 1000000000;
@@ -350,8 +355,8 @@ static void wait_for_epoch(pst_dataset *dataset, struct pst_loader_options optio
     assert_int_equal(counts_of(dataset, options).share_epoch, epoch);
 }
 
-/* A group that comes late and begins with the next epoch waits for its sibling, or until that has
- * gone. */
+/* A group that joins late and begins with the next epoch waits for its sibling to arrive there, or
+ * to end. */
 static void a_late_group_can_begin_with_the_next_epoch(void **state)
 {
     (void)state;
@@ -394,7 +399,7 @@ static void a_late_group_can_begin_with_the_next_epoch(void **state)
     }
 }
 
-/* A sibling that stands still is waited for no longer than five seconds. */
+/* A group waits for a sibling that has stopped for five seconds at most. */
 static void a_sibling_that_stands_still_is_not_awaited(void **state)
 {
     (void)state;
@@ -433,7 +438,7 @@ static void *run_job(void *arg)
     return NULL;
 }
 
-/* Groups that race, come and go. */
+/* Groups run at the same time, and start and end at any moment. */
 static void groups_race(void **state)
 {
     (void)state;
@@ -452,7 +457,7 @@ static void groups_race(void **state)
         }
 }
 
-/* Loaders and a shelf without a service. */
+/* Loaders and a shelf (the memory for decoded samples that siblings share), without a service. */
 struct bare {
     struct psti_arena arena;
     pst_loader *loader;
@@ -485,8 +490,8 @@ static void drain_bare(struct bare *bare, pst_dataset *dataset, struct pst_loade
     assert_memory_equal(got, want[0], n * sizeof got[0]);
 }
 
-/* A shelf that is full gives up the oldest, and keeps nothing for whoever is far behind; when the
- * loaders have gone it has nothing. */
+/* A full shelf drops its oldest samples, and keeps nothing for a loader that is far behind. When
+ * all loaders have gone it is empty. */
 static void a_full_shelf_gives_up(void **state)
 {
     (void)state;
@@ -500,7 +505,8 @@ static void a_full_shelf_gives_up(void **state)
         const struct pst_loader_options first = options_of(CROPS, 0), second = options_of(CROPS, 1);
         open_bare(&a, shelf, sets[JPEG_FILES], first);
         open_bare(&b, shelf, sets[JPEG_FILES], second);
-        drain_bare(&a, sets[JPEG_FILES], first, 0); /* all of it, before the other one begins */
+        /* all of the epoch, before the other loader begins */
+        drain_bare(&a, sets[JPEG_FILES], first, 0);
         psti_loader_shelf_counts(shelf, &counts);
         assert_true(counts.nbytes_kept <= limit);
         assert_int_equal(counts.n_decoded, N_SAMPLES);
@@ -522,7 +528,7 @@ static void a_full_shelf_gives_up(void **state)
     }
 }
 
-/* Small parts of large images are read by each loader alone, larger ones once for all. */
+/* Small parts of large images are read by each loader itself, larger parts once for all. */
 static void parts_of_large_images(void **state)
 {
     (void)state;
@@ -558,7 +564,7 @@ static void parts_of_large_images(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, serve_fixture_open, serve_fixture_close)
 
-/* "long" as an argument: what takes seconds of waiting. */
+/* With the argument "long": the tests that wait for seconds. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest long_tests[] = {TEST(a_sibling_that_stands_still_is_not_awaited)};

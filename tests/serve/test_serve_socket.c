@@ -1,7 +1,7 @@
-/* test_serve_socket.c - faults at the service's socket, at random instants of two honest loaders'
- * epochs: it is removed, left behind by a killed service, wanted by other users, and met by other
- * versions; and the service is paused. "long" and "long-removed" as arguments: each fault 200
- * times. */
+/* test_serve_socket.c - faults at the service's socket, at random moments of the epochs of two
+ * correct loaders: it is removed, left behind by a killed service, claimed by other users, or used
+ * by other versions; and the service is paused. With the arguments "long" and "long-removed" each
+ * fault comes 200 times. */
 #include "base/test_input.h"
 #include "serve/serve_honest.h"
 
@@ -25,7 +25,7 @@ static unsigned n_rounds = 2;
 static struct serve_honest honest;
 static struct test_random chance = {.seed = 41};
 static pid_t service;
-static size_t at; /* the batch before which the fault comes */
+static size_t at; /* number of the batch before which the fault comes */
 
 static int set_up(void **state)
 {
@@ -47,7 +47,7 @@ static int tear_down(void **state)
 
 static void nap(uint32_t us) { psti_clock_sleep_until(psti_clock_ns() + (int64_t)us * 1000); }
 
-/* Runs an epoch of both loaders with the fault, which must cost no batch of the service's. */
+/* Runs an epoch of both loaders with the fault, which must not cost a batch of the service. */
 static void run_with(void (*fault)(void *ctx, size_t i))
 {
     at = test_below(&chance, (uint32_t)honest.n_batches);
@@ -58,7 +58,7 @@ static void run_with(void (*fault)(void *ctx, size_t i))
     assert_int_equal(stats_of(honest.cached).n_cache_items, N);
 }
 
-/* Begins a service with both loaders, does the rounds, and ends it. */
+/* Starts a service with both loaders, runs the rounds with the fault, and ends the service. */
 static void do_rounds(void (*fault)(void *ctx, size_t i), void (*after)(void))
 {
     service = serve_fixture_fork(&fixture, NULL);
@@ -87,7 +87,7 @@ static void remove_names(void *ctx, size_t i)
         (void)unlink(lock);
 }
 
-/* New clients find the service again within seconds. */
+/* Waits until new clients find the service again, which takes seconds. */
 static void await_names(void)
 {
     int64_t deadline = psti_clock_ns() + 60 * SECOND;
@@ -122,7 +122,7 @@ static int be_another_user(void *ctx)
         return 2;
     if (pst_service_end(fixture.socket, NULL) == PST_OK)
         return 3;
-    if (pst_service_open(&options, &own, NULL) == PST_OK) /* in the other's place */
+    if (pst_service_open(&options, &own, NULL) == PST_OK) /* at the socket of the other user */
         return 4;
     snprintf(path, sizeof path, "/tmp/pst-serve-other-%ld.sock", (long)getpid());
     options.socket = path;
@@ -135,7 +135,8 @@ static int be_another_user(void *ctx)
 static void come_as_another_user(void *ctx, size_t i)
 {
     (void)ctx;
-    int way = (int)test_below(&chance, 2); /* the socket's mode, or the peers' users */
+    /* rejected by the socket's permissions, or by the check of the peer's user */
+    int way = (int)test_below(&chance, 2);
     if (i != at)
         return;
     assert_int_equal(chmod(fixture.socket, way ? 0666 : 0600), 0);
@@ -152,7 +153,7 @@ static void other_users_harm_nobody(void **state)
     do_rounds(come_as_another_user, NULL);
 }
 
-/* A client of another version, or of none. */
+/* Connects as a client of another version, or with no version at all. */
 static void come_with_another_version(void *ctx, size_t i)
 {
     static struct psti_message message;
@@ -208,7 +209,7 @@ static void kill_service(void *ctx, size_t i)
         serve_fixture_kill(service, SIGKILL);
 }
 
-/* Several services want the place that a killed one has left. */
+/* Starts several services that compete for the place of a killed one. Returns the winner. */
 static pid_t race_for_place(void)
 {
     pid_t rivals[N_RIVALS], winner = 0;
@@ -242,8 +243,8 @@ static pid_t race_for_place(void)
     return winner;
 }
 
-/* The service is killed in an epoch; another takes over what is left of it, and is found in the
- * next epoch. */
+/* The service is killed within an epoch. Another one takes over its socket and lock, and is found
+ * in the next epoch. */
 static void a_stale_socket_is_taken_over(void **state)
 {
     (void)state;
@@ -258,7 +259,7 @@ static void a_stale_socket_is_taken_over(void **state)
         serve_honest_run(&honest, kill_service, NULL);
         assert_int_equal(access(fixture.socket, F_OK), 0);
         service = race_for_place();
-        await_names(); /* the others end when it has the lock, which is before it serves */
+        await_names(); /* the losers end as soon as it has the lock, which is before it serves */
         uint64_t n_fell_back = stats_of(honest.cached).fallbacks[PST_FALLBACK_HOST];
         at = SIZE_MAX;
         serve_honest_run(&honest, kill_service, NULL);
@@ -286,7 +287,7 @@ int main(int argc, char **argv)
     if (is_long || is_removed)
         n_rounds = 200;
     alarm(is_long || is_removed ? 1500 : 200);
-    if (!is_long) /* each round waits up to a second for the socket to be made again */
+    if (!is_long) /* each round waits up to a second until the service has made its socket again */
         n_failed += cmocka_run_group_tests(removed, set_up, tear_down);
     if (!is_removed)
         n_failed += cmocka_run_group_tests(tests, set_up, tear_down);

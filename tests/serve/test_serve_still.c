@@ -1,9 +1,10 @@
-/* test_serve_still.c - storage of one data set, or of a saved cache, stands still under the
- * service. Clients of another data set get all that they want, the service answers about itself,
- * and clients of that data set go on by themselves within the stated time.
+/* test_serve_still.c - the storage of one data set, or of a saved cache, stops answering while
+ * the service uses it. Clients of another data set get everything they want, the service reports
+ * its status, and clients of the blocked data set go on without the service within the stated
+ * time.
  *
- * The service is a process of its own, in which serve_still.h keeps reads and writes. "long" as an
- * argument: openings that take longer than a minute, too. */
+ * The service is a separate process, whose reads and writes serve_still.h blocks. With the
+ * argument "long", also openings that take longer than a minute. */
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
 #include "serve/serve_still.h"
@@ -23,7 +24,7 @@ enum { N = 96, BATCH = 8, N_BATCHES = N / BATCH, N_STUCK = N_BATCHES + 1 };
 
 static bool is_long;
 static pst_dataset *stuck, *well;
-static _Thread_local struct augmented kept; /* of the loader that a thread opens */
+static _Thread_local struct augmented kept; /* options of the loader that a thread opens */
 static uint64_t wanted[N_BATCHES], wanted_stuck[N_STUCK];
 static pid_t service;
 
@@ -72,7 +73,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* A loader of the data set that is well takes an epoch. It has all of it from the service. */
+/* Runs an epoch of the data set whose storage works. All batches must come from the service. */
 static void check_well(bool shares, uint64_t epoch)
 {
     uint64_t hashes[N_BATCHES];
@@ -110,11 +111,11 @@ static void check_well_images(void)
     pst_cache_close(&cache);
 }
 
-/* An epoch of the data set whose storage stands still for the service, in a thread. */
+/* A thread that runs an epoch of the data set whose storage is blocked for the service. */
 struct victim {
     pthread_t thread;
     bool shares;
-    bool opens; /* it opens the loader, too */
+    bool opens; /* the thread also opens the loader */
     pst_cache *cache;
     pst_loader *loader;
     uint64_t hashes[N_STUCK];
@@ -145,7 +146,7 @@ static void begin_victim(struct victim *victim)
     assert_int_equal(pthread_create(&victim->thread, NULL, run_victim, victim), 0);
 }
 
-/* Its batches are right, however they came. */
+/* Waits for the thread. Its batches must be right, wherever they came from. */
 static struct pst_loader_stats end_victim(struct victim *victim)
 {
     pthread_join(victim->thread, NULL);
@@ -157,7 +158,7 @@ static struct pst_loader_stats end_victim(struct victim *victim)
     return stats;
 }
 
-/* Waits until the service has no more than n descriptors open. */
+/* Waits until the service has at most n descriptors open. */
 static void await_fds(unsigned n)
 {
     int64_t deadline = psti_clock_ns() + MINUTE;
@@ -166,7 +167,8 @@ static void await_fds(unsigned n)
     assert_true(serve_fixture_count_fds(service) <= n);
 }
 
-/* A stream's thread waits for storage, and its last job leaves: the group ends without it. */
+/* A stream's thread waits for storage, and its last job leaves: the group ends without that
+ * thread. */
 static void a_job_that_leaves_its_stuck_stream_stops_nobody(void **state)
 {
     struct pst_error err;
@@ -192,8 +194,8 @@ static void a_job_that_leaves_its_stuck_stream_stops_nobody(void **state)
     await_fds(n_fds);
 }
 
-/* Waits until the service has finished with clients that left. Returns how many descriptors it has
- * open then. */
+/* Waits until the service has cleaned up after clients that left. Returns how many descriptors it
+ * then has open. */
 static unsigned count_fds(void)
 {
     unsigned n = 0, before;
@@ -205,7 +207,7 @@ static unsigned count_fds(void)
     return n;
 }
 
-/* The last client of a data set leaves, and closing its files waits for storage. */
+/* The last client of a data set leaves, and closing its files blocks on storage. */
 static void check_closing(bool shares)
 {
     struct victim before = {.shares = shares}, victim = {.shares = shares};
@@ -214,7 +216,7 @@ static void check_closing(bool shares)
     check_well_images();
     begin_victim(&before);
     (void)end_victim(&before);
-    unsigned n_fds = count_fds(); /* the cache's tables and memory among them */
+    unsigned n_fds = count_fds(); /* includes the descriptors of the cache's tables and memory */
     begin_victim(&victim);
     pthread_join(victim.thread, NULL);
     assert_int_equal(victim.n, N_STUCK);
@@ -245,8 +247,8 @@ static void stuck_closings_hold_nobody_up(void **state)
     check_closing(true);
 }
 
-/* A client joins a data set that the service has open already. The service does not need the
- * descriptors that the client sent, and closes them, which waits for storage. */
+/* A client joins a data set that the service already has open. The service closes the descriptors
+ * that the client sent, because it does not need them, and this blocks on storage. */
 static void descriptors_that_are_not_needed_hold_nobody_up(void **state)
 {
     (void)state;
@@ -267,7 +269,7 @@ static void descriptors_that_are_not_needed_hold_nobody_up(void **state)
     }
 }
 
-/* All wishes of a client wait for storage. It goes on by itself after ten seconds. */
+/* All requests of a client wait for storage. It goes on without the service after ten seconds. */
 static void stuck_reads_cost_their_own_clients_alone(void **state)
 {
     (void)state;
@@ -283,7 +285,7 @@ static void stuck_reads_cost_their_own_clients_alone(void **state)
     assert_int_equal(stats.n_cache_fetched, 0);
     assert_true(stats.nbytes_read > 0);
     serve_still_end();
-    /* Its storage answers again: so does the service. */
+    /* Its storage works again, so the service serves it again. */
     struct victim again = {.shares = false};
     int64_t deadline = psti_clock_ns() + MINUTE;
     do {
@@ -311,13 +313,14 @@ static void stuck_openings_cost_their_own_clients_alone(void **state)
     serve_still_end();
     for (int i = 0; i < 4; i++) {
         struct pst_loader_stats stats = end_victim(&victims[i]);
-        /* What the stream reads at this moment, the others read for themselves. */
+        /* An item that the stream is reading at this moment is also read by the other clients
+         * themselves. */
         assert_int_equal(stats.fallbacks[PST_FALLBACK_HOST], 0);
         assert_int_equal(stats.n_shared, i < 2 ? 0 : N_STUCK);
     }
 }
 
-/* The same for longer than anybody waits: they go on alone. */
+/* The service waits for storage for longer than any client waits: the clients go on alone. */
 static void an_opening_that_never_ends_is_given_up(void **state)
 {
     (void)state;
@@ -385,10 +388,10 @@ static int stop_after_some(void *ctx)
     return ++*n > 3;
 }
 
-/* A caller that is interrupted does not wait for stuck storage. */
+/* An interrupted caller does not go on waiting for blocked storage. */
 static void interrupts_end_waits(void **state)
 {
-    int n = -1000000; /* opening may take a while */
+    int n = -1000000; /* more calls than opening makes */
     struct pst_error err;
     pst_cache *cache = serve_fixture_open_host();
     const struct pst_images_options options = {.struct_size = sizeof options,

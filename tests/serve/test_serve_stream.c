@@ -1,8 +1,9 @@
-/* test_serve_stream.c - shared preparation: is each job's stream that of a loader alone, to the
- * bit, and is each sample prepared once for all of them?
+/* test_serve_stream.c - tests shared preparation: is each job's stream bit-identical to that of
+ * a loader alone, and is each sample prepared once for all jobs?
  *
- * Service and jobs are threads of this process, or jobs take turns in one thread. "short" as an
- * argument: what races most, with few samples, for ThreadSanitizer in `make check`. */
+ * Service and jobs are threads of this process, or jobs take turns in one thread. With the
+ * argument "short": the tests with most races, with few samples, for ThreadSanitizer in `make
+ * check`. */
 #include "sanitizer.h"
 #include "serve/serve_fixture.h"
 
@@ -33,10 +34,11 @@ static int set_up(void **state)
 
 TEAR_DOWN(&uniform, &mixed)
 
-/* TSan does not see the memory of a ring go, and takes the next one's for it. */
+/* ThreadSanitizer does not notice that a ring of io_uring is unmapped, and confuses it with a later
+ * ring. */
 #define STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
 
-/* Images of 64x64 floats, whose rows are whole pages. */
+/* Returns options for images of 64x64 floats. Each row fills whole pages of memory. */
 static struct pst_loader_options image_options(uint32_t batch_size)
 {
     struct pst_loader_options options = augmented_options(&kept, 64, 64);
@@ -48,7 +50,7 @@ static struct pst_loader_options image_options(uint32_t batch_size)
     return options;
 }
 
-/* All fields of the mixed data set, images in sizes of their own. */
+/* Returns options for all fields of the mixed data set, with images of different sizes. */
 static struct pst_loader_options all_options(uint32_t batch_size)
 {
     return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
@@ -92,7 +94,8 @@ static void a_job_gets_what_it_would_make(void **state)
             pst_dataset *dataset = kind ? mixed : uniform;
             struct pst_loader_options options =
                 kind ? all_options(batch_size) : image_options(batch_size);
-            /* A group of its own: the service may not have seen yet that the last job has left. */
+            /* Uses a new group name, because the service may not have noticed yet that the last job
+             * has left. */
             char name[32];
             snprintf(name, sizeof name, "sizes %u", batch_size);
             options.share = name;
@@ -113,7 +116,7 @@ static void a_job_gets_what_it_would_make(void **state)
         }
 }
 
-/* Jobs of several batch sizes take turns, a batch each. */
+/* Jobs with different batch sizes take turns, one batch each. */
 static void jobs_of_several_sizes_share(void **state)
 {
     (void)state;
@@ -135,7 +138,7 @@ static void jobs_of_several_sizes_share(void **state)
         }
         while (left > 0)
             for (int j = 0; j < JOBS; j++) {
-                int next = j; /* whoever is least far goes next */
+                int next = j; /* the job that has advanced least goes next */
                 for (int k = 0; k < JOBS; k++)
                     if (done[k] < n[k] &&
                         (done[next] == n[next] || done[k] * sizes[k] < done[next] * sizes[next]))
@@ -155,7 +158,7 @@ static void jobs_of_several_sizes_share(void **state)
     }
     for (int j = 0; j < JOBS; j++)
         assert_all_shared(loaders[j]);
-    /* The next batch of an epoch says how many samples were prepared for all of them. */
+    /* The first batch of an epoch reports how many samples were prepared for all jobs. */
     assert_ok(pst_loader_begin(loaders[0], 3, &err));
     pst_batch *batch;
     assert_ok(pst_loader_next(loaders[0], &batch, &err));
@@ -166,7 +169,8 @@ static void jobs_of_several_sizes_share(void **state)
         pst_loader_close(&loaders[j]);
 }
 
-/* What a job writes into its batch changes neither the other's nor its own next ones. */
+/* A job that writes into its batch changes neither the other job's batches nor its own later
+ * ones. */
 static void writing_changes_nobody_elses(void **state)
 {
     (void)state;
@@ -198,7 +202,7 @@ static void writing_changes_nobody_elses(void **state)
     pst_loader_close(&reader);
 }
 
-/* A caller that keeps its batches has them whole, also after everybody has gone. */
+/* Batches that a caller keeps stay valid, even after service and loaders have gone. */
 static void kept_batches_stay(void **state)
 {
     (void)state;
@@ -229,7 +233,7 @@ static void kept_batches_stay(void **state)
     serve_fixture_start(&fixture, NULL);
 }
 
-/* A job joins while the others are in the middle, and gets the whole epoch all the same. */
+/* A job that joins while the others are in the middle of an epoch gets the whole epoch. */
 static void a_late_job_gets_all(void **state)
 {
     (void)state;
@@ -251,7 +255,7 @@ static void a_late_job_gets_all(void **state)
         assert_int_equal(run_epoch(second, 0, got), n);
         assert_memory_equal(got, want, n * sizeof *want);
         assert_all_shared(second);
-        pst_loader_close(&second); /* it leaves early: the first goes on */
+        pst_loader_close(&second); /* the second job leaves early, and the first goes on */
         assert_int_equal(drain_epoch(first, NULL, got), n - late);
         assert_memory_equal(got, want + late, (n - late) * sizeof *want);
         assert_all_shared(first);
@@ -275,7 +279,7 @@ static void *begin_late(void *arg)
     return NULL;
 }
 
-/* Waits until a job of the group has asked for a batch of the epoch. */
+/* Waits until a job of the group has requested a batch of the epoch. */
 static void wait_for_epoch(uint64_t epoch)
 {
     int64_t deadline = psti_clock_ns() + (int64_t)60 * 1000000000;
@@ -288,8 +292,8 @@ static void wait_for_epoch(uint64_t epoch)
     assert_true(there);
 }
 
-/* A job that comes in the middle of an epoch and begins with the next one makes no work at all: it
- * waits for the others. */
+/* A job that joins in the middle of an epoch and begins with the next epoch causes no extra work:
+ * it waits for the others. */
 static void a_late_job_can_begin_with_the_next_epoch(void **state)
 {
     (void)state;
@@ -325,8 +329,8 @@ static void a_late_job_can_begin_with_the_next_epoch(void **state)
     pst_loader_close(&first);
 }
 
-/* A stream keeps what it has made as long as it makes nothing new: a job that has left after its
- * epoch takes the next one from the beginning, although another job is through with it. */
+/* A stream keeps prepared samples until it prepares new ones. So a job that rested after its epoch
+ * gets the next epoch from the beginning, although another job has finished it. */
 static void a_job_that_rests_finds_the_next_epoch(void **state)
 {
     (void)state;
@@ -347,7 +351,7 @@ static void a_job_that_rests_finds_the_next_epoch(void **state)
     pst_loader_close(&other);
 }
 
-/* A job that stands still is left behind. It goes on alone, and shares again in the next epoch. */
+/* A job that stops is left behind. It goes on alone, and shares again in the next epoch. */
 static void a_slow_job_is_left_behind(void **state)
 {
     (void)state;
@@ -360,7 +364,7 @@ static void a_slow_job_is_left_behind(void **state)
     assert_ok(pst_loader_begin(slow, 0, &err));
     assert_ok(pst_loader_next(slow, &batch, &err));
     pst_batch_release(batch);
-    for (uint64_t epoch = 0; epoch < 3; epoch++) { /* more extents than the window can have */
+    for (uint64_t epoch = 0; epoch < 3; epoch++) { /* more extents than the window can hold */
         assert_int_equal(run_epoch(fast, epoch, got), n);
     }
     assert_all_shared(fast);
@@ -377,11 +381,12 @@ static void a_slow_job_is_left_behind(void **state)
     pst_loader_close(&fast);
 }
 
-/* Groups of ranks with several world sizes, and a resume in the middle. */
+/* Groups of ranks with several world sizes, and a resume in the middle of an epoch. */
 static void ranks_share(void **state)
 {
     (void)state;
-    static const uint32_t worlds[3][2] = {{8, 1}, {4, 2}, {2, 4}}; /* jobs, ranks of each */
+    /* number of jobs, ranks of each job */
+    static const uint32_t worlds[3][2] = {{8, 1}, {4, 2}, {2, 4}};
     for (int w = 0; w < 3; w++) {
         uint32_t n_jobs = worlds[w][0], world = worlds[w][1];
         pst_loader *loaders[8] = {NULL};
@@ -406,7 +411,7 @@ static void ranks_share(void **state)
                 pst_batch_release(batch);
                 if (step != n / 2 || i % world)
                     continue;
-                struct pst_loader_state at; /* a job is loaded from its checkpoint */
+                struct pst_loader_state at; /* a job resumes from its checkpoint */
                 pst_loader_state(loaders[i], &at);
                 assert_ok(pst_loader_resume(loaders[i], &at, &err));
             }
@@ -419,7 +424,7 @@ static void ranks_share(void **state)
     }
 }
 
-/* Bad samples give the same batches, errors and lists as to a loader alone. */
+/* With bad samples a job gets the same batches, errors and lists as a loader alone. */
 static void bad_samples_are_as_alone(void **state)
 {
     (void)state;
@@ -465,7 +470,7 @@ static void bad_samples_are_as_alone(void **state)
     pst_dataset_close(&spoiled);
 }
 
-/* The service ends at each step of an epoch: the job goes on at the same place. */
+/* The service ends at each step of an epoch: the job goes on at the same position. */
 static void the_service_may_end_at_any_time(void **state)
 {
     (void)state;
@@ -489,7 +494,7 @@ static void the_service_may_end_at_any_time(void **state)
         assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_SHARE], n - (end < n ? end : n));
         serve_fixture_start(&fixture, NULL);
         uint64_t before = stats_of(loader).n_shared;
-        assert_ok(pst_loader_begin(loader, 1, &err)); /* it looks for the service again */
+        assert_ok(pst_loader_begin(loader, 1, &err)); /* the loader looks for the service again */
         assert_int_equal(drain_epoch(loader, NULL, want), n);
         assert_int_equal(stats_of(loader).n_shared, before + n);
         drain_alone(uniform, options, 0, want);
@@ -497,7 +502,7 @@ static void the_service_may_end_at_any_time(void **state)
     }
 }
 
-/* Without a service a loader goes on alone, and says so. Impossible options are refused. */
+/* Without a service a loader goes on alone and reports that. Impossible options are refused. */
 static void without_a_service_it_goes_on_alone(void **state)
 {
     (void)state;
@@ -540,7 +545,8 @@ static void *run_job(void *arg)
     return NULL;
 }
 
-/* Threads that race: whoever is left behind prepares alone, and nobody's stream changes. */
+/* Jobs run in threads at the same time: a job that is left behind prepares alone, and all streams
+ * stay right. */
 static void jobs_race(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* test_serve_stream_gpu.c - shared preparation for jobs with a GPU, or page-locked batches: are
- * their batches, to the bit, those of a loader alone, and is memory of the service that was
- * page-locked given up? The GPU is the tests' driver, which breaks if a copy comes from memory that
- * is not page-locked. Service and jobs are threads of this process. */
+/* test_serve_stream_gpu.c - tests shared preparation for jobs with a GPU or page-locked batches:
+ * are their batches bit-identical to those of a loader alone, and is page-locked memory of the
+ * service unlocked again? The GPU is the tests' driver, which reports an error if a copy comes from
+ * memory that is not page-locked. Service and jobs are threads of this process. */
 #include "sanitizer.h"
 #include "serve/serve_fixture.h"
 
@@ -48,10 +48,12 @@ static int stop(void **state)
     serve_fixture_clear(&fixture);
     fake_fail(FAKE_REGISTER, 0, 0);
     fake_counts(&counts);
-    return counts.live_host_nbytes > 0 || counts.live_nbytes > 0; /* all was given up */
+    /* false once all memory was freed */
+    return counts.live_host_nbytes > 0 || counts.live_nbytes > 0;
 }
 
-/* TSan does not see the memory of a ring go, and takes the next one's for it. */
+/* ThreadSanitizer does not notice that a ring of io_uring is unmapped, and confuses it with a later
+ * ring. */
 #define STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
 
 static void complete(struct pst_loader_options *options, uint32_t batch_size)
@@ -62,7 +64,7 @@ static void complete(struct pst_loader_options *options, uint32_t batch_size)
     options->share_wait_seconds = 60;
 }
 
-/* Crops of images and masks, whose rows are whole pages. */
+/* Returns options for crops of images and masks. Each row fills whole pages of memory. */
 static struct pst_loader_options crop_options(uint32_t batch_size)
 {
     struct pst_loader_options options = augmented_options(&kept, 64, 64);
@@ -70,7 +72,7 @@ static struct pst_loader_options crop_options(uint32_t batch_size)
     return options;
 }
 
-/* All fields, of which images and masks are cropped. */
+/* Returns options for all fields; images and masks are cropped. */
 static struct pst_loader_options all_options(uint32_t batch_size)
 {
     static const char *const names[] = {"image", "mask",  "label",  "boxes", "points",
@@ -110,7 +112,7 @@ static struct pst_loader_stats assert_all_shared(const pst_loader *loader)
     return stats;
 }
 
-/* Pixels and numbers lie on the GPU. */
+/* Checks that pixels and numbers are on the GPU. */
 static void look(pst_loader *loader, const pst_batch *batch)
 {
     struct pst_tensor tensor;
@@ -123,7 +125,8 @@ static void look(pst_loader *loader, const pst_batch *batch)
     }
 }
 
-/* The driver may refuse to lock the service's memory: `refused` is the number of the refusal. */
+/* Compares an epoch on the GPU, shared, with one in host memory. `refused`: number of the page-lock
+ * of service memory that the driver refuses. */
 static void compare(pst_dataset *dataset, struct pst_loader_options options, uint64_t refused)
 {
     uint64_t want[BATCHES_MAX], host[BATCHES_MAX], got[BATCHES_MAX];
@@ -164,7 +167,7 @@ static void memory_that_cannot_be_locked_is_copied(void **state)
         compare(mixed, crop_options(13), refused);
 }
 
-/* A job in host memory, one in page-locked memory and two with GPUs take from one stream. */
+/* A job in host memory, one in page-locked memory and two with GPUs share one stream. */
 static void jobs_with_and_without_a_gpu_share(void **state)
 {
     (void)state;
@@ -199,7 +202,7 @@ static void jobs_with_and_without_a_gpu_share(void **state)
     }
 }
 
-/* Page-locked batches: memory of the driver, which the job may write and keep. */
+/* Page-locked batches are memory of the driver, which the job may write to and keep. */
 static void page_locked_batches_are_shared(void **state)
 {
     (void)state;
@@ -235,7 +238,7 @@ static void page_locked_batches_are_shared(void **state)
     pst_loader_close(&loader);
 }
 
-/* Batches stay whole after loader and service have gone. */
+/* Batches stay valid after the loader and the service have gone. */
 static void kept_batches_stay(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* test_serve_stream_kill.c - processes that share preparation end at any instant, by kill -9, or
- * stand still: the others go on, to the bit, and nothing is left behind.
+/* test_serve_stream_kill.c - processes that share preparation are killed (kill -9) or stopped at
+ * any moment: the others go on, bit-identically, and nothing is left behind.
  *
- * The service and one job are processes of their own; the other job is this process. `long` as an
- * argument repeats each fault 200 times. */
+ * The service and one job are child processes; the other job is this process. The argument
+ * `long` repeats each fault 200 times. */
 #include "serve/serve_fixture.h"
 
 #include "base/clock.h"
@@ -50,7 +50,7 @@ static int set_up(void **state)
 
 SERVE_TEAR_DOWN(&dataset)
 
-/* Starts a service in a process of its own, and waits until it can be joined. */
+/* Starts a service in a child process, and waits until jobs can join it. */
 static pid_t start_service(void)
 {
     pid_t pid = fork();
@@ -89,8 +89,8 @@ static void end_process(pid_t pid, int signal_number)
     assert_int_equal(waitpid(pid, &state, 0), pid);
 }
 
-/* A job that runs epochs till it is killed. `sibling`: its colours are others, so it has a group of
- * its own, for which the service reads and decodes what it does for the other one. */
+/* Starts a job that runs epochs until it is killed. `sibling`: its colour operation differs, so it
+ * has a group of its own, which shares reads and decoded samples with the other group. */
 static pid_t start_job(bool sibling)
 {
     pid_t pid = fork();
@@ -120,8 +120,8 @@ static int64_t random_ns(int round, uint32_t what, int64_t most)
     return (int64_t)(r[0] % (uint64_t)most);
 }
 
-/* Two epochs of this process's job, which must be right whatever happens. `act` is called before
- * batch `at`. */
+/* Runs two epochs of this process's job and checks their batches. `act` is called before batch
+ * `at`. */
 static void run_here(pst_loader *loader, size_t at, void (*act)(void *), void *ctx)
 {
     struct pst_error err;
@@ -161,7 +161,7 @@ static void killed_jobs_disturb_nobody(void **state)
 
 static void stop_job(void *ctx) { assert_int_equal(kill(*(pid_t *)ctx, SIGSTOP), 0); }
 
-/* A job that stands still is left behind, and goes on when it is let. */
+/* A stopped job is left behind, and goes on when it is continued. */
 static void stopped_jobs_disturb_nobody(void **state)
 {
     (void)state;
@@ -208,8 +208,8 @@ static void stop_it(void *ctx)
     assert_int_equal(kill(stopped->service, SIGSTOP), 0);
 }
 
-/* A stopped service counts as lost after the deadline. When it goes on it finds the session gone,
- * and what the job kept of it is still whole. */
+/* A stopped service counts as lost after the deadline. When it continues, the session is over, and
+ * the shared memory that the job kept is still valid. */
 static void a_stopped_service_costs_one_deadline(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
-/* test_serve_sweep.c - a job is paused after its first batch, others come 30 to 60 batches ahead of
- * it, and then somebody ends or stands still: the paused job, a running one, or the service. Who is
- * left gets its batches, to the bit, each within a minute.
+/* test_serve_sweep.c - a job is paused after its first batch, another resumes 30 to 60 batches
+ * ahead of it, and then a process ends or stops: the paused job, a running job, or the service.
+ * The remaining jobs get their batches, bit-identically, each within a minute.
  *
- * The service, the paused job and the running one are processes of their own; the job that comes is
- * this process. A round of each; with "join", "kill" or "stop" as an argument, 200 of these.
- */
+ * The service, the paused job and the running job are child processes; the job that resumes
+ * ahead is this process. Each case runs once; the arguments "join", "kill" or "stop" run one
+ * case 200 times. */
 #include "base/test_input.h"
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
@@ -22,7 +22,7 @@ enum { BATCH = 8, N_BATCHES = 100, N = BATCH * N_BATCHES, AHEAD_MIN = 30, AHEAD_
 #define MINUTE (60 * SECOND)
 
 static unsigned n_rounds = 1;
-static double share_wait; /* until a service that stands still counts as lost */
+static double share_wait; /* seconds until a stopped service counts as lost */
 static struct test_random chance = {.seed = 46};
 static pst_dataset *dataset;
 static struct augmented kept;
@@ -53,7 +53,7 @@ static int set_up(void **state)
 
 SERVE_TEAR_DOWN(&dataset)
 
-/* In a child: takes batches of epoch 0, again and again, until it is killed. */
+/* Runs in a child: takes the batches of epoch 0, again and again, until it is killed. */
 static void run_job(int ready, bool goes_on)
 {
     const struct pst_loader_options options = options_of(true);
@@ -73,8 +73,8 @@ static void run_job(int ready, bool goes_on)
     }
 }
 
-/* Starts a job in a process of its own. Returns when it has had its first batch; one that is not to
- * go on is stopped then. */
+/* Starts a job in a child process, and returns when it has its first batch. Without `goes_on` the
+ * child is then stopped. */
 static pid_t start_job(bool goes_on)
 {
     int ready[2];
@@ -95,10 +95,10 @@ static pid_t start_job(bool goes_on)
     return pid;
 }
 
-/* What happens in the middle. */
+/* What happens in the middle of an epoch. */
 struct fault {
-    size_t at; /* batches of the job that comes; SIZE_MAX: nothing happens */
-    pid_t pid; /* of whom */
+    size_t at; /* batch of the new job before which it comes; SIZE_MAX: never */
+    pid_t pid; /* process that gets the signal */
     int signal_number;
     bool ends; /* the service is asked to end */
 };
@@ -112,7 +112,7 @@ static void strike(const struct fault *fault)
         assert_int_equal(kill(fault->pid, fault->signal_number), 0);
 }
 
-/* A job that comes ahead of the paused one takes the rest of the epoch. */
+/* A job that begins ahead of the paused one takes the rest of the epoch. */
 static void take_rest(const struct fault *fault)
 {
     size_t from = AHEAD_MIN + test_below(&chance, AHEAD_MAX - AHEAD_MIN + 1);
@@ -133,13 +133,13 @@ static void take_rest(const struct fault *fault)
         pst_batch_release(batch);
     }
     assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
-    /* The running job may leave this one behind, and nobody else. */
+    /* Only the running job may leave this one behind. */
     if (fault->at == SIZE_MAX && stats_of(loader).n_shared < N_BATCHES - from)
         assert_non_null(strstr(stats_of(loader).share_reason, "too far ahead"));
     pst_loader_close(&loader);
 }
 
-/* A round with a service, a paused job and perhaps a running one. */
+/* Runs a round with a service, a paused job and, in some cases, a running job. */
 static void run_round(struct fault fault, int who)
 {
     pid_t service = serve_fixture_fork(&fixture, NULL);

@@ -1,5 +1,5 @@
-/* test_serve_table.c - items in compressed pages of tables, and the host service: it reads and
- * decodes each item once, and gives loaders the item's own bytes. */
+/* test_serve_table.c - tests items in compressed pages of tables with the host service: it reads
+ * and decodes each item once, and gives loaders only the item's own bytes. */
 #include "dataset/toy_table.h"
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"

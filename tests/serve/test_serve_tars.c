@@ -1,5 +1,6 @@
-/* test_serve_tars.c - clients of the host service that read tars in place: batches are those of a
- * lone loader, a shard that was replaced is told, and so is an index that everybody may write. */
+/* test_serve_tars.c - tests clients of the host service that read tars in place: batches are those
+ * of a loader without a service, and a shard that was replaced, or an index that everybody may
+ * write to, is reported. */
 #include "loader/loader_fixture.h"
 #include "loader/make_tars.h"
 #include "serve/serve_fixture.h"
@@ -21,7 +22,7 @@ static const char *below(const char *name)
     return path;
 }
 
-/* A service, and two tars without an index. */
+/* Starts a service, and makes two tars without an index. */
 static int make_both(void **state)
 {
     remove_tree(below("tars"));
@@ -75,7 +76,7 @@ static void two_clients_have_the_same_batches(void **state)
             assert_int_equal(stats_of(loaders[i]).n_unchecked, sums ? 0 : 4 * N);
             assert_string_equal(stats_of(loaders[i]).host_reason, "");
         }
-        /* What has no checksums stays on this host. */
+        /* Items without checksums are not saved with the cache. */
         assert_ok(pst_cache_save(cache, below("saved"), &report, sizeof report, &err));
         assert_int_equal(report.n_items, sums ? 2 * N : 0);
         assert_int_equal(report.n_unsaved, 2 * N);
@@ -85,7 +86,8 @@ static void two_clients_have_the_same_batches(void **state)
         }
         pst_loader_close(&alone);
         pst_cache_close(&cache);
-        serve_fixture_await_no_sessions(&fixture); /* its set is closed, and opened anew */
+        /* the service closes the data set, then opens it again */
+        serve_fixture_await_no_sessions(&fixture);
     }
 }
 
@@ -111,7 +113,7 @@ static void a_shard_is_replaced(void **state)
     assert_non_null(strstr(err.text, "changed"));
     pst_loader_close(&loader);
     pst_dataset_close(&tars);
-    /* Who opens them now sees the new one, by the same service. */
+    /* A client that opens the tars now reads the new shard, through the same service. */
     tars = open_there("tars");
     options.cache = NULL;
     pst_loader *alone = open_loader(tars, &options);
@@ -141,7 +143,7 @@ static void an_index_that_everybody_may_write_is_refused(void **state)
     assert_int_equal(pst_loader_open(tars, &options, &loader, &err), PST_ERROR_STATE);
     assert_non_null(strstr(err.text, "everybody"));
     pst_dataset_close(&tars);
-    /* Who opens the tars now does not take that index either. */
+    /* A client that opens the tars now does not use that index either. */
     tars = open_there("tars");
     loader = open_loader(tars, &options);
     run_epoch(loader, 0, hashes);

@@ -1,6 +1,6 @@
-/* test_share_dataset.c - data sets on their way to the host service: folders with classes, label
- * files, masks and lists of files come back as they are; messages and descriptors that a hostile
- * client may send are refused, and no descriptor is lost. */
+/* test_share_dataset.c - sends data sets to the host service: folders with classes, label files,
+ * masks and lists of files arrive unchanged; messages and descriptors of a hostile client are
+ * refused, and no descriptor leaks. */
 #include "../dataset/folder_test.h"
 
 #include "base/fault.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the service has received. */
+/* A message that the service has received. */
 struct received {
     struct psti_share_dataset there;
     int fds[PSTI_SHARE_DATASET_FDS];
@@ -42,7 +42,7 @@ static void close_fds(struct received *received)
         close(received->fds[--received->n_fds]);
 }
 
-/* Reads a body as the service does. False: it is refused. */
+/* Parses a body as the service does. Returns false if it is refused. */
 static bool read_body(uint8_t *bytes, struct psti_wire_out *out, struct received *received)
 {
     size_t n = psti_share_finish(out, PSTI_MESSAGE_CACHE_OPEN, 1, received->n_fds);
@@ -174,14 +174,14 @@ static void tars_that_changed_are_refused(void **state)
     folder_text(state, "tars/b.tar", "shorter");
     assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_STATE);
     assert_null(theirs);
-    received.n_fds--; /* the index does not come */
+    received.n_fds--; /* the descriptor of the index is missing */
     assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_CORRUPT);
     received.n_fds++;
     pst_dataset_close(&dataset);
     close_fds(&received);
 }
 
-/* The service may see other paths: the descriptors count. */
+/* The service may see other paths, so it uses the descriptors. */
 static void a_folder_that_was_renamed_is_opened(void **state)
 {
     char to[4096];
@@ -212,7 +212,7 @@ static void a_changed_data_set_is_refused(void **state)
     assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_STATE);
     assert_null(theirs);
     assert_string_equal(err.dataset, pst_dataset_path(dataset));
-    /* The folder itself is gone: nothing can be sent. */
+    /* The folder itself was removed, so nothing can be sent. */
     close_fds(&received);
     assert_int_equal(rename(folder_path(state, "f"), folder_path(state, "g")), 0);
     uint8_t bytes[64];
@@ -223,7 +223,7 @@ static void a_changed_data_set_is_refused(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Two folders, one of them twice, with a rename and a field that is left out. */
+/* Opens a mixture of two folders, one of them twice, with a renamed and a left-out field. */
 static pst_dataset *open_mixture(void **state)
 {
     static const char *const rename_a[] = {"image", "picture"}, *const fields[] = {"picture"};
@@ -247,11 +247,11 @@ static pst_dataset *open_mixture(void **state)
 
 static void mixtures_come_back(void **state)
 {
-    comes_back(open_mixture(state), 3); /* the blob, two folders */
+    comes_back(open_mixture(state), 3); /* a blob and two folders are sent as descriptors */
 }
 
-/* No byte of the description is believed: it is refused, or the identity differs, or what was
- * changed decides nothing, such as a path. */
+/* Each changed byte of the description is detected: the description is refused, or the identity
+ * differs, or the byte decides nothing, as in a path. */
 static void a_damaged_mixture_is_refused(void **state)
 {
     struct pst_error err;
@@ -284,7 +284,7 @@ static void a_damaged_mixture_is_refused(void **state)
             if (psti_share_mixture_digest(received.fds, received.n_fds, &again, stamped, &n,
                                           &err) == PST_OK &&
                 again == digest)
-                n_opened--; /* jobs that send it are one group: it may differ in paths alone */
+                n_opened--; /* jobs that send it form one group, so only paths may differ */
         }
         close(received.fds[0]);
         assert_int_equal(n_open_files(), before);
@@ -336,7 +336,8 @@ static void impossible_values_are_refused(void **state)
     assert_false(body_is_read("", 0, 0, NULL));
     assert_false(body_is_read("/f", UNKNOWN, 0, NULL));
     assert_true(body_is_read("/f", MIXTURE, 0, NULL));
-    assert_false(body_is_read("/f", MIXTURE | FILES, 0, NULL)); /* these are of its data sets */
+    /* files are listed for its data sets, not for the mixture */
+    assert_false(body_is_read("/f", MIXTURE | FILES, 0, NULL));
     assert_false(body_is_read("/f", MIXTURE, 1, "m"));
     assert_true(body_is_read("/f", CONTAINER, 0, NULL));
     assert_false(body_is_read("/f", CONTAINER | LABELS, 0, NULL));
@@ -349,7 +350,8 @@ static void impossible_values_are_refused(void **state)
     assert_false(body_is_read("/f", LABELS, 1, too_long));
 }
 
-/* Opens a data set by descriptors that are not what the message says. Closes `second`. */
+/* Opens a data set with descriptors that do not match the message, and expects an error. Closes
+ * `second`. */
 static void assert_not_opened(struct received *received, int second, enum pst_status wanted)
 {
     struct pst_error err;
@@ -373,7 +375,7 @@ static int blob_of(const void *bytes, size_t nbytes)
     return fd;
 }
 
-/* Nothing waits for the writer of a pipe, and no list of names is believed. */
+/* The service does not wait for the writer of a pipe, and verifies lists of names. */
 static void other_descriptors_are_refused(void **state)
 {
     int ends[2];
@@ -387,7 +389,8 @@ static void other_descriptors_are_refused(void **state)
     send_dataset(dataset, &received);
     pst_dataset_close(&dataset);
     assert_int_equal(pipe(ends), 0);
-    assert_not_opened(&received, ends[0], PST_ERROR_CORRUPT); /* one more than is said */
+    /* a message with one descriptor more than it states */
+    assert_not_opened(&received, ends[0], PST_ERROR_CORRUPT);
     received.there.has_labels = true;
     assert_not_opened(&received, -1, PST_ERROR_CORRUPT); /* one less */
     assert_not_opened(&received, ends[1], PST_ERROR_CORRUPT);
@@ -396,9 +399,10 @@ static void other_descriptors_are_refused(void **state)
     received.there.has_labels = false;
     received.there.has_files = true;
     assert_not_opened(&received, open(list, O_RDONLY), PST_ERROR_CORRUPT);  /* not sealed */
-    assert_not_opened(&received, blob_of("a/0.png", 7), PST_ERROR_CORRUPT); /* no NUL at its end */
+    assert_not_opened(&received, blob_of("a/0.png", 7), PST_ERROR_CORRUPT); /* without a NUL */
     assert_not_opened(&received, blob_of("a/0.png\0a/1.png", 15), PST_ERROR_CORRUPT);
-    assert_not_opened(&received, blob_of("a/0.png", 8), PST_ERROR_STATE); /* another data set */
+    /* a list of another data set */
+    assert_not_opened(&received, blob_of("a/0.png", 8), PST_ERROR_STATE);
     assert_not_opened(&received, blob_of("a/none.png", 11), PST_ERROR_NOT_FOUND);
     assert_not_opened(&received, blob_of("\0\0\0", 3), PST_ERROR_ARGUMENT);
     received.there.has_files = false;

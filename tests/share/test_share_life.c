@@ -1,5 +1,5 @@
-/* test_share_life.c - whether service and clients find out that the service's control group belongs
- * to a job, on trees that stand for /proc. */
+/* test_share_life.c - do service and clients detect that the service's control group belongs to a
+ * batch job? The tests use directory trees that replace /proc. */
 #include "base/tree_fixture.h"
 
 #include "share/share_life.h"
@@ -59,7 +59,7 @@ static void a_client_warns_of_what_it_starts(void **state)
     put("/proc/77/cgroup", "0::/slurm/uid_1000/job_17\n");
     assert_true(warns(SERVICE, true));
     put("/proc/77/cgroup", "0::/user.slice/user-1000.slice/user@1000.service/penstock.service\n");
-    assert_false(warns(SERVICE, true)); /* PENSTOCK_SERVE may put it elsewhere */
+    assert_false(warns(SERVICE, true)); /* PENSTOCK_SERVE may place it elsewhere */
 }
 
 static void a_client_warns_of_another_jobs_service(void **state)
@@ -67,13 +67,13 @@ static void a_client_warns_of_another_jobs_service(void **state)
     (void)state;
     put("/proc/self/cgroup", "0::/slurm/uid_1000/job_18\n");
     assert_false(warns(0, false));
-    assert_false(warns(SERVICE, false)); /* nothing is known of it */
+    assert_false(warns(SERVICE, false)); /* the process of the service is unknown */
     put("/proc/77/cgroup", "0::/slurm/uid_1000/job_17\n");
     assert_true(warns(SERVICE, false));
     assert_non_null(strstr(text, "process 77"));
     assert_non_null(strstr(text, "a Slurm job"));
     put("/proc/self/cgroup", "0::/slurm/uid_1000/job_17\n");
-    assert_false(warns(SERVICE, false)); /* the same job */
+    assert_false(warns(SERVICE, false)); /* the service runs in the same job */
     put("/proc/self/cgroup", "0::/user.slice/user-1000.slice/session-3.scope\n");
     put("/proc/77/cgroup", "0::/user.slice/user-1000.slice/user@1000.service/penstock.service\n");
     assert_false(warns(SERVICE, false));

@@ -1,5 +1,5 @@
-/* test_share_link.c - sockets between the host service and its clients: descriptors that come with
- * a message, peers that lie, are silent or end, and what is no host service. */
+/* test_share_link.c - tests sockets between the host service and its clients: descriptors sent with
+ * a message, peers that lie, stay silent or end, and sockets that belong to no host service. */
 #include "test.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ enum { MANY_FDS = PSTI_MESSAGE_FDS + 4 };
 
 struct pair {
     int ours, theirs;
-    unsigned n_open; /* descriptors of this process */
+    unsigned n_open; /* open descriptors of this process */
     struct psti_message message;
 };
 
@@ -82,7 +82,7 @@ static void send_raw(int fd, const void *bytes, size_t nbytes, uint32_t n_fds)
     assert_int_equal(sendmsg(fd, &packet, MSG_NOSIGNAL), nbytes);
 }
 
-/* Sends a message that says it has `says` descriptors, with `n_fds`. */
+/* Sends a message that states `says` descriptors, with `n_fds`. */
 static void send_message(int fd, enum psti_message_kind kind, uint32_t says, uint32_t n_fds)
 {
     uint8_t bytes[PSTI_MESSAGE_HEAD_NBYTES];
@@ -143,7 +143,7 @@ static void other_descriptors_than_said_are_refused(void **state)
     }
 }
 
-/* The kernel passes on no more descriptors than the process may have. */
+/* The kernel passes on no more descriptors than the process may open, which is reported. */
 static void a_full_table_of_files_is_told(void **state)
 {
     struct pair *pair = *state;
@@ -172,7 +172,7 @@ static void what_is_no_message(void **state)
     struct psti_wire_out out = psti_share_begin(bytes);
     psti_share_put_u32(&out, 7);
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_DONE, 1, 0);
-    static const int changes[] = {-1, 1}; /* of the length */
+    static const int changes[] = {-1, 1}; /* changes of the stated length */
     for (size_t i = 0; i < 2; i++) {
         send_raw(pair->theirs, bytes, nbytes + (size_t)changes[i], 0);
         assert_int_equal(receive(pair, &err), PST_ERROR_CORRUPT);
@@ -186,7 +186,7 @@ static void what_is_no_message(void **state)
     send_raw(pair->theirs, bytes, 0, 0);
     assert_int_equal(receive(pair, &err), PST_END);
     send_message(pair->theirs, PSTI_MESSAGE_DONE, 0, 0);
-    assert_ok(receive(pair, &err)); /* none of that ended the session */
+    assert_ok(receive(pair, &err)); /* the session still works after all of these */
 }
 
 static void a_peer_that_ends(void **state)
@@ -198,9 +198,9 @@ static void a_peer_that_ends(void **state)
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_DONE, 1, 0);
     assert_ok(psti_share_send(pair->ours, bytes, nbytes, NULL, 0, 0, &err));
     send_message(pair->theirs, PSTI_MESSAGE_DONE, 0, 0);
-    /* A copy of the socket, as a forked child has it, does not keep the session alive. */
+    /* A forked child's copy of the socket does not keep the session alive. */
     int copy = dup(pair->theirs);
-    psti_share_disconnect(dup(pair->theirs), getpid() + 1); /* a child closes its copy alone */
+    psti_share_disconnect(dup(pair->theirs), getpid() + 1); /* a child closes only its own copy */
     assert_ok(receive(pair, &err));
     assert_int_equal(psti_share_receive(pair->ours, &pair->message, psti_clock_ns(), &err),
                      PST_ERROR_IO);
@@ -252,15 +252,16 @@ static void answers(void **state)
     send_error(pair->theirs, PST_ERROR_NO_SPACE, "the disk is full");
     assert_int_equal(answer(pair, &err), PST_ERROR_NO_SPACE);
     assert_string_equal(err.text, "the disk is full");
-    send_error(pair->theirs, PST_OK, "all is well"); /* no error at all */
+    send_error(pair->theirs, PST_OK, "all is well"); /* an error message whose status is PST_OK */
     assert_int_equal(answer(pair, &err), PST_ERROR_CORRUPT);
     send_error(pair->theirs, PST_END, "the end");
     assert_int_equal(answer(pair, &err), PST_ERROR_CORRUPT);
-    send_message(pair->theirs, PSTI_MESSAGE_ERROR, 0, 0); /* without a body */
+    send_message(pair->theirs, PSTI_MESSAGE_ERROR, 0, 0); /* an error message without a body */
     assert_int_equal(answer(pair, &err), PST_ERROR_CORRUPT);
     send_message(pair->theirs, PSTI_MESSAGE_STATUS_IS, 2, 2);
     assert_int_equal(answer(pair, &err), PST_ERROR_CORRUPT);
-    send_message(pair->theirs, PSTI_MESSAGE_ALIVE, 1, 1); /* life has no descriptors */
+    /* an "alive" message carries no descriptors */
+    send_message(pair->theirs, PSTI_MESSAGE_ALIVE, 1, 1);
     assert_int_equal(answer(pair, &err), PST_ERROR_CORRUPT);
     assert_int_equal(n_open_files(), pair->n_open);
     assert_int_equal(shutdown(pair->theirs, SHUT_RDWR), 0);
@@ -345,7 +346,7 @@ static void what_is_no_host_service(void **state)
     assert_int_equal(n_open_files(), before);
 }
 
-/* One that never takes a session, at first with room in its queue, then with none. */
+/* The service never accepts a session, first with space in its queue, then without. */
 static void a_service_that_hangs(void **state)
 {
     struct pst_error err;
@@ -366,10 +367,10 @@ static void a_service_that_hangs(void **state)
 struct service {
     int fd;
     uint32_t protocol;
-    bool answers; /* a request; else it ends the session */
+    bool answers; /* answers a request; otherwise ends the session */
 };
 
-/* Takes one session: hello, welcome, and a request. */
+/* Serves one session: hello, welcome, and a request. */
 static void *serve(void *ctx)
 {
     const struct service *service = ctx;
@@ -443,12 +444,14 @@ static void directories_that_others_may_change(void **state)
     snprintf(socket_path, sizeof socket_path, "%s/host.sock", inner);
     assert_int_equal(psti_share_check_directory(socket_path, false, false, &err),
                      PST_ERROR_NOT_FOUND);
-    assert_ok(psti_share_check_directory(socket_path, true, false, &err)); /* it was given */
+    /* no error, because the caller named the path */
+    assert_ok(psti_share_check_directory(socket_path, true, false, &err));
     assert_ok(psti_share_check_directory(socket_path, false, true, &err));
     struct stat st;
     assert_int_equal(stat(inner, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
-    assert_ok(psti_share_check_directory(socket_path, false, true, &err)); /* it is there */
+    /* the directory exists already */
+    assert_ok(psti_share_check_directory(socket_path, false, true, &err));
     assert_int_equal(chmod(inner, 0770), 0);
     assert_int_equal(psti_share_check_directory(socket_path, false, true, &err),
                      PST_ERROR_ARGUMENT);

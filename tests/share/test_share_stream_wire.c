@@ -1,6 +1,6 @@
-/* test_share_stream_wire.c - options of a loader and messages about shared batches survive the way
- * over the wire; bytes that are none are refused; the digest sees what decides about rows, and
- * nothing else. */
+/* test_share_stream_wire.c - options of a loader and messages about shared batches are the same
+ * after printing and parsing; invalid bytes are refused; the digest depends on everything that
+ * decides about rows, and on nothing else. */
 #include "base/test_input.h"
 
 #include "base/alloc.h"
@@ -96,7 +96,7 @@ static void options_come_back(void **state)
     assert_int_equal(field[0].dtype, PST_DTYPE_F16);
     assert_int_equal(field[0].layout, PST_LAYOUT_CHW);
     assert_int_equal(field[0].n_ops, 3);
-    for (int i = 0; i < 3; i++) /* they were zeroed, padding too, as parsing does */
+    for (int i = 0; i < 3; i++) /* zeroed with their padding, as the parser does */
         assert_memory_equal(&field[0].ops[i], &ops[i], sizeof ops[i]);
     assert_string_equal(field[1].per_box_of, "");
     assert_true(field[1].keep_boxes);
@@ -113,7 +113,7 @@ static void options_come_back(void **state)
     psti_free(bytes);
 }
 
-/* A data set's options with the operations of a recipe for detection. */
+/* Returns a data set's options with the operations of a detection recipe. */
 static struct pst_loader_options labelled_options(const uint16_t *labels, uint32_t n)
 {
     struct pst_loader_options options = full_options();
@@ -180,7 +180,7 @@ static void damaged_options_are_refused(void **state)
     (void)state;
     assert_int_equal(psti_share_options_print(&options, 4, &bytes, &nbytes, NULL), PST_OK);
     for (size_t cut = 0; cut < nbytes; cut++) {
-        struct guarded part = guarded_make(cut, 0); /* it ends where its memory ends */
+        struct guarded part = guarded_make(cut, 0); /* exact size, so reads beyond the end crash */
         memcpy(part.data, bytes, cut);
         assert_int_equal(psti_share_options_parse(part.data, cut, &parsed, NULL),
                          PST_ERROR_CORRUPT);
@@ -190,7 +190,8 @@ static void damaged_options_are_refused(void **state)
     for (size_t i = 0; i < nbytes; i++)
         for (int bit = 0; bit < 8; bit++) {
             bytes[i] ^= (uint8_t)(1 << bit);
-            (void)!psti_share_options_parse(bytes, nbytes, &parsed, NULL); /* it may be possible */
+            /* changed bytes may still be valid options */
+            (void)!psti_share_options_parse(bytes, nbytes, &parsed, NULL);
             psti_share_options_clear(&parsed);
             bytes[i] ^= (uint8_t)(1 << bit);
         }
@@ -237,7 +238,7 @@ static void the_digest_sees_what_decides_about_rows(void **state)
     assert_true(digest_of(&other) == digest);
 }
 
-/* Options with one of each struct whose members the test changes. */
+/* Options with one struct of each kind whose members the test changes. */
 struct whole {
     struct pst_loader_options options;
     struct pst_field_output field;
@@ -262,7 +263,7 @@ static void make_whole(struct whole *whole)
 
 static const struct {
     enum pst_struct which;
-    size_t offset; /* in struct whole */
+    size_t offset; /* offset within struct whole */
 } tried[] = {{PST_STRUCT_LOADER_OPTIONS, offsetof(struct whole, options)},
              {PST_STRUCT_FIELD_OUTPUT, offsetof(struct whole, field)},
              {PST_STRUCT_OP, offsetof(struct whole, op)},
@@ -276,7 +277,7 @@ static const void *struct_of(const struct psti_share_options *parsed, int k)
     return all[k];
 }
 
-/* Changes one element of a member, and looks what becomes of it. */
+/* Changes one element of a member, and checks the effect on the parsed options and the digest. */
 static void check_change(int k, const struct pst_member *member, uint32_t i, uint64_t same)
 {
     static const unsigned char zeros[8];
@@ -301,9 +302,9 @@ static void check_change(int k, const struct pst_member *member, uint32_t i, uin
     psti_free(bytes);
 }
 
-/* A member's row says one of three things: the service gets the member and the digest depends on
- * it; or it gets the member alone; or neither. This test changes the member, and looks which is
- * true. tests/options compares the tables with the headers. */
+/* The table row of a member says one of three things: the service gets the member and the digest
+ * depends on it; the service gets it, but the digest ignores it; or neither. The test changes the
+ * member to see which is true. tests/options compares the tables with the headers. */
 static void the_digest_sees_each_member(void **state)
 {
     struct whole whole;
@@ -326,7 +327,8 @@ static void the_digest_sees_each_member(void **state)
     assert_true(n_decide > 100);
 }
 
-/* A text or an array decides about rows, too. The list must name all pointers of the tables. */
+/* The contents of a text or an array decide about rows, too. The list must name all pointers of the
+ * tables. */
 static void the_digest_sees_what_pointers_lead_to(void **state)
 {
     static const uint64_t one[1] = {1};
@@ -394,7 +396,8 @@ static void the_digest_sees_what_pointers_lead_to(void **state)
     assert_int_equal(n_pointers, N);
 }
 
-/* A service whose library has other tables would read other values out of the same bytes. */
+/* Options that were written by a library with other tables of options are refused, because the same
+ * bytes would be read as other values. */
 static void options_of_other_tables_are_refused(void **state)
 {
     const struct pst_loader_options options = full_options();
@@ -409,7 +412,7 @@ static void options_of_other_tables_are_refused(void **state)
     psti_free(bytes);
 }
 
-/* The one of the order sees all of these but the fields. */
+/* The digest of the order depends on all of these options except the fields. */
 static void the_order_has_a_digest(void **state)
 {
     (void)state;
@@ -452,7 +455,8 @@ static void extents_are_whole_pages(void **state)
     assert_int_equal(psti_share_extent_rows(u8, 2, 4096), 8);
     assert_int_equal(psti_share_extent_rows(f16, 1, 4096), 8);
     assert_int_equal(psti_share_extent_rows(u8, 2, 16384), 16);
-    assert_int_equal(psti_share_extent_rows(odd, 1, 4096), 8); /* they are copied */
+    /* odd rows do not fill pages, so they are copied */
+    assert_int_equal(psti_share_extent_rows(odd, 1, 4096), 8);
     assert_int_equal(psti_share_extent_rows(small, 2, 4096), 8);
 }
 

@@ -23,7 +23,8 @@ struct fixture {
     uint32_t generations[SLOTS];
 };
 
-/* Two fields that are shown, the first with rows of a page and a half, and a small one between. */
+/* Opens a fixture with two shown fields, the first with rows of a page and a half, and a small
+ * field between them. */
 static void open_fixture(struct fixture *f, enum psti_share_view_finds finds)
 {
     struct pst_error err;
@@ -52,7 +53,7 @@ static void close_fixture(struct fixture *f)
     close(f->fd);
 }
 
-/* What the row has in this generation of the slot. */
+/* Returns the value of the row in this generation of the slot. */
 static uint8_t value(uint32_t slot, uint32_t generation, uint32_t i_field, uint32_t row)
 {
     return (uint8_t)(1 + slot * 31 + generation * 17 + i_field * 7 + row * 3);
@@ -72,7 +73,7 @@ static void write_slot(struct fixture *f, uint32_t slot)
 struct batch {
     struct psti_share_view_run run;
     uint32_t slots[SPAN], n, skip, n_rows;
-    bool written; /* by the job, with 0 */
+    bool written; /* the job has overwritten its rows with 0 */
 };
 
 static bool take(struct fixture *f, struct batch *batch)
@@ -117,7 +118,7 @@ static void only_whole_pages_are_shown(void **state)
     assert_null(psti_share_view_open(&layout, 4));
 }
 
-/* Rows of neighbouring, of distant and of wrapped slots follow one another. */
+/* Rows of neighbouring, distant and wrapped slots appear one after another. */
 static void rows_follow_one_another(void **state)
 {
     static const uint32_t slots[4][3] = {
@@ -140,7 +141,8 @@ static void rows_follow_one_another(void **state)
     close_fixture(&f);
 }
 
-/* Two batches that meet in an extent use the same place; the same rows have two. */
+/* Two batches that share an extent use the same place in the view. Two batches of the same rows use
+ * two places. */
 static void batches_meet_in_an_extent(void **state)
 {
     struct fixture f;
@@ -166,9 +168,9 @@ static void batches_meet_in_an_extent(void **state)
         check(&f, &again[n]);
         write_batch(&f, &again[n]);
     }
-    assert_true(n > 0 && n < RUNS); /* there are so many spare places */
+    assert_true(n > 0 && n < RUNS); /* the number of spare places */
     psti_share_view_leave(&a.run);
-    struct batch c = {.slots = {1}, .n = 1, .n_rows = 3}; /* rows that `a` has written */
+    struct batch c = {.slots = {1}, .n = 1, .n_rows = 3}; /* rows that batch `a` has overwritten */
     while (n > 0)
         psti_share_view_leave(&again[--n].run);
     assert_true(take(&f, &c));
@@ -179,7 +181,7 @@ static void batches_meet_in_an_extent(void **state)
     close_fixture(&f);
 }
 
-/* A run lasts longer than everything else. */
+/* A run (the rows of a batch in the view) lives longer than the view and everything else. */
 static void a_run_outlives_the_view(void **state)
 {
     struct fixture f;
@@ -193,7 +195,7 @@ static void a_run_outlives_the_view(void **state)
     psti_share_view_leave(&batch.run);
 }
 
-/* Pages that cannot be dropped, because they are locked, are mapped anew. */
+/* Pages that cannot be dropped because they are locked are mapped again. */
 static void locked_pages_are_forgotten(void **state)
 {
     struct fixture f;
@@ -212,7 +214,8 @@ static void locked_pages_are_forgotten(void **state)
     close_fixture(&f);
 }
 
-/* Batches come and go in any order, some are written, and slots that nobody has get new rows. */
+/* Batches come and go in any order, some are overwritten, and slots without an owner get new
+ * rows. */
 static void any_order_is_right(enum psti_share_view_finds finds)
 {
     struct fixture f;

@@ -1,5 +1,5 @@
-/* test_share_wire.c - values and messages survive the way over the wire, bytes that are none are
- * refused, and sealed memory is what it says. */
+/* test_share_wire.c - values and messages are the same after printing and parsing, invalid bytes
+ * are refused, and sealed memory is verified. */
 #include "base/test_input.h"
 
 #include "base/files/sealed.h"
@@ -65,7 +65,7 @@ static void short_and_long_bodies_are_refused(void **state)
     assert_true(psti_share_get_u64(&in) == 0);
     assert_true(in.bad);
     assert_int_equal(psti_share_end(&in, "stop", &err), PST_ERROR_CORRUPT);
-    /* a text that says it is longer than the message, or that has a NUL within */
+    /* a text longer than the message, or with a NUL in it */
     char text[16];
     out = psti_share_begin(bytes);
     psti_share_put_u32(&out, 9);
@@ -107,8 +107,8 @@ static void heads_are_checked(void **state)
     assert_int_equal(psti_share_parse_head(bytes, nbytes, &head, NULL), PST_OK);
     assert_int_equal(psti_share_parse_head(bytes, nbytes - 1, &head, NULL), PST_ERROR_CORRUPT);
     assert_int_equal(psti_share_parse_head(bytes, 3, &head, NULL), PST_ERROR_CORRUPT);
-    for (size_t i = 0; i < 16; i++) {        /* the kind may be anything */
-        uint8_t flip = i == 6 ? 0xff : 0x80; /* 128 descriptors may come */
+    for (size_t i = 0; i < 16; i++) {        /* the kind may have any value */
+        uint8_t flip = i == 6 ? 0xff : 0x80; /* 128 descriptors are allowed */
         bytes[i] ^= flip;
         bool is_kind = i == 4 || i == 5;
         assert_int_equal(psti_share_parse_head(bytes, nbytes, &head, NULL),

@@ -24,7 +24,7 @@ static inline uint64_t spread_bits(uint64_t bits, uint64_t mask)
 #define _pdep_u64 spread_bits
 #define _mm_popcnt_u64 __builtin_popcountll
 
-/* What SIMDe 0.7 lacks. */
+/* Intrinsics that SIMDe 0.7 lacks. */
 static inline simde__m512i align_lanes(simde__m512i high, simde__m512i low, int by)
 {
     uint64_t in[16], out[8];
@@ -76,7 +76,7 @@ static inline simde__m512i move_parts(unsigned mask, simde__m512i a, simde__m512
 #define _mm512_maskz_shuffle_i64x2 move_parts
 
 #undef _mm512_madd_epi16
-#define _mm512_madd_epi16 simde_mm512_madd_epi16 /* its alias takes the masked form's arguments */
+#define _mm512_madd_epi16 simde_mm512_madd_epi16 /* SIMDe's alias expects a masked form */
 
 static inline simde__m512 convert_16(simde__m512i v)
 {
@@ -167,7 +167,7 @@ static inline simde__m512i shift_16_by(simde__m512i v, unsigned count)
 #undef _mm512_srai_epi32
 #define _mm512_srai_epi32 shift_16_by
 
-/* Comparisons of lanes to masks. */
+/* Comparisons of lanes that give masks. */
 #define COMPARE(name, lanes, type, n, operator)                                                    \
     static inline uint64_t name(simde__m512i a, simde__m512i b)                                    \
     {                                                                                              \
@@ -200,7 +200,7 @@ static inline simde__m512i compress_u16(uint32_t mask, simde__m512i v)
 #undef _mm512_maskz_compress_epi16
 #define _mm512_maskz_compress_epi16 compress_u16
 
-/* Bits of general registers, and the sums of products of words. */
+/* Bit operations on general registers, and sums of products of words. */
 static inline uint64_t gather_bits(uint64_t bits, uint64_t mask)
 {
     uint64_t out = 0;
@@ -211,7 +211,7 @@ static inline uint64_t gather_bits(uint64_t bits, uint64_t mask)
 #define _pext_u64 gather_bits
 #define _mm_popcnt_u32 __builtin_popcount
 
-#if !defined(__mmask8) /* SIMDe has them as types where it has the processor's own */
+#if !defined(__mmask8) /* SIMDe defines these as types if it uses the processor's own */
 #define __mmask8 simde__mmask8
 #define __mmask16 simde__mmask16
 #define __mmask32 simde__mmask32
@@ -244,7 +244,7 @@ static inline simde__m512i high_products_u16(simde__m512i a, simde__m512i b)
 #undef _mm512_testn_epi8_mask
 #define _mm512_testn_epi8_mask(a, b) ((simde__mmask64)~simde_mm512_test_epi8_mask(a, b))
 
-/* What SIMDe lacks of lane by lane operations. */
+/* Operations lane by lane that SIMDe lacks. */
 #define LANE_BY_LANE(name, vector, lanes, n, lane)                                                 \
     static inline vector name(vector from, uint64_t mask, vector a, vector b)                      \
     {                                                                                              \

@@ -10,7 +10,7 @@
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/arm/neon.h>
 
-/* What SIMDe 0.7 lacks. */
+/* Intrinsics that SIMDe 0.7 lacks. */
 #ifndef vmlal_high_lane_s16
 #define vmlal_high_lane_s16(sum, a, v, lane) vmlal_lane_s16(sum, vget_high_s16(a), v, lane)
 #endif
@@ -49,7 +49,7 @@ static inline simde_float32x4_t quotients(simde_float32x4_t a, simde_float32x4_t
 #undef vdivq_f32
 #define vdivq_f32 quotients
 
-/* Halves, as bits: nothing computes with them. */
+/* Half-precision floats are passed as bits, because the kernels do not compute with them. */
 #include <simde/x86/f16c.h>
 #define float16x4_t simde_uint16x4_t
 #define float16x8_t simde_uint16x8_t
@@ -57,7 +57,7 @@ static inline simde_uint16x4_t narrow_floats(simde_float32x4_t v)
 {
     float in[4];
     simde_vst1q_f32(in, v);
-    simde__m128i halves = simde_mm_cvtps_ph(simde_mm_loadu_ps(in), 0); /* to nearest even */
+    simde__m128i halves = simde_mm_cvtps_ph(simde_mm_loadu_ps(in), 0); /* rounds to nearest even */
     uint16_t out[8];
     simde_mm_storeu_si128((simde__m128i *)(void *)out, halves);
     return simde_vld1_u16(out);

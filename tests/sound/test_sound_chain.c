@@ -1,5 +1,5 @@
-/* test_sound_chain.c - chains: parts of a sound give what the whole gives, draws are pure, rules
- * for short sounds, refusals, and memory that does not grow. */
+/* test_sound_chain.c - chains: parts of a sound give what the whole gives, draws depend only on
+ * their key, rules for short sounds, refusals, and memory that does not grow. */
 #include "test.h"
 
 #include "sound/sound.h"
@@ -38,8 +38,8 @@ static float sound_at(uint64_t i, uint32_t c)
     return (float)(0.5 * sin(0.01 * (double)i * (1 + c)) + 0.2 * sin(0.9 * (double)i));
 }
 
-/* Runs a chain for one sample. `out` has room for the result. Returns the status; *draw describes
- * the result. */
+/* Runs a chain for one sample. `out` must be large enough for the result. Returns the status; *draw
+ * describes the result. */
 static enum pst_status run(const struct pst_audio_op *ops, size_t n_ops, uint64_t sample,
                            uint64_t length, struct psti_sound_draw *draw, float *out,
                            struct pst_error *err)
@@ -133,7 +133,7 @@ static void short_sounds(void **state)
     assert_true(draw.shape[1] == 40 && out[39] == sound_at(39, 0));
 }
 
-/* Numbers depend on the key alone, and a gain does not move a clip. */
+/* Random numbers depend only on the key, and a gain does not move a clip. */
 static void draws(void **state)
 {
     (void)state;
@@ -163,8 +163,8 @@ static void draws(void **state)
     assert_true(places > 5 && places < 45);
 }
 
-/* The noise has the ratio to the signal that the operation asks for, mean 0, and differs between
- * samples and channels. */
+/* The noise has the signal-to-noise ratio that the operation asks for and mean 0, and differs
+ * between samples and channels. */
 static void noises(void **state)
 {
     enum { N = 20000 };
@@ -187,7 +187,8 @@ static void noises(void **state)
     }
     assert_true(fabs(10 * log10(signal / power) - 6) < 1e-3);
     assert_true(fabs(sum / N) < 0.02 * sqrt(power / N) * 2);
-    assert_true(fabs(fourth / N / (power / N) / (power / N) - 3) < 0.2); /* as of normal numbers */
+    /* the kurtosis of normally distributed numbers */
+    assert_true(fabs(fourth / N / (power / N) / (power / N) - 3) < 0.2);
     assert_true(fabs(across / power) < 0.05);
     free(out);
     free(other);
@@ -252,7 +253,8 @@ static void refusals(void **state)
     struct pst_audio_op twice[2] = {mel[0], mel[0]};
     assert_int_equal(psti_sound_chain_open(twice, 2, PST_DTYPE_F32, &chain, &err),
                      PST_ERROR_ARGUMENT);
-    struct pst_audio_op odd = resample_to(9999991); /* a prime rate: the table would be too large */
+    /* the rate is a prime, so the table would be too large */
+    struct pst_audio_op odd = resample_to(9999991);
     assert_int_equal(run(&odd, 1, 0, LENGTH, &draw, out, &err), PST_ERROR_UNSUPPORTED);
 }
 

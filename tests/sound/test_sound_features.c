@@ -1,5 +1,6 @@
-/* test_sound_features.c - spectrograms, mel bands, decibels, logarithms and cosines beside their
- * definitions in double; half precision for every number; chains that are refused; memory. */
+/* test_sound_features.c - compares spectrograms, mel bands, decibels, logarithms and cosine
+ * transforms with their definitions in double; half precision for every number; chains that are
+ * refused; memory. */
 #include "test.h"
 
 #include "base/fault.h"
@@ -65,7 +66,7 @@ static void make_sound(float *x, size_t n)
         x[i] = (float)(0.4 * sin(0.21 * (double)i) + 0.3 * cos(1.3 * (double)i + 1));
 }
 
-/* The padded signal at `i`, where 0 is the first sample of `pad` zeros. */
+/* Returns the padded signal at `i`, where 0 is the first sample of `pad` zeros. */
 static double padded_at(const float *x, int64_t n, const struct pst_audio_op *o, int64_t i)
 {
     int64_t whole = n + 2 * (int64_t)o->pad;
@@ -117,7 +118,8 @@ static double bin_of(const float *x, int64_t n, const struct pst_audio_op *o, ui
     return o->power == 2 ? power : sqrt(power);
 }
 
-/* Each window, edge and factor, with frames that begin and that are centred at their places. */
+/* Tries each window, padding and factor, with frames that begin at their places or are centred
+ * there. */
 static void spectrograms(void **state)
 {
     (void)state;
@@ -160,7 +162,7 @@ static double weight_of(const struct pst_audio_op *o, uint32_t m, double hz)
     double edges[3];
     for (uint32_t i = 0; i < 3; i++) {
         double wanted = low + (high - low) * (m + i) / (o->n_mels + 1), a = 0, b = o->rate;
-        for (int n = 0; n < 60; n++) /* the scale rises, so halving finds the frequency */
+        for (int n = 0; n < 60; n++) /* the scale rises, so bisection finds the frequency */
             *(mel_of((a + b) / 2, o->mel_scale) < wanted ? &a : &b) = (a + b) / 2;
         edges[i] = a;
     }
@@ -208,7 +210,8 @@ static void mel_bands(void **state)
     }
 }
 
-/* Decibels, logarithms and cosines of a spectrogram that the same chain makes without them. */
+/* Compares decibels, logarithms and cosine transforms with those computed from the spectrogram
+ * alone. */
 static void scales_and_cosines(void **state)
 {
     enum { BINS = 13, FRAMES = 34, KEPT = 6 };
@@ -261,8 +264,8 @@ static void scales_and_cosines(void **state)
     }
 }
 
-/* Tests the mean of 1, 2 and 3 channels: as the first operation, and after operations before which
- * it cannot be moved. */
+/* Tests the mean of 1, 2 and 3 channels: as the first operation, and after operations that it
+ * cannot be moved before. */
 static void means_of_channels(void **state)
 {
     (void)state;
@@ -295,7 +298,7 @@ static double value_of_half(uint32_t half)
 }
 
 /* Every half-precision number stays as it is, a number between two becomes the nearer one, and one
- * in the middle becomes the even one. */
+ * in the middle rounds to even. */
 static void half_precision(void **state)
 {
     enum { FINITE = 0x7c00, EACH = 4 };
@@ -319,7 +322,7 @@ static void half_precision(void **state)
         assert_int_equal(out[i * EACH], sign | half);
         assert_int_equal(out[i * EACH + 1], sign | (half + (half & 1)));
         assert_int_equal(out[i * EACH + 2], sign | half);
-        /* Past the largest finite half lies infinity. */
+        /* Above the largest finite half comes infinity. */
         assert_int_equal(out[i * EACH + 3], sign | (half + 1));
     }
     const float odd[] = {INFINITY, -INFINITY, NAN, 1e30f, 1e-30f, -1e-30f};
@@ -378,7 +381,8 @@ static void members_beyond_their_ranges(void **state)
     REFUSED(PST_AUDIO_OP_SPECTROGRAM, n_fft, 65537, "n_fft");
     REFUSED(PST_AUDIO_OP_SPECTROGRAM, n_fft, 17 * 16, "prime factor");
     REFUSED(PST_AUDIO_OP_SPECTROGRAM, win_length, 401, "win_length");
-    REFUSED(PST_AUDIO_OP_SPECTROGRAM, win_length, 1, "hop_length"); /* whose half is 0 */
+    /* hop_length is half of it by default, which is 0 */
+    REFUSED(PST_AUDIO_OP_SPECTROGRAM, win_length, 1, "hop_length");
     REFUSED(PST_AUDIO_OP_SPECTROGRAM, power, 3, "power");
     REFUSED(PST_AUDIO_OP_SPECTROGRAM, window, 4, "not known");
     REFUSED(PST_AUDIO_OP_SPECTROGRAM, pad_mode, 3, "not known");
@@ -388,7 +392,8 @@ static void members_beyond_their_ranges(void **state)
     REFUSED(PST_AUDIO_OP_MEL, n_mels, 0, "n_mels");
     REFUSED(PST_AUDIO_OP_MEL, n_mels, 4097, "n_mels");
     REFUSED(PST_AUDIO_OP_MEL, f_min, -1, "f_min");
-    REFUSED(PST_AUDIO_OP_MEL, f_min, 4000, "f_max above it"); /* half of the rate */
+    /* half of the sample rate, so no f_max can lie above it */
+    REFUSED(PST_AUDIO_OP_MEL, f_min, 4000, "f_max above it");
     REFUSED(PST_AUDIO_OP_MEL, f_max, INFINITY, "f_min");
     REFUSED(PST_AUDIO_OP_MEL, f_max, NAN, "f_min");
     REFUSED(PST_AUDIO_OP_MEL, mel_scale, 2, "not known");
@@ -414,7 +419,7 @@ static void operations_at_wrong_places(void **state)
     ops[2].rate = RATE;
     assert_refused(ops, 3, "right behind the spectrogram");
     ops[2] = op_of(PST_AUDIO_OP_DCT);
-    ops[2].n_mfcc = 202; /* of 201 bins */
+    ops[2].n_mfcc = 202; /* more than the spectrogram's 201 bins */
     assert_refused(ops, 3, "no more than there are bins");
     ops[2].n_mfcc = 0;
     assert_refused(ops, 3, "n_mfcc is at least 1");
@@ -464,8 +469,8 @@ static void sounds_beyond_the_limits(void **state)
     psti_sound_chain_close(&chain);
 }
 
-/* More ratios than a run has places for: each result is that of a run of its own, and the bytes
- * that the run counts are those that it holds. */
+/* Tests more resampling ratios than a run can keep filters for. Each result equals that of a
+ * separate run, and the bytes that the run reports are those that it holds. */
 static void many_ratios_in_one_run(void **state)
 {
     enum { RATES = 11 };
@@ -492,7 +497,7 @@ static void many_ratios_in_one_run(void **state)
         pst_memory_stats(&after, sizeof after);
         uint64_t held = after.live_nbytes - before.live_nbytes;
         assert_true(held >= psti_sound_run_nbytes(scratch));
-        assert_true(held < psti_sound_run_nbytes(scratch) + 4096); /* heads of allocations */
+        assert_true(held < psti_sound_run_nbytes(scratch) + 4096); /* headers of allocations */
     }
     psti_sound_run_close(&scratch);
 }

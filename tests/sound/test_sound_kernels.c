@@ -1,5 +1,5 @@
-/* test_sound_kernels.c - FFTs and resampling beside their definitions in double, and every CPU
- * level beside plain C, to the bit. */
+/* test_sound_kernels.c - compares FFTs and resampling with their definitions in double, and every
+ * CPU level with plain C, bit-identically. */
 #include "test.h"
 
 #include "base/alloc.h"
@@ -22,8 +22,8 @@ static void fill(float *x, size_t n, uint64_t seed)
     }
 }
 
-/* Returns the spectrogram of n_frames frames, by the kernels of one CPU level. The caller frees
- * it. */
+/* Returns the spectrogram of n_frames frames, computed with the kernels of one CPU level. The
+ * caller frees it. */
 static float *frames_by(const struct psti_sound_kernels *kernels, const float *wave, uint32_t n_fft,
                         uint32_t hop, uint64_t n_frames, uint32_t power)
 {
@@ -51,7 +51,7 @@ static float *frames_by(const struct psti_sound_kernels *kernels, const float *w
     return out;
 }
 
-/* |sum of x w exp(-i ...)|^2 of one frame and bin. */
+/* Computes |sum of x w exp(-i ...)|^2 for one frame and bin. */
 static double bin_by_definition(const float *frame, uint32_t n_fft, uint32_t bin)
 {
     double re = 0, im = 0;
@@ -100,7 +100,7 @@ static void sizes_of_ffts(void **state)
         check_size(sizes[i]);
 }
 
-/* torchaudio's sum over its whole kernel, for one output. */
+/* Computes torchaudio's sum over its whole kernel, for one output. */
 static double resampled_by_definition(const float *x, int64_t n, uint32_t from, uint32_t to,
                                       int64_t place)
 {
@@ -142,7 +142,7 @@ static void resamplers(void **state)
         for (size_t j = 0; j < n; j += 1 + n / 300)
             assert_true(fabs(out[0][j] - resampled_by_definition(x + MARGIN, N, filter.n_old,
                                                                  filter.n_new, (int64_t)j)) < 3e-6);
-        /* From the middle on, of a source that begins in the middle. */
+        /* Outputs from the middle on, of a source that begins in the middle. */
         size_t half = n / 2 > 3 ? n / 2 - 3 : 0;
         psti_sound_kernels_c.resample(&filter, x + MARGIN + 7, 7, half, n - half, out[1]);
         assert_memory_equal(out[0] + half, out[1], (n - half) * sizeof out[0][0]);

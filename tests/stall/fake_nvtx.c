@@ -1,4 +1,4 @@
-/* fake_nvtx.c - stands for libnvToolsExt: counts ranges. One thread. */
+/* fake_nvtx.c - replaces libnvToolsExt and counts ranges. For one thread only. */
 int nvtxRangePushA(const char *name);
 int nvtxRangePop(void);
 int fake_nvtx_depth(void);

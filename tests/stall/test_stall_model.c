@@ -1,5 +1,5 @@
-/* test_stall_model.c - the model as a whole: which resource binds, stalls that add up, bands, the
- * inverse question, and setups that are refused. */
+/* test_stall_model.c - tests the whole stall model: the limiting resource, stalls that add up,
+ * error bands, the inverse question, and setups that are refused. */
 #include "test.h"
 
 #include "stall/stall_predict.h"
@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* ResNet50 on a fast accelerator: 1,000 samples/s wanted, 2 ms of a core each, 8 cores. */
+/* Returns a setup of ResNet50 on a fast accelerator: 1,000 samples/s wanted, 2 ms of a core for
+ * each, 8 cores. */
 static struct psti_stall_setup usual(void)
 {
     struct psti_stall_setup s = {.struct_size = sizeof s,
@@ -69,7 +70,8 @@ static void test_each_resource_binds(void **state)
     s = usual();
     s.storage_nbytes_per_second = 2e7;
     assert_rate(&s, 200, PSTI_STALL_STORAGE);
-    s.cache_nbytes = 0.75e9; /* a quarter is read, so storage allows four times as much */
+    /* a quarter is read from storage, which therefore allows four times the rate */
+    s.cache_nbytes = 0.75e9;
     assert_rate(&s, 800, PSTI_STALL_STORAGE);
     s = usual();
     s.reads_per_second = 300;
@@ -83,25 +85,26 @@ static void test_each_resource_binds(void **state)
     s.gpu_free = 0.25;
     assert_rate(&s, 125, PSTI_STALL_GPU);
     s.gpu_free = 1;
-    s.gpu_seconds = 1e-3; /* delays each step by all that it takes */
+    s.gpu_seconds = 1e-3; /* each step is delayed by the GPU's preparation */
     s.gpu_interference = 1;
     assert_rate(&s, 500, PSTI_STALL_ACCELERATOR);
     s = usual();
     s.hosts = 4;
-    s.cache_nbytes = 1e9; /* all is cached; three quarters of it elsewhere */
+    s.cache_nbytes = 1e9; /* everything is cached, three quarters of it on other hosts */
     s.network_nbytes_per_second = 1.5e7;
     assert_rate(&s, 200, PSTI_STALL_NETWORK);
     s = usual();
-    s.workers = 0; /* 0.1 s of steps and 0.2 s of preparation, one after the other, and the reads */
+    s.workers = 0; /* 0.1 s of steps, 0.2 s of preparation and the reads, one after the other */
     s.storage_nbytes_per_second = 0;
     assert_rate(&s, 100 / 0.3, PSTI_STALL_ACCELERATOR);
     s.step_cpu_seconds = 0.1;
     s.workers = 8;
-    s.cores = 1; /* a step and its batch take 0.3 s of the one core */
+    s.cores = 1; /* a step and its batch take 0.3 s of the only core */
     assert_rate(&s, 100 / 0.3, PSTI_STALL_CORES);
 }
 
-/* A GPU of which preparation may have nothing prepares nothing. Without work it is no limit. */
+/* If preparation may not use the GPU at all, the GPU prepares nothing. Without work it is no
+ * limit. */
 static void test_nothing_of_the_gpu(void **state)
 {
     (void)state;
@@ -121,7 +124,7 @@ static void test_nothing_of_the_gpu(void **state)
     assert_non_null(strstr(err.text, "gpu"));
 }
 
-/* 0.2 ms of a core for a sample, of which one thread copies for 0.1 ms. */
+/* A sample takes 0.2 ms of a core, 0.1 ms of which is copying by one thread. */
 static void test_copying(void **state)
 {
     (void)state;
@@ -130,27 +133,27 @@ static void test_copying(void **state)
     s.storage_nbytes_per_second = s.link_nbytes_per_second = 0;
     s.cpu_seconds = 2e-4;
     s.copy_nbytes_per_second = 1e9;
-    s.cores = s.workers = 1; /* all of it is on one core */
+    s.cores = s.workers = 1; /* everything runs on one core */
     assert_rate(&s, 5000, PSTI_STALL_CORES);
-    s.cores = s.workers = 100; /* only copying is left */
+    s.cores = s.workers = 100; /* only copying limits the rate */
     assert_true(fabs(predict(&s).samples_per_second / 10000 - 1) < 0.02);
     assert_int_equal(predict(&s).binding, PSTI_STALL_COPYING);
     s.cores = s.workers = 2; /* half of 0.1 ms on each core; workers sleep half of the time */
     assert_rate(&s, 1 / (1e-4 + 0.5 * 0.5e-4), PSTI_STALL_COPYING);
-    s.ranks = 2; /* each has a thread that copies, and one core of the two */
+    s.ranks = 2; /* each rank has a copying thread, and one of the two cores */
     assert_rate(&s, 10000, PSTI_STALL_CORES);
     s.ranks = 1;
-    s.cpu_seconds = 1e-3; /* workers are slower than copying: they never wait for it */
+    s.cpu_seconds = 1e-3; /* workers are slower than the copying thread and never wait for it */
     assert_rate(&s, 2000, PSTI_STALL_CORES);
     s.cpu_seconds = 2e-4;
     s.cache_nbytes = 1e9; /* hits of Penstock's cache are not copied */
     assert_rate(&s, 10000, PSTI_STALL_CORES);
     s.cache_nbytes = 0;
-    s.page_cache_nbytes = 1e9; /* those of the page cache are */
+    s.page_cache_nbytes = 1e9; /* hits of the page cache are copied */
     assert_int_equal(predict(&s).binding, PSTI_STALL_COPYING);
     s.cpu_seconds = 8e-4;
     double before = 0;
-    for (s.cores = 1; s.cores < 300; s.cores++) { /* more cores are never slower */
+    for (s.cores = 1; s.cores < 300; s.cores++) { /* more cores never make it slower */
         s.workers = s.cores;
         double rate = predict(&s).samples_per_second;
         assert_true(rate >= before && rate <= 10000);
@@ -183,7 +186,7 @@ static void test_epochs(void **state)
     assert_ok(psti_stall_need(&s, PSTI_STALL_CORES, 0.5, &need, &err));
     s.cores = need;
     assert_true(fabs(predict(&s).utilisation - 0.5) < 1e-6);
-    s.workers = 0; /* the training thread prepares: no batch is ever waited for twice */
+    s.workers = 0; /* the training thread prepares, so no batch is waited for twice */
     s.cores = 1;
     s.epoch_pause_seconds = 0;
     assert_true(fabs(predict(&s).samples_per_second - 100 / 0.3) < 1e-6);
@@ -194,7 +197,7 @@ static void test_jobs_and_ranks(void **state)
 {
     (void)state;
     struct psti_stall_setup s = usual();
-    s.jobs = 4; /* four jobs share 8 cores: 4,000 samples/s all together */
+    s.jobs = 4; /* four jobs share 8 cores: 4,000 samples/s in total */
     assert_rate(&s, 4000, PSTI_STALL_ACCELERATOR);
     s.cores = 2;
     assert_rate(&s, 1000, PSTI_STALL_CORES);
@@ -204,12 +207,12 @@ static void test_jobs_and_ranks(void **state)
     s.jobs = 1;
     s.ranks = 4;
     assert_rate(&s, 1000, PSTI_STALL_CORES);
-    /* One cache of half the data set for all, or an eighth for each. */
+    /* One cache with half of the data set for all, or an eighth for each. */
     s.cache_nbytes = 0.5e9;
     assert_true(fabs(predict(&s).hits - 0.125) < 1e-9);
     s.shared_cache = true;
     assert_true(fabs(predict(&s).hits - 0.5) < 1e-9);
-    /* The slowest rank of a step holds up the others. */
+    /* The slowest rank of a step delays the others. */
     s.cores = 100;
     s.step_sd_seconds = 0.01;
     assert_true(predict(&s).samples_per_second < 0.92 * 4000);
@@ -230,7 +233,7 @@ static void test_stalls(void **state)
     assert_true(fabs(answer.cores_used - 0.5) < 1e-6);
     s.page_cache_nbytes = 0.35e9; /* random replacement: 13.8 % */
     assert_true(fabs(predict(&s).page_hits - 0.138) < 0.002);
-    s.cache_nbytes = 0.5e9; /* and the page cache has the other half to hold */
+    s.cache_nbytes = 0.5e9; /* so only the other half is left for the page cache */
     answer = predict(&s);
     assert_true(fabs(answer.hits - 0.5) < 1e-9 && answer.page_hits > 0.2);
 }
@@ -239,7 +242,7 @@ static void test_variance(void **state)
 {
     (void)state;
     struct psti_stall_setup s = usual();
-    s.cores = 2; /* as fast as the accelerator */
+    s.cores = 2; /* cores are as fast as the accelerator */
     s.cpu_sd_seconds = 8e-3;
     double with_two = predict(&s).samples_per_second;
     s.prefetch = 16;
@@ -248,7 +251,7 @@ static void test_variance(void **state)
     assert_true(with_many > with_two && with_many < 1000);
 }
 
-/* Storage and cores are as fast as each other: 1,000 samples/s of each, whose times vary. */
+/* Storage and cores allow the same rate, 1,000 samples/s each, and their times vary. */
 static void test_storage_and_cores_wait_for_each_other(void **state)
 {
     (void)state;
@@ -256,26 +259,27 @@ static void test_storage_and_cores_wait_for_each_other(void **state)
     s.step_seconds = 0;
     s.cores = s.workers = 2;
     s.storage_nbytes_per_second = 1e8;
-    s.cpu_sd_seconds = 1e-3; /* half of the mean; of the bytes it is the mean */
+    s.cpu_sd_seconds = 1e-3; /* standard deviation: half of the mean; for bytes it is the mean */
     s.nbytes_sd = 1e5;
-    assert_rate(&s, 1000, PSTI_STALL_CORES); /* who reads for himself waits for nobody */
+    /* a thread that reads for itself does not wait for another */
+    assert_rate(&s, 1000, PSTI_STALL_CORES);
     s.reads_ahead = true;
-    const double both = 0.25 + 1; /* squared coefficients of variation */
-    assert_rate(&s, 1000 * (1 - both / (2 * 36)), PSTI_STALL_CORES); /* 32 rows and 2 a worker */
+    const double both = 0.25 + 1; /* sum of the squared coefficients of variation */
+    assert_rate(&s, 1000 * (1 - both / (2 * 36)), PSTI_STALL_CORES); /* 32 rows and 2 per worker */
     s.batch_size = 5;
     assert_rate(&s, 1000 * (1 - both / (2 * 10)), PSTI_STALL_CORES); /* two batches */
     s.batch_size = 100;
-    s.cache_nbytes = 0.5e9; /* the other half is read, by a storage that is half as fast */
+    s.cache_nbytes = 0.5e9; /* the other half is read from storage of half the speed */
     s.storage_nbytes_per_second = 0.5e8;
     assert_rate(&s, 1000 * (1 - (0.25 + 3) / (2 * 36)), PSTI_STALL_CORES);
     s.cache_nbytes = 1e9;
     assert_rate(&s, 1000, PSTI_STALL_CORES);
     s.cache_nbytes = 0;
-    s.storage_nbytes_per_second = 0.5e8; /* far from each other */
+    s.storage_nbytes_per_second = 0.5e8; /* the two rates are far apart */
     assert_rate(&s, 500, PSTI_STALL_STORAGE);
     s.storage_nbytes_per_second = 1e12;
     assert_rate(&s, 1000, PSTI_STALL_CORES);
-    s.cpu_sd_seconds = s.nbytes_sd = 0; /* all samples are alike */
+    s.cpu_sd_seconds = s.nbytes_sd = 0; /* without variance all samples are alike */
     s.storage_nbytes_per_second = 1e8;
     assert_rate(&s, 1000, PSTI_STALL_CORES);
     s.workers = 0; /* the training thread reads and prepares, one after the other */
@@ -283,7 +287,7 @@ static void test_storage_and_cores_wait_for_each_other(void **state)
     assert_rate(&s, 1 / (2e-3 + 1e-3), PSTI_STALL_ACCELERATOR);
 }
 
-/* More of a resource is never slower, whatever varies. */
+/* More of a resource never makes it slower, whatever varies. */
 static void test_more_storage_or_cores_are_never_slower(void **state)
 {
     (void)state;
@@ -306,7 +310,7 @@ static void test_more_storage_or_cores_are_never_slower(void **state)
     }
 }
 
-/* How far above the rate the band ends, as a part of it. */
+/* Returns the upper end of the band, relative to the rate. */
 static double above(const struct psti_stall_setup *s)
 {
     struct psti_stall_answer answer = predict(s);
@@ -324,16 +328,17 @@ static void test_bands(void **state)
     struct psti_stall_answer wide = predict(&s);
     assert_true(fabs(wide.low - 500 / (1 + hypot(0.05, 0.1))) < 0.01);
     assert_true(fabs(wide.high - 500 * (1 + hypot(0.05, 1 / 0.9 - 1))) < 0.01);
-    s.storage_band = s.copy_band = s.step_band = 0.1; /* of what is no limit */
+    s.storage_band = s.copy_band = s.step_band = 0.1; /* bands of resources that are no limit */
     assert_true(fabs(predict(&s).high - wide.high) < 0.01);
-    s.storage_nbytes_per_second = 5e7; /* as fast as the cores: the low side has both errors */
+    /* storage is as fast as the cores: the low side has both errors */
+    s.storage_nbytes_per_second = 5e7;
     assert_true(fabs(predict(&s).low - 500 / (1 + sqrt(0.05 * 0.05 + 0.1 * 0.1 +
                                                        (1 / 0.9 - 1) * (1 / 0.9 - 1)))) < 0.01);
     s = usual();
     s.storage_nbytes_per_second = 2e7;
     s.nbytes_band = 0.1;
     assert_true(fabs(above(&s) - hypot(0.05, 1 / 0.9 - 1)) < 1e-6);
-    s.cache_nbytes = 5e8; /* more bytes are also fewer hits */
+    s.cache_nbytes = 5e8; /* more bytes also mean fewer hits */
     assert_true(above(&s) > 0.2);
 }
 
@@ -346,7 +351,7 @@ static void test_bands_beyond_what_was_measured(void **state)
     s.measured_low[PSTI_STALL_CORES] = 0.5;
     s.measured_high[PSTI_STALL_CORES] = 2;
     assert_int_equal(predict(&s).extrapolated, 0);
-    s.cores = 8; /* outside, but the accelerator is the limit by far */
+    s.cores = 8; /* outside of the measured range, but the accelerator is the limit by far */
     assert_int_equal(predict(&s).extrapolated, 1u << PSTI_STALL_CORES);
     assert_true(above(&s) < 0.051);
     s.cores = 2;

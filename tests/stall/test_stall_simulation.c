@@ -1,6 +1,6 @@
-/* test_stall_simulation.c - the formulas of the what-if model against simulations of what they
- * stand for: caches under random epochs, workers that share cores, a producer and a consumer with
- * few batches between them. Deterministic: one generator, fixed seeds. */
+/* test_stall_simulation.c - compares the formulas of the what-if model with simulations: caches
+ * under random epochs, workers that share cores, and a producer and a consumer with few batches
+ * between them. Deterministic: one generator with fixed seeds. */
 #include "test.h"
 
 #include "stall/stall_model.h"
@@ -13,7 +13,7 @@
 
 static uint64_t seed = 1;
 
-/* xorshift64*; uniform in 0..1, both excluded. */
+/* Returns a uniform number between 0 and 1, excluding both (xorshift64*). */
 static double uniform(void)
 {
     seed ^= seed >> 12;
@@ -30,8 +30,8 @@ static uint32_t below(uint32_t n) { return (uint32_t)(uniform() * n); }
 
 #define N_ITEMS 4000
 
-/* A cache of `capacity` items over epochs in fresh orders. Slots hold items; `when` their last use.
- */
+/* A cache of `capacity` items over epochs in fresh random orders. Slots hold items; `when` is the
+ * time of their last use. */
 struct cache {
     uint32_t slots[N_ITEMS];
     int32_t slot_of[N_ITEMS];
@@ -86,7 +86,7 @@ static double simulated_hits(enum psti_stall_policy policy, double part, int n_e
         cache.slot_of[i] = -1;
         order[i] = i;
     }
-    int n_first = 6; /* epochs until the contents no longer depend on the start */
+    int n_first = 6; /* number of epochs until the contents no longer depend on the start */
     for (int epoch = 0; epoch < n_first + n_epochs; epoch++) {
         for (uint32_t i = N_ITEMS - 1; shuffled && i > 0; i--) {
             uint32_t j = below(i + 1), item = order[i];
@@ -123,7 +123,8 @@ static void test_hits(void **state)
     }
 }
 
-/* Values that the paper measured of Linux' page cache: 15 % at 35 % cached, 47 % at 65 %. */
+/* Compares with values that the paper measured of Linux' page cache: 15 % hits at 35 % cached, 47 %
+ * at 65 %. */
 static void test_page_cache_of_the_paper(void **state)
 {
     (void)state;
@@ -131,14 +132,14 @@ static void test_page_cache_of_the_paper(void **state)
     assert_true(fabs(psti_stall_hit_ratio(PSTI_STALL_RANDOM, 0.65) - 0.47) < 0.02);
 }
 
-/* Workers and cores
+/* Simulates workers and cores
  * ------------------------------------------------------------------------------------------------
  */
 
 #define MAX_WORKERS 64
 
 /* Workers wait, then work, and share the cores evenly while they work. Times are uniform between 0
- * and twice their mean: the formula asks for the means alone. */
+ * and twice their mean, as the formula depends only on means. */
 static double simulated_workers(int n, double wait, double cpu, double cores, int n_done)
 {
     double left[MAX_WORKERS], now = 0;
@@ -192,11 +193,12 @@ static void test_workers(void **state)
     assert_true(isinf(psti_stall_workers_rate(4, 0, 0, 2)));
 }
 
-/* Producer and consumer
+/* Simulates producer and consumer
  * ------------------------------------------------------------------------------------------------
  */
 
-/* A time with the given mean and coefficient of variation: a sum of uniform values, near normal. */
+/* Returns a random time with the given mean and coefficient of variation: a sum of uniform values,
+ * nearly normal. */
 static double draw(double mean, double cv)
 {
     double sum = 0;
@@ -211,11 +213,12 @@ static double draw(double mean, double cv)
 struct pair {
     double make, make_cv, use, use_cv;
     int prefetch;
-    int per_epoch; /* batches; the next epoch's first one is begun a pause after its last step */
+    /* batches; the first batch of the next epoch begins a pause after the last step */
+    int per_epoch;
     double pause;
 };
 
-/* Batch i is begun when the producer is free and batch i - slots was taken. Batches/s. */
+/* Batch i begins when the producer is free and batch i - slots was taken. Returns batches/s. */
 static double simulated_pair(const struct pair *pair, int n)
 {
     double taken[MAX_SLOTS] = {0}, made = 0, used = 0;
@@ -253,7 +256,7 @@ static void test_pair(void **state)
     }
 }
 
-/* The whole model of such a pair: batches of one sample, one core, one worker. */
+/* Predicts the same pair with the whole model: batches of one sample, one core, one worker. */
 static double predicted_pair(const struct pair *pair)
 {
     const struct psti_stall_setup s = {.struct_size = sizeof s,
@@ -300,11 +303,11 @@ static void test_epochs_begin_with_nothing_prepared(void **state)
 
 /* Storage and cores, sample by sample. */
 struct stations {
-    double read, work;   /* seconds of a sample, means */
-    double read_cv;      /* of one that is read: 0, or 1 as of exponential times */
-    double hits;         /* part of the samples that are not read */
-    double work_cv;      /* as for `draw` */
-    int room, n_workers; /* samples under way: prefetch * batch */
+    double read, work;   /* mean seconds for a sample */
+    double read_cv;      /* coefficient of variation of a read: 0, or 1 as for exponential times */
+    double hits;         /* fraction of the samples that are not read */
+    double work_cv;      /* coefficient of variation, as for `draw` */
+    int room, n_workers; /* samples under way: prefetch * batch size */
 };
 
 #define MAX_ROOM 64
@@ -316,7 +319,7 @@ static double read_seconds(const struct stations *c)
     return c->read / (1 - c->hits) * (c->read_cv > 0 ? -log(uniform()) : 1);
 }
 
-/* Sample i is read when the storage is free and sample i - room is done. Samples/s. */
+/* Sample i is read when the storage is free and sample i - room is done. Returns samples/s. */
 static double simulated_stations(const struct stations *c, int n)
 {
     double ends[MAX_ROOM] = {0}, read = 0, done = 0, half = 0;
@@ -331,7 +334,7 @@ static double simulated_stations(const struct stations *c, int n)
     return (n - n / 2 - 1) / (done - half);
 }
 
-/* The whole model of the same: storage of 1 byte/s, one core. */
+/* Predicts the same with the whole model: storage of 1 byte/s, one core. */
 static double predicted_stations(const struct stations *c)
 {
     const struct psti_stall_setup s = {.struct_size = sizeof s,

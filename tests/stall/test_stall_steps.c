@@ -1,5 +1,5 @@
-/* test_stall_steps.c - are times of steps summed as the caller spent them, and a worker's time
- * divided without a rest? Times are made up, so nothing depends on the machine. */
+/* test_stall_steps.c - are times of steps added up as the caller spent them, and is a worker's time
+ * divided completely? All times are invented, so nothing depends on the machine. */
 #include "stall/stall_meter.h"
 #include "test.h"
 
@@ -16,7 +16,7 @@ static struct psti_meter_steps *made(void)
     return steps;
 }
 
-/* One step: own work, then a wait. */
+/* Records one step: own work, then a wait. */
 static int64_t step(struct psti_meter_steps *steps, int64_t now, int64_t own, int64_t wait,
                     uint64_t busy)
 {
@@ -32,7 +32,7 @@ static int64_t begin(struct psti_meter_steps *steps, int64_t now, int64_t wait)
     return now + wait;
 }
 
-/* 990 steps of 10 ms and 10 of 500 ms, evenly spread. */
+/* Of 1,000 steps, 990 take 10 ms and 10 take 500 ms, evenly spread. */
 static void figures_are_those_of_the_steps(void **state)
 {
     struct psti_meter_steps *steps = made();
@@ -53,7 +53,7 @@ static void figures_are_those_of_the_steps(void **state)
     assert_int_equal(epoch.wait_max_ns, 496 * MS);
     assert_int_equal(steps->first_wait_ns, 7 * MS);
     assert_true(fabs(epoch.mean_ns / MS - 14.9) < 1e-9);
-    /* Of n - 1: sqrt(1000 / 999 * 0.01 * 0.99) * 490 ms. */
+    /* With n - 1: sqrt(1000 / 999 * 0.01 * 0.99) * 490 ms. */
     assert_true(fabs(epoch.sd_ns / MS - sqrt(0.0099 * 1000 / 999) * 490) < 1e-6);
     assert_true(fabs(epoch.p50_ns / MS - 10) < 0.16);
     assert_true(fabs(epoch.p99_ns / MS - 10) < 0.16); /* exactly 99 % do not exceed it */
@@ -75,15 +75,16 @@ static void every_time_has_its_bucket(void **state)
         struct psti_meter_figures epoch;
         int64_t now = begin(steps, 1, 1);
         now = step(steps, now, ns, 0, 0);
-        step(steps, now, ns * 2, 0, 0); /* so that the greatest does not bound the median */
+        /* a larger value, so that the maximum does not limit the median */
+        step(steps, now, ns * 2, 0, 0);
         psti_stall_meter_steps_epoch(steps, &epoch);
         assert_true(fabs(epoch.p50_ns / (double)ns - 1) < 0.017);
         free(steps);
     }
 }
 
-/* The end of an epoch ends its last step. A caller may be told to come again. Then an epoch begins
- * from 0, and what lies between the two is in no step. */
+/* The end of an epoch ends its last step. A caller may be told to call again. Then the next epoch's
+ * times begin at 0, and the time between the epochs belongs to no step. */
 static void ends_and_repeated_calls(void **state)
 {
     struct psti_meter_steps *steps = made();
@@ -91,7 +92,7 @@ static void ends_and_repeated_calls(void **state)
     (void)state;
     int64_t now = begin(steps, 5, 5);
     psti_stall_meter_steps_ask(steps, now + 20);
-    psti_stall_meter_steps_ask(steps, now + 30); /* after PST_ERROR_BUSY: the wait goes on */
+    psti_stall_meter_steps_ask(steps, now + 30); /* after PST_ERROR_BUSY the wait goes on */
     assert_true(psti_stall_meter_steps_deliver(steps, now + 40, false, 0));
     psti_stall_meter_steps_ask(steps, now + 90);
     assert_true(psti_stall_meter_steps_deliver(steps, now + 90, true, 0));
@@ -107,7 +108,7 @@ static void ends_and_repeated_calls(void **state)
     assert_int_equal(steps->first_wait_ns, 3);
     assert_int_equal(steps->all_n, 2);
     assert_int_equal(steps->all_caller_ns, 70);
-    psti_stall_meter_steps_fail(steps); /* an error: the next delivery ends no step */
+    psti_stall_meter_steps_fail(steps); /* after an error, the next delivery ends no step */
     psti_stall_meter_steps_ask(steps, now + 6000);
     assert_false(psti_stall_meter_steps_deliver(steps, now + 6001, false, 0));
     free(steps);
@@ -118,12 +119,12 @@ static void peers_are_part_of_the_callers_time(void **state)
     struct psti_meter_steps *steps = made();
     struct psti_meter_figures epoch;
     (void)state;
-    psti_stall_meter_steps_peers(steps, 1000); /* before the first batch: no step is under way */
+    psti_stall_meter_steps_peers(steps, 1000); /* before the first batch no step is under way */
     int64_t now = begin(steps, 1, 1);
     psti_stall_meter_steps_peers(steps, 30);
     psti_stall_meter_steps_peers(steps, 12);
     now = step(steps, now, 100, 50, 0);
-    psti_stall_meter_steps_peers(steps, 1000); /* more than the step has */
+    psti_stall_meter_steps_peers(steps, 1000); /* more time of peers than the step has */
     step(steps, now, 100, 50, 0);
     psti_stall_meter_steps_epoch(steps, &epoch);
     assert_int_equal(epoch.peers_ns, 42 + 100);
@@ -131,7 +132,7 @@ static void peers_are_part_of_the_callers_time(void **state)
     free(steps);
 }
 
-/* Sums of parts are the whole, whatever was sampled. */
+/* The parts of a worker's time add up to the whole, whatever was sampled. */
 static void a_workers_time_is_divided_whole(void **state)
 {
     struct psti_meter_thread thread;
@@ -139,7 +140,8 @@ static void a_workers_time_is_divided_whole(void **state)
     psti_stall_meter_thread_init(&thread, NULL, 3);
     for (uint64_t i = 0; i < 4000; i++) {
         assert_true(psti_stall_meter_row_begins(&thread, i, 0));
-        assert_false(psti_stall_meter_row_begins(&thread, i, 0)); /* it is under way */
+        /* this row is already under way */
+        assert_false(psti_stall_meter_row_begins(&thread, i, 0));
         int64_t since = psti_stall_meter_enter(&thread, PSTI_METER_FETCH);
         psti_stall_meter_leave(&thread, PSTI_METER_FETCH, since);
         since = psti_stall_meter_enter(&thread, PSTI_METER_PIXELS);
@@ -161,8 +163,8 @@ static void a_workers_time_is_divided_whole(void **state)
                 atomic_load(&thread.split_ns) < atomic_load(&thread.pixels_ns));
 }
 
-/* A row that took the clocks' share of time or more is followed by one that is timed; behind a row
- * that took no time at all 255 are left out. */
+/* After a row that took long compared with reading the clocks, the next row is timed, too. After a
+ * row that took no time, 255 rows are not timed. */
 static void short_rows_are_sampled(void **state)
 {
     struct psti_meter_thread thread;
@@ -170,7 +172,7 @@ static void short_rows_are_sampled(void **state)
     psti_stall_meter_thread_init(&thread, NULL, 1);
     assert_true(psti_stall_meter_row_begins(&thread, 0, 0));
     assert_true(thread.detailed);
-    psti_stall_meter_row_ends(&thread, UINT64_MAX); /* all of it was reading */
+    psti_stall_meter_row_ends(&thread, UINT64_MAX); /* the whole row was spent on reading */
     for (int i = 0; i < 255; i++) {
         psti_stall_meter_row_begins(&thread, 0, 0);
         assert_false(thread.detailed);
@@ -179,7 +181,7 @@ static void short_rows_are_sampled(void **state)
     }
     psti_stall_meter_row_begins(&thread, 0, 0);
     assert_true(thread.detailed);
-    thread.row_start_ns -= 60000; /* as if it had begun earlier */
+    thread.row_start_ns -= 60000; /* as if the row had begun earlier */
     psti_stall_meter_row_ends(&thread, 0);
     psti_stall_meter_row_begins(&thread, 0, 0);
     assert_true(thread.detailed);

@@ -1,5 +1,5 @@
-/* test_stall_trace.c - is a trace whole whatever happens: threads at once, a killed process, two
- * writers, too many events? python/tests/test_meter.py parses what a loader writes. */
+/* test_stall_trace.c - is a trace file complete whatever happens: several threads, a killed
+ * process, two writers, too many events? python/tests/test_meter.py parses what a loader writes. */
 #include "stall/stall_trace.h"
 #include "test.h"
 
@@ -48,8 +48,8 @@ static char *text_of(const char *path)
     return text;
 }
 
-/* Counts lines, each an event; all but the first and, if the array was ended, the last two end with
- * "},". */
+/* Counts lines, each of which is an event. All but the first, and the last two if the array was
+ * ended, end with "},". */
 static unsigned count_events(const char *text, bool ended)
 {
     unsigned n = 0;
@@ -63,7 +63,7 @@ static unsigned count_events(const char *text, bool ended)
         assert_memory_equal(end - (last ? 1 : 2), last ? "}" : "},", last ? 1 : 2);
         n++;
     }
-    assert_int_equal(*at, 0); /* no half line */
+    assert_int_equal(*at, 0); /* the text has no incomplete last line */
     assert_false(ended);
     return n;
 }
@@ -123,7 +123,7 @@ static void a_killed_process_leaves_whole_events(void **state)
     snprintf(name, sizeof name, "killed-%d.json", (int)child);
     char *text = text_of(path_of(name));
     unsigned n = count_events(text, false);
-    assert_true(n >= 2048 && n < N_SPANS); /* all but those in the buffer */
+    assert_true(n >= 2048 && n < N_SPANS); /* only events still in the buffer are lost */
     free(text);
 }
 
@@ -159,7 +159,7 @@ static void errors_name_the_path(void **state)
     assert_string_equal(psti_stall_trace_path(trace), "");
 }
 
-/* Ranges go to the library, without a file. */
+/* Ranges are passed to the profiler's library, without a trace file. */
 static void ranges_for_profilers(void **state)
 {
     struct psti_trace *trace;
@@ -178,7 +178,7 @@ static void ranges_for_profilers(void **state)
     psti_stall_trace_pop(trace);
     assert_int_equal(depth(), 0);
     assert_int_equal(pushes(), 2);
-    psti_stall_trace_span(trace, 1, "row", 1, 2, 3, 4); /* there is no file: nothing happens */
+    psti_stall_trace_span(trace, 1, "row", 1, 2, 3, 4); /* there is no file, so nothing happens */
     psti_stall_trace_close(&trace);
 }
 

@@ -1,4 +1,4 @@
-/* What storage_test.h promises. State of the tests themselves is global: one process, one test. */
+/* Implements storage_test.h. The state of the tests is global: one process, one test. */
 #include "storage_test.h"
 
 #include "base/alloc.h"

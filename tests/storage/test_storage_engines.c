@@ -1,5 +1,5 @@
-/* What belongs to one engine: who completes, more reads than the ring holds, threads that submit
- * and go, a ring that breaks while reads run. */
+/* Properties of single engines: which thread completes a read, more reads than the ring holds,
+ * threads that submit and end, and a ring that breaks while reads run. */
 #include "storage_test.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ static struct psti_storage *open_kind(enum pst_storage_kind kind, unsigned n_thr
     return storage;
 }
 
-/* Waits for all other reads: this one, submitted first, completes last. */
+/* Waits for all other reads, so this one, submitted first, completes last. */
 static void wait_for_the_others(struct psti_read *read)
 {
     struct waiting *waiting = read->user;
@@ -69,7 +69,7 @@ static void auto_without_threads(void **state)
     psti_storage_close(&storage);
 }
 
-/* Reads of a run of short-lived threads. */
+/* The reads of a series of short-lived threads. */
 struct many {
     struct psti_storage *storage;
     struct psti_file *file;
@@ -163,7 +163,7 @@ static void more_reads_than_the_ring_holds(void **state)
     many_check(&many);
 }
 
-/* The descriptor of the only ring in this process. */
+/* Returns the descriptor of the only io_uring in this process. */
 static int find_ring(void)
 {
     int found = -1;
@@ -189,7 +189,7 @@ static void a_broken_ring_loses_no_read(void **state)
         submit_range(&many, 0, before);
         int ring = find_ring(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         assert_true(ring >= 0 && null >= 0);
-        assert_int_equal(dup2(null, ring), ring); /* from now on no call enters the ring */
+        assert_int_equal(dup2(null, ring), ring); /* from now on no call reaches the ring */
         close(null);
         submit_range(&many, before, many.n);
         waiting_for(&many.waiting, many.n);

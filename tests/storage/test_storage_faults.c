@@ -1,5 +1,5 @@
-/* The n-th read, allocation or thread fails: an error comes out, nothing is lost and nothing is
- * left behind. */
+/* The n-th read, allocation or thread start fails: an error is returned, no read is lost and
+ * nothing leaks. */
 #include "storage_test.h"
 
 #include "base/alloc.h"
@@ -21,8 +21,7 @@ static uint64_t live_nbytes(void)
     return stats.live_nbytes;
 }
 
-/* A read of the file and one of the path, submitted and direct. Returns how many failed, each with
- * EIO. */
+/* Reads by file and by path, each submitted and direct. Returns how many failed, all with EIO. */
 static int read_four_ways(struct psti_storage *storage, struct psti_file *file)
 {
     int n_failed = 0;
@@ -70,7 +69,7 @@ static void nth_read_fails(void **state)
         if (count < n)
             break;
     }
-    assert_true(n > 4); /* each of the four was hit */
+    assert_true(n > 4); /* each of the four reads failed at least once */
     psti_fault_arm(PSTI_FAULT_READ, 1, true);
     assert_int_equal(read_four_ways(storage, file), 4);
     psti_fault_arm(PSTI_FAULT_READ, 0, false);
@@ -98,12 +97,12 @@ static void loading_fails(void **state)
     psti_storage_close(&storage);
 }
 
-/* Opens everything that can be opened and reads; counts on nothing. */
+/* Opens and reads everything that it can, and tolerates any failure. */
 static enum pst_status open_and_read(struct pst_error *err)
 {
     struct psti_storage_options options = engine_options();
-    options.latency_seconds = 1e-6; /* with the throttle and its thread */
-    options.gap_nbytes = 4096;      /* and what merged reads need */
+    options.latency_seconds = 1e-6; /* opens with the throttle and its thread */
+    options.gap_nbytes = 4096;      /* opens with the memory for merged reads */
     struct psti_storage *storage = NULL;
     struct psti_file *file = NULL;
     enum pst_status status = psti_storage_open(&options, &storage, err);
@@ -121,8 +120,8 @@ static enum pst_status open_and_read(struct pst_error *err)
     return status;
 }
 
-/* Lets call 1, 2, ... of `kind` fail until all goes well; at least `n_least` calls must have been
- * hit. */
+/* Lets call 1, 2, ... of `kind` fail until everything succeeds. At least `n_least` calls must have
+ * failed. */
 static void fail_one_after_the_other(enum psti_fault_kind kind, enum pst_status expected,
                                      uint64_t n_least)
 {
@@ -179,5 +178,5 @@ int main(void)
     return n_failed;
 }
 #else
-int main(void) { return 77; /* skipped: nothing fails on demand in this build */ }
+int main(void) { return 77; /* skipped: this build cannot make calls fail */ }
 #endif

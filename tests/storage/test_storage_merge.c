@@ -1,5 +1,5 @@
-/* Neighbours in one request: the same bytes with and without, exact numbers of requests, and faults
- * that hit only their own read. */
+/* Reads of neighbouring ranges share a request: the bytes are the same with and without, the number
+ * of requests is exact, and faults hit only their own read. */
 #include "storage_test.h"
 
 #include "storage/storage_int.h"
@@ -17,7 +17,7 @@ struct part {
     size_t offset, nbytes;
 };
 
-/* What one round of reads found. */
+/* The results of one round of reads. */
 struct round {
     struct psti_read reads[N_READS_MAX];
     struct psti_storage_stats stats;
@@ -48,8 +48,8 @@ static struct psti_file *open_data(struct psti_storage *storage, const char *nam
     return file;
 }
 
-/* Submits the parts together, in that order, and compares those that succeed. Returns how many do
- * not. The buffers are freed. */
+/* Submits the parts together, in that order, and compares those that succeed. Returns how many
+ * fail. Frees the buffers. */
 static size_t read_round(struct psti_storage *storage, struct psti_file *file,
                          const struct part *parts, size_t n, struct round *round)
 {
@@ -85,7 +85,7 @@ static size_t read_round(struct psti_storage *storage, struct psti_file *file,
     return n_failed;
 }
 
-/* Parts of 9000 bytes, every 10000, in an order that is not theirs. */
+/* Parts of 9000 bytes at every 10000, in mixed order. */
 static void spread(struct part *parts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -102,13 +102,14 @@ static void neighbours_come_in_one_request(void **state)
     struct psti_file *file = open_data(storage, "data");
     assert_int_equal(read_round(storage, file, parts, 100, &round), 0);
     assert_int_equal(round.stats.nbytes_read, 900000);
-    /* 64 reads are the most of one request. */
+    /* A request has at most 64 reads. */
     assert_int_equal(round.stats.n_reads, merges() ? 2 : 100);
     assert_int_equal(round.stats.n_merged, merges() ? 98 : 0);
     assert_int_equal(round.stats.nbytes_gap, merges() ? 98 * 1000 : 0);
     psti_storage_file_close(&file);
     psti_storage_close(&storage);
-    for (uint64_t gap = 0; gap < 1000; gap += 999) { /* none; one byte too small */
+    /* no gap allowed, or a gap that is one byte too small */
+    for (uint64_t gap = 0; gap < 1000; gap += 999) {
         storage = open_merging(gap);
         file = open_data(storage, "data");
         assert_int_equal(read_round(storage, file, parts, 100, &round), 0);
@@ -119,8 +120,8 @@ static void neighbours_come_in_one_request(void **state)
     }
 }
 
-/* Gaps longer than the sink, parts that overlap, two equal ones, an empty one, and one that is
- * longer than a request may be with others. */
+/* Tests gaps longer than the sink, parts that overlap, two equal parts, an empty part, and one that
+ * is too long to share a request. */
 static void odd_parts(void **state)
 {
     (void)state;
@@ -139,7 +140,7 @@ static void odd_parts(void **state)
     psti_storage_close(&storage);
 }
 
-/* Two files are two requests, and a read by path one of its own. */
+/* Reads of two files take two requests, and a read by path takes one of its own. */
 static void files_do_not_mix(void **state)
 {
     (void)state;
@@ -174,7 +175,7 @@ static void files_do_not_mix(void **state)
     psti_storage_close(&storage);
 }
 
-/* "short" ends after 500000 bytes, inside the 51st part. */
+/* The file "short" ends after 500000 bytes, within the 51st part. */
 static void the_end_hits_only_its_reads(void **state)
 {
     (void)state;
@@ -197,7 +198,8 @@ static void the_end_hits_only_its_reads(void **state)
 }
 
 #ifdef PST_FAULTS
-/* The request fails: each read is tried by itself. If reads go on to fail, each says so. */
+/* The shared request fails, so each read is tried alone. If these fail too, each gets its own
+ * error. */
 static void an_error_is_tried_again(void **state)
 {
     (void)state;
@@ -211,10 +213,10 @@ static void an_error_is_tried_again(void **state)
     psti_fault_arm(PSTI_FAULT_READ, 0, false);
     assert_int_equal(n_failed, merges() ? 0 : 1);
     assert_int_equal(round.stats.n_reads, merges() ? 31 : 30);
-    psti_fault_arm(PSTI_FAULT_READ, 2, false); /* the first of those that are tried again */
+    psti_fault_arm(PSTI_FAULT_READ, 2, false); /* the first of the reads that are tried again */
     n_failed = read_round(storage, file, parts, 30, &round);
     psti_fault_arm(PSTI_FAULT_READ, 0, false);
-    assert_int_equal(n_failed, merges() ? 0 : 1); /* the request is the first call */
+    assert_int_equal(n_failed, merges() ? 0 : 1); /* the shared request is the first call */
     psti_fault_arm(PSTI_FAULT_READ, 1, true);
     n_failed = read_round(storage, file, parts, 30, &round);
     psti_fault_arm(PSTI_FAULT_READ, 0, false);
@@ -228,7 +230,7 @@ static void an_error_is_tried_again(void **state)
 }
 #endif
 
-/* Requests of a throttle that are cancelled end at once, each with its reads. */
+/* Throttled requests that are cancelled end at once, each with its reads. */
 static void cancelled_requests_end(void **state)
 {
     (void)state;
@@ -251,7 +253,7 @@ static void cancelled_requests_end(void **state)
     psti_storage_close(&storage);
 }
 
-/* One request at a time: latencies add up, and n at a time share them. */
+/* One request at a time: latencies add up; with n at a time they overlap. */
 static void requests_at_a_time(void **state)
 {
     (void)state;
@@ -266,7 +268,7 @@ static void requests_at_a_time(void **state)
         }
         assert_true(until - now >= 2000000000ll * (12 / (int)n) + 1000);
         assert_true(until - now <= 2000000000ll * (12 / (int)n) + 12000);
-        psti_storage_pace_cancel(pace, true); /* gives back what it granted */
+        psti_storage_pace_cancel(pace, true); /* gives back the time that it was granted */
         psti_storage_pace_cancel(pace, false);
         assert_true(psti_storage_pace_admit(pace, psti_clock_ns(), 0) - psti_clock_ns() <=
                     2000000000ll);

@@ -1,5 +1,6 @@
-/* A process that may not use io_uring, as in most containers: a seccomp filter says so. Its first
- * argument is the system call that is forbidden, its second a program that should be skipped. */
+/* Runs programs in a process that may not use io_uring, as in most containers: a seccomp filter
+ * forbids it. The first argument is the forbidden system call, the second a program that should be
+ * skipped. */
 #include "storage_test.h"
 
 #include "base/alloc.h"
@@ -61,7 +62,8 @@ static void uring_is_an_error(void **state)
     assert_int_equal(count_entries("/proc/self/fd"), n_fds);
 }
 
-/* Does a program that tests io_uring alone end with 77, "skipped", where it is forbidden? */
+/* Checks that a program that tests only io_uring ends with 77 ("skipped") if io_uring is
+ * forbidden. */
 static int expect_skipped(char *program)
 {
     int status = 0;

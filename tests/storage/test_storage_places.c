@@ -1,5 +1,5 @@
-/* Files read by path that are submitted together: they begin in the order of their places, and no
- * more of them are open at a time than a process may well have. */
+/* Files read by path that are submitted together: they are read in the order of their places
+ * (inodes), and only as many are open at a time as the process can afford. */
 #include "storage_test.h"
 
 #include "storage/storage_int.h"
@@ -14,11 +14,12 @@
 static unsigned char *data;
 static char paths[N_FILES][512];
 
-/* Reads all files once, in any order of submission. */
+/* Reads all files once, submitted in any order. */
 struct round {
     struct psti_read reads[N_FILES];
     struct waiting waiting;
-    uint64_t places[N_FILES]; /* as reads ended; guarded by waiting.lock */
+    /* places in the order in which reads ended; guarded by waiting.lock */
+    uint64_t places[N_FILES];
 };
 
 static struct round round_;
@@ -32,7 +33,7 @@ static void note_done(struct psti_read *read)
     pthread_mutex_unlock(&waiting->lock);
 }
 
-/* File i has place i; they are submitted in another order. */
+/* Returns the i-th file to submit; file i has place i. */
 static uint32_t file_at(uint32_t i) { return i * 257 % N_FILES; }
 
 static struct psti_storage *open_by_place(bool by_place, unsigned n_threads)
@@ -71,13 +72,13 @@ static void read_all(struct psti_storage *storage)
     }
 }
 
-/* One thread ends reads in the order in which they begin. */
+/* With a single thread, reads end in the order in which they begin. */
 static void reads_begin_in_order(void **state)
 {
     (void)state;
     struct psti_storage_stats stats;
     if (engine.kind == PST_STORAGE_URING)
-        skip(); /* its reads end in any order */
+        skip(); /* this engine ends reads in any order */
     for (int by_place = 0; by_place < 2; by_place++) {
         struct psti_storage *storage = open_by_place(by_place, engine.n_threads > 0);
         read_all(storage);
@@ -91,7 +92,7 @@ static void reads_begin_in_order(void **state)
     }
 }
 
-/* All files come, though this process may have only so many of them open. */
+/* All files are read, although this process may have only few of them open. */
 static void come_with_few_descriptors(uint32_t n_free)
 {
     struct rlimit before, few;
@@ -112,7 +113,7 @@ static void few_are_open_at_a_time(void **state)
     come_with_few_descriptors(PSTI_STORAGE_PATHS_MAX);
 }
 
-/* The ring opens fewer files at a time when the process has no descriptor left. */
+/* The ring opens fewer files at a time if the process has no descriptor left. */
 static void the_process_has_few_descriptors_left(void **state)
 {
     (void)state;
@@ -120,7 +121,7 @@ static void the_process_has_few_descriptors_left(void **state)
     come_with_few_descriptors(12);
 }
 
-/* One file of many is gone: its read fails, and no other. */
+/* One of many files is missing: only its read fails. */
 static void a_lost_file_is_alone(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Reads that succeed, and reads that cannot: the same on every engine and page cache mode. */
+/* Reads that succeed and reads that fail: the same on every engine and page cache mode. */
 #include "storage_test.h"
 
 #include "base/alloc.h"
@@ -114,7 +114,7 @@ static void many_at_once(void **state)
             reads[i] = read;
             total += read->nbytes;
         }
-        /* In pieces, so that some complete while others are submitted. */
+        /* Submits in batches, so that some reads complete while others are submitted. */
         for (size_t i = 0; i < N; i += 16)
             psti_storage_submit(storage, reads + i, 16);
         waiting_for(&waiting, (size_t)(round + 1) * N);
@@ -127,7 +127,8 @@ static void many_at_once(void **state)
     }
     struct psti_storage_stats stats;
     psti_storage_stats(storage, &stats);
-    bool memory = engine.kind == PST_STORAGE_MEMORY; /* there the file was read whole as well */
+    /* this engine has also read the whole file at opening */
+    bool memory = engine.kind == PST_STORAGE_MEMORY;
     assert_int_equal(stats.n_reads, N * ROUNDS + (memory ? 1 : 0));
     assert_int_equal(stats.nbytes_read, total + (memory ? DATA_NBYTES : 0));
     assert_int_equal(stats.memory_nbytes, memory ? DATA_NBYTES : 0);
@@ -182,7 +183,7 @@ static void whole_paths(void **state)
     psti_storage_close(&storage);
 }
 
-/* Runs a read both ways and checks that it fails as said. */
+/* Runs a read in both ways and checks that it fails as expected. */
 static void expect_failure(struct psti_storage *storage, struct psti_read *read,
                            enum pst_status status, const char *file, int64_t offset)
 {
@@ -233,7 +234,7 @@ static void file_cut_short_while_open(void **state)
 {
     (void)state;
     if (engine.kind == PST_STORAGE_MEMORY)
-        skip(); /* it has the bytes already */
+        skip(); /* this engine has the file in memory already */
     struct pst_error err;
     struct psti_storage *storage = open_engine();
     struct psti_file *file = NULL;
@@ -266,7 +267,7 @@ static void missing_and_unfit_files(void **state)
     struct psti_read directory = {.path = "/dev", .nbytes = 10};
     expect_failure(storage, &directory, PST_ERROR_UNSUPPORTED, "/dev", -1);
 
-    /* A pipe must fail, not hang. */
+    /* Reading a pipe must fail, not hang. */
     const char *pipe_path = test_path("pipe");
     unlink(pipe_path);
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
@@ -314,7 +315,7 @@ static void spans(void **state)
     psti_storage_close(&storage);
 }
 
-/* Pages of `path` in the page cache, in percent. */
+/* Returns how much of `path` is in the page cache, in percent. */
 static int percent_cached(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -332,7 +333,7 @@ static int percent_cached(const char *path)
     return (int)(n * 100 / n_pages);
 }
 
-/* Writes a file to the disk and drops its pages. */
+/* Writes a file to the disk and drops its pages from the page cache. */
 static void drop_pages(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -354,7 +355,7 @@ static void page_cache_is_left_empty(void **state)
     write_file(path, data, 2000000);
     drop_pages(path);
     if (percent_cached(path) > 50)
-        skip(); /* this file system keeps its pages, whatever one says */
+        skip(); /* this file system keeps its pages despite the hint */
     void *buffer = read_buffer(storage, 2000000);
     struct psti_read whole = {.path = path, .nbytes = 2000000, .buffer = buffer};
     submit_and_wait(storage, &whole);
@@ -372,8 +373,8 @@ static void page_cache_is_left_empty(void **state)
     psti_storage_close(&storage);
 }
 
-/* A storage with scattered reads brings no page that was not asked for. Without the hint the kernel
- * reads ahead here, because the tenth of the file before the read is cached. */
+/* A storage with the hint for scattered reads reads only the requested pages. Without the hint the
+ * kernel would read ahead here, because the tenth of the file before the read is cached. */
 static void neighbours_are_not_read(void **state)
 {
     (void)state;
@@ -395,7 +396,7 @@ static void neighbours_are_not_read(void **state)
     assert_ok(psti_storage_file_open(storage, path, &file, &err));
     drop_pages(path);
     void *buffer = read_buffer(storage, nbytes / 10);
-    if (percent_cached(path) == 0) { /* else this file system keeps its pages */
+    if (percent_cached(path) == 0) { /* otherwise this file system keeps its pages */
         struct psti_read first = {.file = file, .nbytes = nbytes / 10, .buffer = buffer};
         assert_int_equal(psti_storage_read(storage, &first), PST_OK);
         struct psti_read next = {

@@ -1,5 +1,6 @@
-/* The steps of a read, given results that real file systems give only on bad days: short reads,
- * interruptions, O_DIRECT taken at open and refused later. No system call decides anything here. */
+/* Tests the steps of a read with results that real file systems give only rarely: short reads,
+ * interruptions, O_DIRECT accepted at open and refused later. The test makes no system calls for
+ * them. */
 #include "storage_test.h"
 
 #include "storage/storage_int.h"
@@ -67,7 +68,7 @@ static void direct_reads_whole_blocks(void **state)
     begin(&read, true, 5000, 10000);
     assert_int_equal(read.engine.base, 4096);
     assert_int_equal(psti_storage_step_nbytes(&read), 3 * 4096);
-    /* Enough is enough: the last block may be short, as at the end of a file. */
+    /* It has all bytes that it needs: the last block may be short, as at the end of a file. */
     assert_false(psti_storage_step_read(storage, &read, 904 + 10000));
     assert_int_equal(read.status, PST_OK);
     assert_ptr_equal(read.data, buffer + 904);
@@ -93,11 +94,13 @@ static void direct_finds_the_end_of_the_file(void **state)
     struct psti_read read;
     begin(&read, true, 5000, 10000);
     assert_true(psti_storage_step_read(storage, &read, 4096 + 512));
-    assert_false(psti_storage_step_read(storage, &read, 512)); /* the same end again */
+    /* a second read ends at the same place: the end of the file */
+    assert_false(psti_storage_step_read(storage, &read, 512));
     assert_int_equal(read.status, PST_ERROR_TRUNCATED);
     assert_non_null(strstr(read.error.text, "3704 of the 10000"));
     begin(&read, true, 5000, 10000);
-    assert_false(psti_storage_step_read(storage, &read, 100)); /* it ends before the range */
+    /* the file ends before the requested range */
+    assert_false(psti_storage_step_read(storage, &read, 100));
     assert_non_null(strstr(read.error.text, "0 of the 10000"));
 }
 
@@ -113,7 +116,8 @@ static void direct_refused_at_the_read(void **state)
     assert_int_equal(n_fallback(), n_fallback_before + 1);
     assert_int_equal(read.engine.base, 5000);
     assert_int_equal(psti_storage_step_nbytes(&read), 10000);
-    assert_false(psti_storage_step_read(storage, &read, -EINVAL)); /* now it is an error */
+    /* a second refusal is an error */
+    assert_false(psti_storage_step_read(storage, &read, -EINVAL));
     assert_int_equal(read.status, PST_ERROR_IO);
     assert_int_equal(read.error.os_error, EINVAL);
     assert_int_equal(n_fallback(), n_fallback_before + 1);
@@ -142,7 +146,7 @@ static void huge_reads_are_split(void **state)
 {
     (void)state;
     struct psti_read read;
-    size_t nbytes = (size_t)5 << 30; /* nothing is read here */
+    size_t nbytes = (size_t)5 << 30; /* invented size: no bytes are read in this test */
     begin(&read, true, 0, nbytes);
     size_t total = 0;
     for (bool more = true; more;) {
@@ -155,11 +159,11 @@ static void huge_reads_are_split(void **state)
     assert_int_equal(read.status, PST_OK);
 }
 
-/* A file system without O_DIRECT, where there is one: procfs. */
+/* Uses a file system without O_DIRECT: procfs. */
 static void real_fallback(void **state)
 {
     (void)state;
-    const char *path = "/proc/config.gz"; /* a regular file there, of a true size */
+    const char *path = "/proc/config.gz"; /* a regular file in procfs with a real size */
     struct psti_file *proc = NULL;
     struct pst_error err;
     n_fallback_before = n_fallback();

@@ -1,5 +1,5 @@
-/* The throttle: never faster than told, on every engine, and reads complete in the order of their
- * times. Only lower bounds of time are asserted: a busy machine may be slow. */
+/* The throttle is never faster than its limit, on every engine, and reads complete in the order of
+ * their times. Only lower bounds of time are asserted, because a busy machine may be slow. */
 #include "storage_test.h"
 
 #include "storage/storage_int.h"
@@ -9,7 +9,7 @@
 
 #define DATA_NBYTES ((size_t)400000)
 #define PART_NBYTES ((size_t)20000)
-/* What the token bucket gives on credit after a pause. */
+/* Seconds of reading that the token bucket allows at once after a pause. */
 #define BURST_SECONDS 0.002
 
 static unsigned char *data;
@@ -27,7 +27,7 @@ static struct psti_storage *open_throttled(double bytes_per_second, double laten
 
 static double seconds_since(int64_t begin) { return (double)(psti_clock_ns() - begin) * 1e-9; }
 
-/* Reads `data` in parts, all submitted at once; returns the seconds it took. */
+/* Reads `data` in parts that are submitted together. Returns the seconds it took. */
 static double read_parts(struct psti_storage *storage, struct psti_file *file)
 {
     enum { N = DATA_NBYTES / PART_NBYTES };
@@ -64,7 +64,7 @@ static void rate_holds_for_submitted_reads(void **state)
     struct psti_storage *storage = open_throttled(8e6, 0);
     struct psti_file *file = NULL;
     assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
-    assert_null(psti_storage_file_span(file, 0, 10)); /* no way around the throttle */
+    assert_null(psti_storage_file_span(file, 0, 10)); /* mapped bytes would bypass the throttle */
     double seconds = read_parts(storage, file);
     assert_true(seconds >= (double)DATA_NBYTES / 8e6 - BURST_SECONDS);
     psti_storage_file_close(&file);
@@ -83,7 +83,7 @@ static void rate_and_latency_hold_for_reads_of_the_caller(void **state)
         assert_int_equal(psti_storage_read(storage, &read), PST_OK);
     }
     assert_true(seconds_since(begin) >= 2 * (DATA_NBYTES / 10e6 + 0.003) - 2 * BURST_SECONDS);
-    /* A read that fails was a read too. */
+    /* A failed read counts as a read, too. */
     begin = psti_clock_ns();
     struct psti_read missing = {.path = test_path("missing"), .nbytes = 10, .buffer = buffer};
     assert_int_equal(psti_storage_read(storage, &missing), PST_ERROR_NOT_FOUND);
@@ -104,7 +104,7 @@ static void latency_alone(void **state)
     psti_storage_close(&storage);
 }
 
-/* Times far beyond any clock must not overflow into "now". */
+/* Times beyond the range of any clock must not overflow to "now". */
 static void absurd_rates_do_not_overflow(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void check_order(struct psti_read *read)
     struct ordered *ordered = read->user;
     pthread_mutex_lock(&ordered->waiting->lock);
     bool early = psti_clock_ns() < read->engine.deadline_ns;
-    /* Asserting would leave the wrong thread: a wrong rank stays visible as a missing count. */
+    /* An assertion would not work in this thread. A wrong order shows as a missing count. */
     if (!early && *ordered->next == ordered->rank)
         (*ordered->next)++;
     ordered->waiting->n_done++;
@@ -174,13 +174,13 @@ static void *cancel_soon(void *storage)
     return NULL;
 }
 
-/* Reads with minutes to go end at once, submitted and the caller's own; later ones are held again.
- */
+/* Reads with minutes to wait end at once if they are cancelled, whether submitted or direct. Later
+ * reads are throttled again. */
 static void cancelled_reads_end_at_once(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct psti_storage *storage = open_throttled(100, 0); /* 200 s each, 4000 s for all */
+    struct psti_storage *storage = open_throttled(100, 0); /* 200 s each, 4000 s in total */
     struct psti_file *file = NULL;
     pthread_t thread;
     assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
@@ -200,8 +200,8 @@ static void cancelled_reads_end_at_once(void **state)
         psti_storage_resume(storage);
     }
     assert_true(seconds_since(begin) < 60);
-    /* What the cancelled reads took was given back, and the throttle holds again: 0.1 s, not 4200.
-     */
+    /* The time granted to the cancelled reads was given back, and the throttle works again: 0.1 s,
+     * not 4200 s. */
     void *buffer = read_buffer(storage, 10);
     struct psti_read read = {.file = file, .nbytes = 10, .buffer = buffer};
     begin = psti_clock_ns();
@@ -213,7 +213,8 @@ static void cancelled_reads_end_at_once(void **state)
     psti_storage_close(&storage);
 }
 
-/* Reads that owe their time return at once and owe what waiting after each would have taken. */
+/* Reads that may owe their time return at once. The time owed is what waiting after each read would
+ * have taken. */
 static void owed_time_adds_up(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_verify.c - pst_verify finds every alteration, in the same order for any number of
- * workers. */
+/* test_verify.c - pst_verify detects every alteration, and reports in the same order for any number
+ * of workers. */
 #include "pack/folder_pack.h"
 
 #include "base/fault.h"
@@ -108,7 +108,8 @@ static void all_bad_items_are_found_in_order(void **state)
         assert_int_equal(verify(state, "a.pst", workers[w], w == 1, &findings, &report),
                          PST_ERROR_CHECKSUM);
         assert_int_equal(report.n_bad, 4);
-        assert_int_equal(findings.n, 4); /* each once, not again with its shard */
+        /* each item is one finding; its shard is not another one */
+        assert_int_equal(findings.n, 4);
         for (unsigned i = 0; i < findings.n; i++) {
             const struct pst_error *err = &findings.errors[i];
             assert_int_equal(err->status, PST_ERROR_CHECKSUM);
@@ -151,7 +152,8 @@ static void a_shard_that_is_gone_or_short(void **state)
     assert_int_equal(truncate(path, 100), 0);
     assert_int_not_equal(verify(state, "a.pst", 2, false, &findings, &report), PST_OK);
     assert_true(findings.n > 1);
-    assert_string_equal(findings.names[0], ""); /* the shard, then each of its samples */
+    /* one finding for the shard, then one for each of its samples */
+    assert_string_equal(findings.names[0], "");
     for (unsigned i = 0; i < findings.n; i++)
         assert_non_null(strstr(findings.errors[i].file, strrchr(path, '/')));
     assert_int_equal(report.n_samples, 60);
@@ -163,8 +165,8 @@ static void a_shard_that_is_gone_or_short(void **state)
 
 static void pixels_that_differ_behind_good_bytes(void **state)
 {
-    /* The writer was given a wrong pixel checksum: the bytes are right, but the pixels are not
-     * as stated. */
+    /* The writer was given a wrong pixel checksum: the stored bytes are right, but the pixels do
+     * not match it. */
     static char png[8192];
     struct pst_error err;
     struct pst_verify_report report;
@@ -275,7 +277,8 @@ static void parts_check_everything_once(void **state)
     }
 }
 
-/* Some part holds the largest item that the index states, and the others say that they do not. */
+/* One part has the largest item that the index states, and the other parts report that they have
+ * not. */
 static void parts_find_the_largest_item(void **state)
 {
     struct findings findings = {0};
@@ -318,7 +321,7 @@ static void can_be_cancelled(void **state)
                      PST_ERROR_CANCELLED);
 }
 
-/* Whoever ends the listing of a folder has found nothing. */
+/* If the caller cancels the listing of a folder, there is no finding. */
 static void opening_can_be_cancelled(void **state)
 {
     struct pst_error err;

@@ -24,7 +24,7 @@ static enum pst_status verify_as(const char *path, bool restore, struct pst_veri
     return status;
 }
 
-/* Writes a file and verifies it. A finding names it. */
+/* Writes a file and verifies it. A finding must name it. */
 static enum pst_status verify_bytes(void **state, const char *name, const void *bytes, size_t n,
                                     struct pst_error *err)
 {
@@ -51,8 +51,8 @@ static uint8_t *read_golden(const char *name, size_t *n)
     return bytes;
 }
 
-/* A JPEG kept as PLI has checksums of all that it holds: no changed bit, no cut and no byte behind
- * its end is passed over. */
+/* A JPEG kept as PLI has checksums of everything in it, so each changed bit, truncation and
+ * appended byte is detected. */
 static void damaged_plis_are_found(void **state)
 {
     static const char *const names[] = {"jpeg-pixel-gray.pli", "jpeg-pixel-420.pli",
@@ -88,13 +88,13 @@ static void images_are_decoded(void **state)
     assert_ok(verify_bytes(state, "b.png", png, n, &err));
     assert_ok(verify_bytes(state, "an image by its bytes", png, n, &err));
     assert_int_equal(verify_bytes(state, "b.png", png, n / 2, &err), PST_ERROR_TRUNCATED);
-    png[n / 2] ^= 1; /* zlib's checksum, or the chunk's, sees it */
+    png[n / 2] ^= 1; /* zlib's checksum or the chunk's checksum detects it */
     assert_int_not_equal(verify_bytes(state, "b.png", png, n, &err), PST_OK);
     assert_int_not_equal(verify_bytes(state, "c.png", "", 0, &err), PST_OK);
     assert_int_not_equal(verify_bytes(state, "c.jpg", "nonsense", 8, &err), PST_OK);
 }
 
-/* A WAV file of 16 bits and n samples. Returns its size. */
+/* Makes a WAV file of n samples of 16 bits. Returns its size. */
 static size_t make_wav(uint8_t *wav, uint32_t n)
 {
     memcpy(wav, "RIFF....WAVEfmt ", 16);
@@ -139,7 +139,7 @@ static void what_is_no_file_of_ours(void **state)
     assert_int_equal(verify_as("s3://bucket/a.pst", false, &report, &err), PST_ERROR_UNSUPPORTED);
     assert_int_equal(verify_as(folder_path(state, "nowhere.png"), false, &report, &err),
                      PST_ERROR_NOT_FOUND);
-    /* Nothing waits for a writer of the pipe. */
+    /* Verifying a pipe does not wait for a writer. */
     assert_int_equal(mkfifo(folder_path(state, "pipe.png"), 0600), 0);
     assert_int_not_equal(verify_as(folder_path(state, "pipe.png"), false, &report, &err), PST_OK);
     assert_int_equal(report.n_samples, 0);
@@ -183,7 +183,8 @@ static void progress_rises_to_the_end(void **state)
             assert_true(watched.n >= 2); /* at the start and at the end */
             assert_true(watched.last.n_done == 90 && watched.last.n_total == 90);
             assert_true(watched.last.nbytes_in >= report.nbytes && report.nbytes > 0);
-            watched = (struct watch){.stop_at = watched.n}; /* the last call of a run like it */
+            /* stops at the last call of an equal run */
+            watched = (struct watch){.stop_at = watched.n};
             enum pst_status status = pst_verify(path, &options, &report, sizeof report, &err);
             assert_true(status == PST_ERROR_CANCELLED || watched.n < watched.stop_at);
         }
@@ -233,7 +234,7 @@ static void every_failure_of_a_file_is_clean(void **state)
         assert_int_equal(after.live_nbytes, before.live_nbytes);
         assert_true(n < 1000);
     }
-    assert_true(n > 4); /* the state, the bytes, a decoder, and what restores the file */
+    assert_true(n > 4); /* state, bytes, a decoder, and what restores the file */
 }
 #endif
 

@@ -1,4 +1,5 @@
-/* journal_forge.c - see the header. Plain malloc; the layout is that of docs/format-dataset.md. */
+/* journal_forge.c - implements journal_forge.h. Uses plain malloc; the layout is that of
+ * docs/format-dataset.md. */
 #include "writer/journal_forge.h"
 
 #include "base/bits.h"

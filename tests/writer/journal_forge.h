@@ -11,8 +11,8 @@
 
 /* A number in a journal. */
 struct journal_number {
-    size_t offset;  /* in the journal */
-    uint8_t nbytes; /* 1, 4 or 8, little-endian */
+    size_t offset;  /* offset in the journal */
+    uint8_t nbytes; /* size of the number: 1, 4 or 8 bytes, little-endian */
     const char *what;
 };
 
@@ -24,12 +24,13 @@ struct journal_map {
     size_t n_numbers;
 };
 
-/* Finds every entry and every number of a good journal. False if it is not a journal. */
+/* Finds every entry and every number of a valid journal. Returns false if the bytes are no
+ * journal. */
 bool journal_map_make(const uint8_t *bytes, size_t nbytes, struct journal_map *map);
 void journal_map_free(struct journal_map *map);
 
-/* Changes a number to another value. `way` is 0 to JOURNAL_WAYS - 1. False if the value would be
- * the same. */
+/* Changes a number to another value. `way` is 0 to JOURNAL_WAYS - 1. Returns false if the value
+ * would stay the same. */
 enum { JOURNAL_WAYS = 8 };
 bool journal_alter(uint8_t *bytes, const struct journal_number *number, unsigned way);
 

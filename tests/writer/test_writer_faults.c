@@ -1,6 +1,6 @@
-/* test_writer_faults.c - a full disk at every single write, a lack of memory at every single
- * allocation, and disks that end within a write. The data set is absent, resumable or whole
- * afterwards, and is the same at the end. */
+/* test_writer_faults.c - the disk is full at every single write, memory is lacking at every single
+ * allocation, and the disk fills up within a write. Afterwards the data set is absent, resumable or
+ * complete, and in the end it is always the same. */
 #include "writer/writer_fixture.h"
 
 #include "base/fault.h"
@@ -16,8 +16,8 @@
 
 enum { N_FIRST = 24, N_SECOND = 40 };
 
-/* Checks what a reader finds meanwhile: nothing, "resume it", or an earlier finished data set.
- */
+/* Checks what a reader finds between two tries: nothing, an unfinished data set, or an earlier
+ * finished one. */
 static void check_between(const char *path, uint64_t n_before)
 {
     struct pst_error err = {0};
@@ -71,7 +71,7 @@ static void disk_full_at_every_write(void **state)
     fixture_remove(directory);
 }
 
-/* One operation fails once, and the same writer goes on as far as it may. Nothing may be lost
+/* One operation fails once, and the same writer goes on as far as it may. No sample may be lost
  * without an error. */
 static void one_failed_write_is_never_forgotten(void **state)
 {
@@ -150,7 +150,7 @@ static void a_failed_read_while_resuming(void **state)
     fixture_remove(directory);
 }
 
-/* A real limit of the kernel: writes are cut short at it, then fail. */
+/* A file size limit of the kernel: writes are first cut short at it, then fail. */
 static void files_that_must_not_grow(void **state)
 {
     (void)state;

@@ -47,7 +47,8 @@ static void load(struct forge *forge)
     assert_string_equal(image->names[0], "journal.pst");
 }
 
-/* Appends to a finished set of N_BASE samples (0: makes a new one), commits and does not finish. */
+/* Appends to a finished data set of N_BASE samples (0: makes a new one), commits and does not
+ * finish. */
 static void begin(struct forge *forge, uint64_t n_base)
 {
     struct pst_error err = {0};
@@ -109,7 +110,7 @@ static void try_journal(struct forge *forge, const uint8_t *bytes, size_t nbytes
         fail_msg("%s: finished, but verify says: %s", what, err.text);
 }
 
-/* True for an entry that the short form tests, too. */
+/* Returns true for an entry that the short form tests, too. */
 static bool is_chosen(const struct journal_map *map, size_t i_entry, const uint8_t *bytes)
 {
     bool is_sample = bytes[map->entries[i_entry] + 4] == 1;

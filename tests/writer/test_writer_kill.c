@@ -23,7 +23,7 @@ static struct {
     bool armed;
     uint64_t left;
     enum power power;
-    off_t synced[N_FILES]; /* by descriptor */
+    off_t synced[N_FILES]; /* synced length of each file, by descriptor */
     bool is_open[N_FILES];
 } kill_plan;
 
@@ -62,7 +62,7 @@ static void end_process(void)
     _exit(9);
 }
 
-/* True if the process must end at this call. */
+/* Returns true if the process must end at this call. */
 static bool is_the_end(void) { return kill_plan.armed && kill_plan.left-- == 1; }
 
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t offset)
@@ -121,7 +121,8 @@ int __wrap_openat(int dir, const char *name, int flags, ...)
     struct stat st;
     if (fd >= 0 && fd < N_FILES && (flags & O_ACCMODE) == O_WRONLY && fstat(fd, &st) == 0) {
         kill_plan.is_open[fd] = true;
-        kill_plan.synced[fd] = st.st_size; /* bytes of an earlier process count as durable */
+        /* bytes written by an earlier process count as durable */
+        kill_plan.synced[fd] = st.st_size;
     }
     return fd;
 }
@@ -135,7 +136,7 @@ int __wrap_close(int fd)
     return __real_close(fd);
 }
 
-/* As fixture_live; an append also adds a class. */
+/* Runs fixture_live; an append also adds a class. */
 static enum pst_status live(const char *path, enum pst_writer_mode mode, uint64_t end,
                             struct pst_error *err)
 {
@@ -158,7 +159,7 @@ static enum pst_status live(const char *path, enum pst_writer_mode mode, uint64_
     return status;
 }
 
-/* Runs a writer in a child process that ends at call n. True if the writer finished. */
+/* Runs a writer in a child process that ends at call n. Returns true if the writer finished. */
 static bool live_and_die(const char *path, enum pst_writer_mode mode, uint64_t end, uint64_t n,
                          enum power power)
 {
@@ -185,8 +186,8 @@ static bool in(const char *path, const char *name)
     return access(full, F_OK) == 0;
 }
 
-/* Checks that the data set is absent, resumable, or whole with exactly one of two lengths. Then
- * completes it in the mode that fits. */
+/* Checks that the data set is absent, resumable, or complete with exactly one of two lengths. Then
+ * completes it in the appropriate mode. */
 static void check_after(const char *path, uint64_t n_before, uint64_t end)
 {
     struct pst_error err = {0};
@@ -195,7 +196,7 @@ static void check_after(const char *path, uint64_t n_before, uint64_t end)
         assert_ok(pst_dataset_open(path, NULL, &ds, &err));
         assert_true(pst_dataset_count(ds) == n_before || pst_dataset_count(ds) == end);
         fixture_check_open(ds, pst_dataset_count(ds));
-        if (n_before > 0) /* the new class comes with the new samples, or not at all */
+        if (n_before > 0) /* the new class is there only together with the new samples */
             assert_int_equal(pst_dataset_field(ds, FIX_LABEL)->n_classes,
                              pst_dataset_count(ds) == end ? N_CLASSES + 1 : N_CLASSES);
         pst_dataset_close(&ds);
@@ -259,7 +260,7 @@ static void power_cut_leaving_garbage(void **state)
     run(POWER_GARBLES);
 }
 
-/* The resuming process ends too, each time one call later, until one finishes. */
+/* The resuming process ends too, each time one call later, until one process finishes. */
 static void killed_while_resuming(void **state)
 {
     (void)state;

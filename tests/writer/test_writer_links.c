@@ -1,5 +1,5 @@
-/* test_writer_links.c - a directory prepared by an attacker: a writer never changes the targets
- * of its links. Hard links count too: a snapshot made of them must not change. */
+/* test_writer_links.c - an attacker has prepared the directory: a writer never changes the targets
+ * of its links. The same holds for hard links: a snapshot made of them must not change. */
 #include "writer/writer_fixture.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static void in_set(const struct place *place, const char *name, char path[700])
     snprintf(path, 700, "%s/%s", place->set, name);
 }
 
-/* Makes a link `name` in the set to the victim, which exists only if `exists`. */
+/* Makes a link `name` in the data set to the victim file, which exists only if `exists`. */
 static void put_link(const struct place *place, const char *name, bool exists)
 {
     char path[700];
@@ -78,8 +78,8 @@ static void begin(const char *path, enum pst_writer_mode mode, uint64_t n)
     pst_writer_close(&writer);
 }
 
-/* Temporary files are replaced, the lock file is refused. In both cases nothing is written
- * elsewhere. */
+/* A link in place of a temporary file is replaced, and one in place of the lock file is refused. In
+ * both cases nothing is written elsewhere. */
 static void names_that_a_new_set_takes(void **state)
 {
     static const char *const names[] = {"index.pst.tmp", "journal.pst.tmp", "writer.lock"};
@@ -127,8 +127,8 @@ static void names_that_an_append_takes(void **state)
         }
 }
 
-/* The set's own files are moved elsewhere and replaced by links. The writer does not write to
- * them. */
+/* Files of the data set are moved away and replaced by links to them. The writer does not write to
+ * the targets. */
 static void files_that_are_links(void **state)
 {
     static const char *const names[] = {"shard-000000.pst", "journal.pst"};
@@ -154,7 +154,7 @@ static void files_that_are_links(void **state)
     }
 }
 
-/* A FIFO in the place of a file is refused at once, without waiting. */
+/* A FIFO in place of a file is refused at once, without waiting. */
 static void no_plain_files(void **state)
 {
     static const char *const names[] = {"shard-000000.pst", "journal.pst", "writer.lock"};
@@ -172,7 +172,7 @@ static void no_plain_files(void **state)
     }
 }
 
-/* A loss of power may leave any of the shards that were never committed. */
+/* A loss of power may leave some of the shards that were never committed. */
 static void stray_shards(void **state)
 {
     static const char *const names[] = {"shard-000007.pst", "shard-1000000.pst"};
@@ -197,7 +197,7 @@ static void stray_shards(void **state)
     fixture_check(place->set, N_FIRST);
 }
 
-/* Links all files of the set into "snapshot", as cp -al does. */
+/* Links all files of the data set into "snapshot", as cp -al does. */
 static void take_snapshot(const struct place *place, char snapshot[600])
 {
     char command[1300];
@@ -216,7 +216,7 @@ static void snapshots_of_hard_links(void **state)
     assert_ok(fixture_live(place->set, PST_WRITER_APPEND, N_SECOND, &err));
     fixture_check(place->set, N_SECOND);
     fixture_check(snapshot, N_FIRST);
-    for (int i = 0;; i++) { /* files that both have are as in the snapshot */
+    for (int i = 0;; i++) { /* files in both directories are unchanged in the snapshot */
         struct stat ours, theirs;
         snprintf(name, sizeof name, "../snapshot/shard-%06d.pst", i);
         in_set(place, name, shard);

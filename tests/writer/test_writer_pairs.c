@@ -1,5 +1,5 @@
-/* Hazard: keypoints lose what is left and right, or get a wrong one: at finish, append, resume,
- * pack and repack, or from an index that was forged. */
+/* Guards against a hazard: keypoints lose their left-right pairs, or get wrong ones: at finish,
+ * append, resume, pack and repack, or from a forged index. */
 #include "writer/writer_fixture.h"
 
 #include "base/bits.h"
@@ -112,7 +112,7 @@ static void round_trip_append_and_copy(void **state)
     check(place->copy, 3);
 }
 
-/* Not stated again: the data set's own count. */
+/* An append does not state the pairs, so the data set's own count. */
 static void append_without_statement(void **state)
 {
     struct place *place = *state;
@@ -129,7 +129,7 @@ static void append_without_statement(void **state)
     check(place->set, 3);
 }
 
-/* The journal keeps names and pairs of a writer that was closed before it finished. */
+/* The journal keeps names and pairs if the writer is closed before it finishes. */
 static void resume(void **state)
 {
     struct place *place = *state;
@@ -154,7 +154,8 @@ static void wrong_pairs(void **state)
     struct place *place = *state;
     struct pst_error err;
     pst_writer *writer = open_writer(place->set, PST_WRITER_CREATE, 3);
-    assert_int_equal(add(writer, "a", POINTS, &err), PST_ERROR_ARGUMENT); /* pairs are to come */
+    /* this writer's pairs have not been stated yet */
+    assert_int_equal(add(writer, "a", POINTS, &err), PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "pst_writer_set_point_pairs"));
     assert_int_equal(pst_writer_set_point_pairs(writer, 0, twice, 2, &err), PST_ERROR_ARGUMENT);
     assert_int_equal(pst_writer_set_point_pairs(writer, 0, same, 2, &err), PST_ERROR_ARGUMENT);
@@ -172,7 +173,7 @@ static void wrong_pairs(void **state)
                      PST_ERROR_ARGUMENT);
 }
 
-/* An index whose checksums are right, and whose pairs are not. */
+/* An index with correct checksums and wrong pairs is refused. */
 static void forged_pairs(void **state)
 {
     struct place *place = *state;

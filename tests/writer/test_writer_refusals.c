@@ -1,5 +1,5 @@
 /* test_writer_refusals.c - values, schemas and directories that the writer must not accept. A
- * refused sample leaves no trace; a refused open leaves the directory as it was. */
+ * refused sample leaves nothing behind; a refused open leaves the directory as it was. */
 #include "writer/writer_fixture.h"
 
 #include <stdlib.h>
@@ -326,7 +326,7 @@ static void modes_and_states(void **state)
     struct place *place = *state;
     struct pst_error err = {0};
     char other[600], file[700];
-    /* The fixture's writer has the lock. */
+    /* The fixture's writer holds the lock. */
     for (int mode = PST_WRITER_CREATE; mode <= PST_WRITER_APPEND; mode++) {
         assert_int_equal(
             try_open(place->path, (enum pst_writer_mode)mode, fixture_fields, FIX_N_FIELDS, &err),
@@ -354,7 +354,7 @@ static void modes_and_states(void **state)
     assert_int_equal(try_open(other, PST_WRITER_APPEND, fixture_fields, FIX_N_FIELDS, &err),
                      PST_ERROR_NOT_FOUND);
     assert_int_equal(access(other, F_OK), -1);
-    /* A foreign folder. */
+    /* A folder that is no data set. */
     assert_int_equal(mkdir(other, 0777), 0);
     snprintf(file, sizeof file, "%s/holiday.jpg", other);
     fixture_write_file(file, "x", 1);
@@ -367,7 +367,7 @@ static void modes_and_states(void **state)
     assert_int_equal(try_open(file, PST_WRITER_CREATE, fixture_fields, FIX_N_FIELDS, &err),
                      PST_ERROR_EXISTS);
     assert_int_equal(unlink(file), 0);
-    /* A writer that ended before its journal was in place leaves an "absent" data set. */
+    /* A writer that ended before it put its journal in place leaves an "absent" data set. */
     snprintf(file, sizeof file, "%s/journal.pst.tmp", other);
     fixture_write_file(file, "half a header", 13);
     snprintf(file, sizeof file, "%s/writer.lock", other);
@@ -397,7 +397,8 @@ static void a_forked_child_does_no_harm(void **state)
     fixture_check(place->path, 2);
 }
 
-/* Readers of parts of a PLI identify its head by the pixel checksum, which the item states too. */
+/* Readers of parts of a PLI recognise its head by the pixel checksum, so the item must state the
+ * same one. */
 static void a_pli_states_its_own_pixel_checksum(void **state)
 {
     const struct place *place = *state;
@@ -455,7 +456,7 @@ static void a_pli_states_its_own_pixel_checksum(void **state)
     free(bytes);
 }
 
-/* A program built for a newer version: its values are longer, and so is its sample. */
+/* A program built for a newer version passes longer structs for values and samples. */
 static void what_a_newer_program_knows(void **state)
 {
     const struct place *place = *state;
@@ -491,7 +492,7 @@ static void what_a_newer_program_knows(void **state)
     assert_int_equal(pst_writer_add(writer, &given.sample, &err), PST_ERROR_ARGUMENT);
     given.sample.value_nbytes = sizeof newer;
     assert_ok(pst_writer_add(writer, &given.sample, &err));
-    assert_int_equal(pst_writer_count(writer), 1); /* the refused ones left nothing */
+    assert_int_equal(pst_writer_count(writer), 1); /* the refused samples left nothing */
     pst_writer_close(&writer);
 }
 

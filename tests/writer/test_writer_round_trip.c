@@ -1,5 +1,5 @@
-/* test_writer_round_trip.c - values read are the values written: every field type, ragged,
- * variants, several shards, class names; after resume and append too. */
+/* test_writer_round_trip.c - values read are the values written: every field type, ragged arrays,
+ * variants, several shards, class names; also after resume and append. */
 #include "writer/writer_fixture.h"
 
 #include "base/bits.h"
@@ -166,7 +166,7 @@ static void resume_goes_on(void **state)
         pst_dataset_close(&ds);
     }
     fixture_check(path, 60);
-    /* Resuming a whole data set changes nothing, so that a script may do it twice. */
+    /* Resuming a finished data set changes nothing, so a script may do it twice. */
     pst_writer *writer = open_writer(path, PST_WRITER_RESUME, FIX_N_FIELDS);
     assert_int_equal(pst_writer_count(writer), 60);
     assert_ok(pst_writer_finish(writer, &err));
@@ -246,7 +246,7 @@ static void check_seven(const char *path, uint64_t n, const int64_t *labels)
     assert_ok(pst_verify(path, &options, NULL, 0, &err));
 }
 
-/* An append may add classes behind those that there are, is interrupted, and goes on. */
+/* An append that adds classes behind the existing ones is interrupted and resumed. */
 static void append_adds_classes(void **state)
 {
     struct pst_error err = {0};
@@ -289,7 +289,7 @@ static void append_adds_classes(void **state)
     pst_writer_close(&writer);
     check_seven(path, 2, (const int64_t[]){6, 5});
 
-    fields[FIX_LABEL].n_classes = 4; /* fewer are no schema of this data set */
+    fields[FIX_LABEL].n_classes = 4; /* fewer classes do not fit this data set */
     assert_int_equal(pst_writer_open(path, fields, FIX_N_FIELDS, &options, &writer, &err),
                      PST_ERROR_ARGUMENT);
 }
@@ -376,7 +376,8 @@ static void an_item_larger_than_shard_and_buffer(void **state)
     free(bytes);
 }
 
-/* A reader in another language, written from the document alone. */
+/* Reads the data set with read_reference.py, a reader in another language, written from the
+ * document alone. */
 static void the_reference_reader_agrees(void **state)
 {
     struct pst_error err = {0};

@@ -1,5 +1,5 @@
-/* writer_fixture.c - see the header. Ends the test by cmocka's asserts. Uses plain malloc, so
- * that fault counts are the library's alone. */
+/* writer_fixture.c - implements writer_fixture.h. Ends the test with cmocka's asserts. Uses plain
+ * malloc, so injected faults hit only the library's allocations. */
 #include "writer/writer_fixture.h"
 
 #include "base/hash.h"

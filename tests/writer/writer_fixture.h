@@ -1,5 +1,5 @@
-/* writer_fixture.h - makes and checks a data set with a field of every type, whose sample i is a
- * function of i. */
+/* writer_fixture.h - makes and checks a data set with a field of every type. The values of sample i
+ * are computed from i. */
 #ifndef PST_TESTS_WRITER_FIXTURE_H
 #define PST_TESTS_WRITER_FIXTURE_H
 
@@ -48,16 +48,17 @@ enum pst_status fixture_add(pst_writer *writer, uint64_t i, struct pst_error *er
 /* Returns writer options with small shards and commits, so that few samples make many of both. */
 struct pst_writer_options fixture_options(enum pst_writer_mode mode);
 
-/* Runs a writer: it goes on from the state of the disk to `end` samples and finishes. */
+/* Runs a writer that continues from the state on the disk up to `end` samples and finishes. */
 enum pst_status fixture_live(const char *path, enum pst_writer_mode mode, uint64_t end,
                              struct pst_error *err);
 
-/* Asserts that the data set at `path` is whole and holds exactly samples 0..n-1, byte for byte. */
+/* Asserts that the data set at `path` is complete and holds exactly samples 0..n-1, byte for
+ * byte. */
 void fixture_check(const char *path, uint64_t n);
-/* As fixture_check, for an open data set. */
+/* Does what fixture_check does, for an open data set. */
 void fixture_check_open(const pst_dataset *dataset, uint64_t n);
 
-/* Reads a whole file into memory (malloc). */
+/* Reads a whole file into malloc's memory. */
 uint8_t *fixture_read_file(const char *path, size_t *nbytes);
 void fixture_write_file(const char *path, const void *bytes, size_t nbytes);
 

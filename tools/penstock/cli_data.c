@@ -1,5 +1,5 @@
-/* cli_data.c - options of data that is opened, its notices, and its items, for verbs that inspect
- * them. */
+/* cli_data.c - for verbs that inspect data sets: options of opening them, their notices, and their
+ * items. */
 #include "cli.h"
 
 #include <errno.h>
@@ -38,14 +38,15 @@ void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t samp
     n = strlen(path);
     memcpy(err->file, n < sizeof err->file ? path : path + n - sizeof err->file + 1,
            n < sizeof err->file ? n + 1 : sizeof err->file);
-    /* A decoder counts offsets from the item's first byte; a shard holds many items. */
+    /* A decoder counts offsets from the item's first byte, but a shard holds many items. */
     err->offset = err->offset < 0 ? (int64_t)item->offset : err->offset + (int64_t)item->offset;
 }
 
 static const char *const type_names[] = {"image", "mask",  "boxes", "keypoints", "audio", "int",
                                          "float", "bytes", "text",  "json",      "array", NULL};
 
-/* SUFFIX=-, or SUFFIX=[NAME][:TYPE[:CLASSES]]. Its parts become texts of their own. */
+/* Parses SUFFIX=-, or SUFFIX=[NAME][:TYPE[:CLASSES]]. NULs are written into `word`, so that its
+ * parts become strings. */
 static enum pst_status read_rule(char *word, struct pst_member_rule *rule, struct pst_error *err)
 {
     char *is = strchr(word, '='), *type = is == NULL ? NULL : strchr(is, ':');
@@ -178,7 +179,7 @@ static void print_notice(const struct cli *cli, const struct pst_notice *notice)
         cli_note(cli, "field %s has hidden labels (-1) and no classes (the first: %s)",
                  notice->name, notice->first);
         break;
-    case PST_NOTICE_MASK_IN_COLORS: /* the library has logged it, with what to do */
+    case PST_NOTICE_MASK_IN_COLORS: /* the library has already logged it with advice */
         break;
     case PST_NOTICE_TEXT_IS_PATH:
         cli_note(cli,
@@ -277,7 +278,7 @@ enum pst_status cli_complete_item(const pst_dataset *dataset, uint64_t sample, u
     return PST_OK;
 }
 
-/* A pipe or a device in place of a file is refused at once: opening it must not wait. */
+/* Opens a regular file. A pipe or device is refused, because opening it could wait forever. */
 static FILE *open_plain(const char *path, struct stat *st, struct pst_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

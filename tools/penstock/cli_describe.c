@@ -1,12 +1,12 @@
-/* cli_describe.c - what this program tells of itself: the tables of all verbs as JSON, of which
- * scripts/write_cli_pages.py makes manual pages and completion; the scripts of completion, which
- * the build puts into the program; build and machine, for env and doctor. */
+/* cli_describe.c - what this program says about itself: the tables of all verbs as JSON, from which
+ * scripts/write_cli_pages.py makes manual pages and completion; the completion scripts, which the
+ * build embeds in the program; and the build and machine, for env and doctor. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The words of which an option takes a list with commas, if its value is called FORMS. */
+/* The words of an option whose value is called FORMS, a list separated by commas. */
 static const char *const forms[] = {"pli-jpeg", "original", "raw", "pli", "jpeg", "png", "webp"};
 
 static bool takes_forms(const char *argument)
@@ -14,8 +14,8 @@ static bool takes_forms(const char *argument)
     return argument != NULL && strcmp(argument, "FORMS") == 0;
 }
 
-/* Writes the values of which an option takes one: "stop|skip" has two, "NODE|auto|none" two of
- * its own. */
+/* Writes the values that an option can have: "stop|skip" has two, "NODE|auto|none" also two,
+ * because a word in capitals stands for any text and is left out. */
 static void put_values(struct cli_json *json, const char *argument)
 {
     char word[32];
@@ -69,7 +69,7 @@ void cli_describe_command(struct cli_json *json, const struct cli_command *comma
     cli_json_close(json, ']');
 }
 
-/* Runs a verb, of which cli_parse then describes the table instead of parsing words. */
+/* Runs a verb so that cli_parse describes its table instead of parsing words. */
 static void put_verb(struct cli *cli, const struct cli_verb *verb)
 {
     cli_json_open(cli->describes, NULL, '{');

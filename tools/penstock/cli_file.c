@@ -1,5 +1,5 @@
-/* cli_file.c - writes a result to stdout, or to a file that gets its name only when it is whole;
- * and asks before it writes over a file. */
+/* cli_file.c - writes a result to stdout, or to a file that gets its name only when it is complete;
+ * asks before a file is overwritten. */
 #include "cli.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes a temporary name beside `output`. It is empty if `output` is a device, a link or the
- * like, which is written to directly. */
+/* Makes a temporary name beside `output`. The name is empty if `output` is a device, a link or the
+ * like, which is written directly. */
 static void name_part(const char *output, char part[PATH_MAX])
 {
     struct stat st;
@@ -20,7 +20,7 @@ static void name_part(const char *output, char part[PATH_MAX])
         part[0] = '\0';
 }
 
-/* Writes both parts and flushes them. False with errno. */
+/* Writes head and bytes and flushes them. Returns false with errno after failure. */
 static bool write_both(FILE *file, const void *head, size_t head_nbytes, const void *bytes,
                        size_t nbytes)
 {
@@ -42,7 +42,7 @@ enum pst_status cli_put(const char *output, const void *head, size_t head_nbytes
     char part[PATH_MAX];
     if (output == NULL || strcmp(output, "-") == 0) {
         if (write_both(stdout, head, head_nbytes, bytes, nbytes) || errno == EPIPE)
-            return PST_OK; /* main ends quietly if the reader has closed the pipe */
+            return PST_OK; /* if the reader closed the pipe, main ends the program quietly */
         return fail_put("stdout", errno, err);
     }
     name_part(output, part);

@@ -1,4 +1,5 @@
-/* cli_help.c - the help of a verb, made of its table of options, in lines that fit the terminal. */
+/* cli_help.c - prints the help of a verb from its table of options, in lines that fit the terminal.
+ */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -6,7 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* In a terminal of fewer columns than COLUMNS_WIDE, what an option does stands below it. */
+/* If the terminal has fewer than COLUMNS_WIDE columns, an option's text is printed below its name.
+ */
 enum { COLUMNS_MAX = 100, COLUMNS_MIN = 20, COLUMNS_WIDE = 60, INDENT = 29, INDENT_NARROW = 8 };
 
 const struct cli_option cli_common_options[] = {
@@ -59,7 +61,7 @@ void cli_print_wrapped(const char *text, size_t at, size_t indent, size_t column
     putchar('\n');
 }
 
-/* Prints a command, which a shell can read also where it takes several lines: they end with a
+/* Prints a command that can be pasted into a shell even if it takes several lines: these end with a
  * backslash, and no quoted word is broken. */
 static void print_command(const char *text, size_t columns)
 {
@@ -74,7 +76,7 @@ static void print_command(const char *text, size_t columns)
             else if (text[n] == quote)
                 quote = '\0';
         }
-        size_t rest = text[n] == '\0' ? 0 : 2; /* a backslash behind it */
+        size_t rest = text[n] == '\0' ? 0 : 2; /* columns for the backslash at the end */
         if (!begins && at + 1 + n + rest > columns) {
             fputs(" \\\n     ", stdout);
             at = 5;
@@ -105,7 +107,7 @@ static void print_option(const struct cli_option *option, size_t columns)
     cli_print_wrapped(help, (size_t)indent, (size_t)indent, columns);
 }
 
-/* Prints the options of a table, with the headings that have options below them. */
+/* Prints the options of a table, and headings that have options below them. */
 static void print_options(const struct cli_option *options, const char *heading, size_t columns)
 {
     for (const struct cli_option *option = options; option->name != NULL; option++) {

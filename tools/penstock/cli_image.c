@@ -1,5 +1,5 @@
-/* cli_image.c - converts images for the verbs that write them: decodes stored forms, and encodes
- * as PNG (through libpng), PLI, PNM, or bare samples. */
+/* cli_image.c - converts images for verbs that write them: decodes stored forms, and encodes PNG
+ * (with libpng), PLI, PNM, or bare samples. */
 #include "cli.h"
 
 #include <setjmp.h>
@@ -135,7 +135,7 @@ static void put_png(png_structp png, png_infop info, const struct pst_pixels *pi
     png_write_end(png, info);
 }
 
-/* A function of its own, so that no local variable changes between setjmp and libpng's longjmp. */
+/* A separate function, so that no local variable changes between setjmp and libpng's longjmp. */
 static bool run_png(struct file *file, png_structp png, png_infop info,
                     const struct pst_pixels *pixels)
 {
@@ -181,7 +181,7 @@ static void make_pnm_head(const struct pst_pixels *p, char head[CLI_HEAD_CAP])
     if (p->channels == 1 || p->channels == 3)
         snprintf(head, CLI_HEAD_CAP, "P%c\n%u %u\n%u\n", p->channels == 1 ? '5' : '6', p->width,
                  p->height, top);
-    else /* PNM as first defined has no alpha */
+    else /* PNM as originally defined has no alpha */
         snprintf(head, CLI_HEAD_CAP,
                  "P7\nWIDTH %u\nHEIGHT %u\nDEPTH %u\nMAXVAL %u\nTUPLTYPE %s\nENDHDR\n", p->width,
                  p->height, p->channels, top, p->channels == 2 ? "GRAYSCALE_ALPHA" : "RGB_ALPHA");

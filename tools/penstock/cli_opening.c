@@ -1,12 +1,13 @@
-/* cli_opening.c - opens data for a verb: progress while a large folder is listed or an index of
- * files of others is made, and an end at once if the user interrupts. */
+/* cli_opening.c - opens data for a verb: shows progress while a large folder is listed or an index
+ * of tars, zips or tables is made, and stops at once if the user interrupts. */
 #include "cli.h"
 
 #include <stdio.h>
 
-enum { PATIENCE_S = 1 }; /* what takes less needs no line */
+enum { PATIENCE_S = 1 }; /* seconds without a message; opening is usually faster */
 
-/* Says how far opening is: in a line that is drawn anew, or in lines if stderr is no terminal. */
+/* Shows the progress of opening: in a line that is redrawn, or in new lines if stderr is no
+ * terminal. */
 static int show(void *ctx, const struct pst_progress *progress)
 {
     struct cli_opening *opening = ctx;
@@ -63,6 +64,6 @@ enum pst_status cli_open(const struct cli *cli, const char *path, struct cli_sou
     cli_source_free(source);
     if (status != PST_OK || !cli_interrupted())
         return status;
-    pst_dataset_close(out); /* the signal came after the last look */
+    pst_dataset_close(out); /* the signal came after opening last checked */
     return cli_error(err, PST_ERROR_CANCELLED, "cancelled");
 }

@@ -1,4 +1,4 @@
-/* cli_options.c - parses options and operands of a verb by its table. */
+/* cli_options.c - parses the options and operands of a verb according to its table. */
 #include "cli.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ int cli_usage(const struct cli *cli, const char *format, ...)
     return CLI_USAGE;
 }
 
-/* Counts edits (insert, delete, replace, swap of neighbours) between two words of at most 31
+/* Counts the edits (insert, delete, replace, swap of neighbours) between two words of at most 31
  * letters. */
 static size_t distance(const char *a, const char *b)
 {
@@ -64,7 +64,7 @@ const char *cli_nearest(const char *word, const void *first, size_t stride)
         if (name[0] == '\0') /* a heading */
             continue;
         size_t d = distance(word, name);
-        /* A common beginning counts as one edit. */
+        /* A common prefix counts as one edit. */
         if (strlen(word) >= 2 && strncmp(name, word, strlen(word)) == 0)
             d = 1;
         if (d < best_distance) {
@@ -210,7 +210,7 @@ static int take_option(const struct cli *cli, const struct cli_command *command,
     }
     if (option->target == NULL) {
         if (option->letter != 'h')
-            return -1; /* main.c has parsed --json and --quiet */
+            return -1; /* main.c has already parsed --json and --quiet */
         cli_print_help(command);
         return CLI_OK;
     }

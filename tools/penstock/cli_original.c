@@ -1,5 +1,5 @@
-/* cli_original.c - original files of images: those kept as they are, and JPEGs restored from
- * PLI. */
+/* cli_original.c - original files of images: those stored unchanged, and JPEGs restored from PLI.
+ */
 #include "cli.h"
 
 #include <stdlib.h>

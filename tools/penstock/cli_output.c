@@ -1,5 +1,5 @@
-/* cli_output.c - output of the verbs: JSON and errors; and the flag that an interrupt sets.
- */
+/* cli_output.c - output of the verbs: JSON and errors; and the flag that a signal handler sets
+ * after an interrupt. */
 #include "cli.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the bytes of the UTF-8 sequence at `s`, 0 if it is none. */
+/* Returns the length of the UTF-8 sequence at `s`, or 0 if it is invalid. */
 static size_t sequence(const unsigned char *s)
 {
     static const struct {
@@ -182,7 +182,7 @@ void cli_print_count(uint64_t n, const char *one, const char *many)
     printf("%llu %s", (unsigned long long)n, n == 1 ? one : many);
 }
 
-/* Prints a text. `quote` replaces each single quote. */
+/* Prints a text in which `quote` replaces each single quote. */
 static void print_text(FILE *file, const char *text, const char *quote)
 {
     for (const unsigned char *s = (const unsigned char *)text; *s != '\0';) {

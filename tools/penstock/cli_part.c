@@ -1,18 +1,19 @@
-/* cli_part.c - which part of the work this process does: the option --part, and what schedulers say
- * in the environment.
+/* cli_part.c - decides which part of the work this process does, by the option --part and the
+ * variables that schedulers set.
  *
- * In: text, variables. Out: part I of N, or wrong use. A scheduler's variables are taken
- * only if they agree: a process that takes another's part would leave its own undone. */
+ * In: the option's text and the environment. Out: part I of N, or wrong use. A scheduler's
+ * variables are used only if they agree: a process that did another's part would leave its own
+ * undone. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The part that one scheduler names. */
+/* The part that the variables of one scheduler give. */
 struct said {
-    const char *by; /* the variable that names the part; NULL: this scheduler says nothing */
+    const char *by; /* variable that gives the part; NULL: this scheduler set none */
     uint64_t part;  /* from 0 */
-    uint64_t n;     /* 0: it does not say how many there are */
+    uint64_t n;     /* number of parts; 0: not given */
 };
 
 /* Reads a variable as a number. Returns -1, or the exit status if it is no number. */
@@ -35,7 +36,7 @@ static bool is_set(const char *name)
 }
 
 /* Slurm: tasks of an array, ranks of a step, or ranks of a step in each task of an array. If the
- * list of tasks has irregular gaps, the number of a task does not tell which part it is. */
+ * array's task numbers have irregular gaps, they do not tell which part a task is. */
 static int ask_slurm(const struct cli *cli, struct said *said)
 {
     uint64_t task = 0, first, last, step, n_tasks, rank, n_ranks;
@@ -80,7 +81,7 @@ static int ask_slurm(const struct cli *cli, struct said *said)
     return status;
 }
 
-/* A scheduler with one variable for the part, from 0, and perhaps another one for the number of
+/* A scheduler that has one variable for the part, from 0, and perhaps another for the number of
  * parts. */
 static int ask_plain(const struct cli *cli, const char *index, const char *count, bool needs_count,
                      struct said *said)
@@ -97,7 +98,7 @@ static int ask_plain(const struct cli *cli, const char *index, const char *count
     return status;
 }
 
-/* Looks for the variables of all schedulers. If several say something, they must say the same. */
+/* Checks the variables of all schedulers. If several give a part, they must agree. */
 static int ask_all(const struct cli *cli, uint64_t n_given, struct said *out)
 {
     struct said said[4] = {{0}};
@@ -139,7 +140,7 @@ static int ask_all(const struct cli *cli, uint64_t n_given, struct said *out)
     return status;
 }
 
-/* Reads a number, at least 1, after which the text ends. */
+/* Reads a number of at least 1, which must be the rest of the text. */
 static bool take_n(const char *text, uint64_t *n)
 {
     return cli_count(text, n) && *n > 0 && *n <= UINT32_MAX;

@@ -1,10 +1,10 @@
-/* cli_progress.c - how far a verb is: on a terminal a bar that is drawn anew, elsewhere a line now
- * and then.
+/* cli_progress.c - shows how far a verb is: on a terminal as a bar that is redrawn, elsewhere as a
+ * line now and then.
  *
- * A bar stays in one line of the terminal, whatever its width, which is asked for at each drawing,
- * because a window may be resized. The last column stays empty: some terminals begin a new line
- * after it. What a narrow terminal has no room for is left out, the least important part first. All
- * parts are ASCII, one column a byte. */
+ * A bar stays in one line of the terminal, whatever its width, which is queried at each drawing,
+ * because a window may be resized. The last column stays empty, because some terminals start a new
+ * line after it. On a narrow terminal the least important parts are left out first. All parts are
+ * ASCII, one column per byte. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -33,8 +33,8 @@ double cli_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Returns samples per second over the last 5 to 10 seconds, or since the beginning if that is
- * less. 0 if unknown. */
+/* Returns the samples per second over the last 5 to 10 seconds, or since the start if that is
+ * shorter; 0 if unknown. */
 static double rate(struct cli_meter *meter, double now, uint64_t n_done)
 {
     enum { SPAN_S = 5 };
@@ -62,14 +62,14 @@ double cli_line_seconds(void)
 }
 
 enum { N_PARTS = 4, PART_CAP = 48, LINE_CAP = 256, BAR_MIN = 10, BAR_MAX = 40 };
-/* A part of a line of progress. */
+/* One part of a line of progress, such as the time left. */
 struct part {
     char text[PART_CAP];
-    int columns; /* that it may come to take; so the line's form does not change on the way */
-    int goes;    /* 1: the first that a narrow terminal loses */
+    int columns; /* maximum number of columns it can take; reserved, to keep the layout steady */
+    int goes;    /* 1: the first part that a narrow terminal drops */
 };
 
-/* Makes the parts in the order in which they stand. */
+/* Makes the parts in the order in which they are printed. */
 static void make_parts(const struct pst_progress *progress, double per_second,
                        struct part parts[N_PARTS])
 {
@@ -92,8 +92,8 @@ static void make_parts(const struct pst_progress *progress, double per_second,
     parts[3].goes = 4;
 }
 
-/* Joins share and parts without the first `n_lost` that go. Returns the columns that the text may
- * come to take. */
+/* Joins the percentage and the parts, without the first `n_lost` to be dropped. Returns the most
+ * columns that the text can take. */
 static int join_parts(const struct part parts[N_PARTS], int n_lost, double share,
                       char out[LINE_CAP])
 {
@@ -108,7 +108,7 @@ static int join_parts(const struct part parts[N_PARTS], int n_lost, double share
     return columns;
 }
 
-/* Draws the line: verb, bar and text, with the bar first to have room; then the text alone. */
+/* Draws the line: verb, bar and text. If there is not enough space, the bar is left out. */
 static void draw_bar(const char *what, const struct part parts[N_PARTS], double share)
 {
     char text[LINE_CAP], bar[BAR_MAX + 1];

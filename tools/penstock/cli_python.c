@@ -1,7 +1,7 @@
-/* cli_python.c - starts the Python package for the verbs that it runs.
+/* cli_python.c - starts the Python package for the verbs that it implements.
  *
- * The words are handed over as they are: the package parses them, and has help and errors of use.
- * The interpreter takes this process's place: signals and the exit status are its own. */
+ * The words are passed unchanged: the package parses them, and prints help and errors of use. The
+ * interpreter replaces this process (exec), so signals and the exit status are its own. */
 #include "cli.h"
 
 #include <errno.h>
@@ -46,9 +46,10 @@ int cli_python(struct cli *cli, int argc, char **argv)
             "this program; name one by PENSTOCK_PYTHON");
         return cli_fail(cli, &err);
     }
-    /* -P: a folder named penstock in the working directory is not the package. */
+    /* -P keeps a folder named penstock in the working directory from being imported instead of the
+     * package. */
     static char flag[] = "-P", module_flag[] = "-m", module[] = "penstock.cli.main";
-    static char json[] = "--json", quiet[] = "--quiet"; /* they may stand before the verb */
+    static char json[] = "--json", quiet[] = "--quiet"; /* may stand before the verb */
     char **words = calloc((size_t)argc + 8, sizeof *words);
     if (words == NULL) {
         cli_error(&err, PST_ERROR_MEMORY, "out of memory");

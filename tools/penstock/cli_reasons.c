@@ -1,5 +1,5 @@
-/* cli_reasons.c - groups messages about many samples by reason: each reason once, its count, and
- * the names of the first samples. Reasons that differ only in numbers are one. */
+/* cli_reasons.c - groups messages about many samples by reason: each reason once, with its count
+ * and the names of the first samples. Reasons that differ only in numbers count as one. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ bool cli_reasons_add(struct cli_reasons *reasons, const char *text, const char *
     size_t i = 0;
     while (i < reasons->n && !same_reason(reasons->groups[i].text, text))
         i++;
-    if (i == CLI_REASONS_CAP) { /* the last group takes all further reasons */
+    if (i == CLI_REASONS_CAP) { /* the last group takes all other reasons */
         i = CLI_REASONS_CAP - 1;
         snprintf(reasons->groups[i].text, sizeof reasons->groups[i].text, "other reasons");
     }

@@ -1,4 +1,4 @@
-/* cli_service.c - what the host service says about itself, as JSON and as text. */
+/* cli_service.c - prints the host service's report about itself, as JSON and as text. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ enum pst_status cli_ask_service(const char *socket, pst_service_report **report,
     return result;
 }
 
-/* The part of lookups that found their item, in percent. -1: there was none. */
+/* Returns the percentage of lookups that found their item, or -1 if there were no lookups. */
 static double hit_rate(const struct pst_service_session *session)
 {
     uint64_t n = session->n_hits + session->n_fetched + session->n_missed;

@@ -1,5 +1,5 @@
-/* cmd_bench.c - the verb bench: loads a data set as a training run would, and reports the speed
- * and where time went. */
+/* cmd_bench.c - the verb bench: loads a data set as a training run would, and reports the speed and
+ * where the time went. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -33,7 +33,8 @@ static void normalize(struct pst_op *op)
     memcpy(op->std, std, sizeof std);
 }
 
-/* Makes the usual chain: crop, flip, normalise, f32 NCHW. Returns the number of operations. */
+/* Makes the operations of a usual training: crop, flip, normalise, f32 NCHW. Returns their number.
+ */
 static size_t make_chain(const char *name, struct pst_op ops[3], struct pst_field_output *output)
 {
     if (strcmp(name, "none") == 0)
@@ -122,7 +123,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Names the stage that the others waited for. */
+/* Names the stage that the other stages waited for. */
 static const char *bound_by(const struct pst_loader_stats *s, double seconds)
 {
     if (1e-9 * (double)s->caller_wait_ns < 0.1 * seconds)

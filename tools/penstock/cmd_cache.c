@@ -1,4 +1,4 @@
-/* cmd_cache.c - the verb cache: what the host cache holds; saving, loading and clearing it. */
+/* cmd_cache.c - the verb cache: shows what the host cache holds, and saves, loads or clears it. */
 #include "cli.h"
 
 #include <inttypes.h>

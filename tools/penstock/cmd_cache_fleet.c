@@ -1,11 +1,12 @@
-/* cmd_cache_fleet.c - the command cache fleet: the memcached command of one host of a fleet.
+/* cmd_cache_fleet.c - the command cache fleet: runs or prints the memcached command for one host of
+ * a fleet.
  *
- * In: memory, or the data sets and the number of servers that share them. Out: a command line,
- * printed or run. -M refuses instead of evicting. The slab classes are chosen so that parts of
- * --max-item bytes fill pages of 1 MiB without gaps: full parts have a class that divides the page,
- * the last parts of items evenly spaced ones. Each class may leave a page half empty, so small
- * memories get few. With --run memcached is started again when it ends, as long as it ran for a
- * while. */
+ * In: the memory, or the data sets and the number of servers that share them. Out: a command line,
+ * printed or run. With -M a full memcached refuses items instead of evicting. The sizes of slab
+ * classes are chosen so that parts of --max-item bytes fill pages of 1 MiB without gaps: full parts
+ * get a class that divides the page, the shorter last parts of items get evenly spaced classes.
+ * Each class may leave a page half empty, so small memories get few classes. With --run, memcached
+ * is restarted when it ends, if it ran for a while. */
 #include "cli.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 #define ITEM_MAX_NBYTES ((uint64_t)1 << 30)
 #define PAGE_NBYTES MIB
 #define FLASH_PAGE_NBYTES (64 * MIB)
-#define SPARE 1.05 /* memory for a data set's bytes: headers, keys, gaps, uneven shares */
+#define SPARE 1.05 /* factor for headers, keys, gaps and uneven distribution */
 enum {
     WORDS_MAX = 32,
     TEXT_CAP = 1024,
@@ -37,7 +38,7 @@ struct fleet {
     uint64_t memory, max_item, n_servers, threads, port, flash;
     const char *listen, *socket, *auth_file, *flash_path, *user;
     bool run;
-    char texts[8][TEXT_CAP]; /* of words that are made here */
+    char texts[8][TEXT_CAP]; /* buffers for arguments that are made here */
     int n_texts;
     const char *words[WORDS_MAX + 1];
     int n_words;
@@ -59,7 +60,7 @@ static void add_number(struct fleet *fleet, const char *option, uint64_t number,
     add(fleet, text);
 }
 
-/* Writes the sizes of slab classes as "a-b-c", the largest one max_item. */
+/* Writes the sizes of the slab classes as "a-b-c"; the largest is max_item. */
 static void write_classes(const struct fleet *fleet, char *text, size_t capacity)
 {
     double megabytes = (double)fleet->memory / (double)MIB;
@@ -79,7 +80,7 @@ static void write_classes(const struct fleet *fleet, char *text, size_t capacity
                                i < n ? "-" : "");
 }
 
-/* memcached's -o. Classes larger than half a page would leave the other half empty. */
+/* Adds memcached's option -o. Classes larger than half a page would leave the other half empty. */
 static void add_more(struct fleet *fleet)
 {
     char *text = new_text(fleet);
@@ -126,7 +127,7 @@ static void make_command(struct fleet *fleet)
     fleet->words[fleet->n_words] = NULL;
 }
 
-/* Adds the bytes of a data set. Returns -1, or the exit status. */
+/* Adds the bytes of a data set to *nbytes. Returns -1, or the exit status after failure. */
 static int add_dataset(struct cli *cli, const char *path, uint64_t *nbytes)
 {
     struct pst_error err;
@@ -140,8 +141,8 @@ static int add_dataset(struct cli *cli, const char *path, uint64_t *nbytes)
     return status == PST_OK ? -1 : cli_fail(cli, &err);
 }
 
-/* Completes --memory (and --flash) from the bytes of the data sets, as far as the list goes: up to
- * NULL. Returns -1, or the exit status. */
+/* Sets --memory (and --flash) from the bytes of the data sets in a list that ends with NULL.
+ * Returns -1, or the exit status after failure. */
 static int take_datasets(struct cli *cli, struct fleet *fleet, const char *const *paths)
 {
     uint64_t nbytes = 0;
@@ -169,7 +170,7 @@ static int check(struct cli *cli, struct fleet *fleet)
         return cli_usage(cli, "memcached takes no path with a comma: %s", fleet->flash_path);
     if (fleet->flash_path != NULL && !fleet->flash)
         return cli_usage(cli, "--flash-size is missing: give it, or the data set");
-    /* What is on flash leaves a header of some 100 bytes for each value in memory. */
+    /* Each value on flash keeps a header of about 100 bytes in memory. */
     if (fleet->flash_path != NULL && !fleet->memory)
         fleet->memory = 256 * MIB + fleet->flash / fleet->max_item * 160;
     if (!fleet->memory)
@@ -202,7 +203,7 @@ static void print(const struct cli *cli, const struct fleet *fleet)
     putchar('\n');
 }
 
-/* Runs memcached and waits for its end. Returns its wait status, or -1. */
+/* Runs memcached and waits until it ends. Returns its wait status, or -1. */
 static int run_once(const struct fleet *fleet)
 {
     static const struct timespec pause = {.tv_nsec = 100000000};
@@ -210,7 +211,7 @@ static int run_once(const struct fleet *fleet)
     bool told = false;
     pid_t pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* it does not outlive this process, however that ends */
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* memcached ends with this process, however that ends */
         execvp(fleet->words[0], (char *const *)(uintptr_t)fleet->words);
         _exit(errno == ENOENT ? 127 : 126);
     }
@@ -228,7 +229,8 @@ static int run_once(const struct fleet *fleet)
     }
 }
 
-/* Starts memcached again each time it ends, unless it ends within a second or by our signal. */
+/* Restarts memcached each time it ends, unless it ran less than a second or was ended by our
+ * signal. */
 static int supervise(const struct cli *cli, const struct fleet *fleet)
 {
     cli_catch_interrupt();

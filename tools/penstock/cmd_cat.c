@@ -1,5 +1,5 @@
-/* cmd_cat.c - the verb cat: writes one item of a sample, or an image file, as stored or in
- * another form. */
+/* cmd_cat.c - the verb cat: writes one item of a sample, or an image file, in its stored form or
+ * another one. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -20,14 +20,14 @@ struct cat {
     struct pst_pli_encode_options pli_options;
 };
 
-/* True if the bytes are in the requested form already. */
+/* True if the bytes already are in the requested form. */
 static bool is_so_already(const struct cat *cat, enum pst_form form)
 {
     if (cat->as == CLI_AS_STORED)
         return true;
     if (cat->as == CLI_AS_PLI_JPEG)
         return form == PST_FORM_PLI_JPEG;
-    if (cat->indices) /* indices of a palette are other pixels than the stored form's */
+    if (cat->indices) /* palette indices differ from the pixels of the stored form */
         return false;
     return (cat->as == CLI_AS_PNG && form == PST_FORM_PNG) ||
            (cat->as == CLI_AS_RAW && form == PST_FORM_RAW) ||
@@ -51,7 +51,7 @@ static enum pst_status put_pli_jpeg(const struct cat *cat, const struct pst_item
     return status;
 }
 
-/* Writes an image. `item` has form and nbytes, and for raw pixels their size. */
+/* Writes an image. `item` must have form and nbytes, and for raw pixels their size. */
 static enum pst_status put_image(const struct cat *cat, const struct pst_item *item,
                                  const void *bytes, bool indices, struct pst_error *err)
 {
@@ -121,7 +121,7 @@ static enum pst_status put_item(struct cat *cat, uint64_t sample, uint32_t i_fie
     status = cli_read_item(cat->dataset, sample, i_field, variant, &item, &bytes, err);
     if (status != PST_OK)
         goto out;
-    if (cat->as != CLI_AS_STORED) /* a folder's file tells its form itself */
+    if (cat->as != CLI_AS_STORED) /* in a folder, the file's bytes tell the form */
         status = cli_complete_item(cat->dataset, sample, i_field, variant, &item, err);
     if (status == PST_OK)
         status = put_image(cat, &item, bytes, type == PST_FIELD_MASK || cat->indices, err);
@@ -132,7 +132,7 @@ out:
     return status;
 }
 
-/* Writes the original of the image. */
+/* Writes the original file of the image. */
 static enum pst_status put_original(struct cat *cat, uint64_t sample, uint32_t i_field,
                                     struct pst_error *err)
 {
@@ -300,7 +300,7 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
     if (exit_status >= 0)
         return exit_status;
     struct stat st;
-    bool is_foreign = pst_path_advice(operands[0]) != NULL; /* opening it says what it is */
+    bool is_foreign = pst_path_advice(operands[0]) != NULL; /* opening explains the path */
     bool is_file = !is_foreign && !pst_path_holds_samples(operands[0]) &&
                    stat(operands[0], &st) == 0 && S_ISREG(st.st_mode);
     if (is_file && operands[1] != NULL)

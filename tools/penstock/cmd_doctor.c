@@ -1,5 +1,5 @@
-/* cmd_doctor.c - the verb doctor: what works on this machine, what is missing, and what to do about
- * it. It looks and changes nothing. */
+/* cmd_doctor.c - the verb doctor: reports what works on this machine, what is missing, and how to
+ * fix it. It changes nothing. */
 #include "cli.h"
 #include "doctor.h"
 
@@ -64,7 +64,7 @@ static void check_storage(struct doctor *doctor, const struct json_node *environ
                   "seccomp profile allows io_uring_setup");
 }
 
-/* Wheels have their kernels in a wheel of its own, of the same version. */
+/* Says how to get the GPU kernels: a wheel has them in a separate wheel of the same version. */
 static void advise_kernels(struct doctor_check *check, bool has_gpu)
 {
     char python[PATH_MAX];

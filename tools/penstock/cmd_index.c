@@ -1,5 +1,5 @@
-/* cmd_index.c - `penstock index`: makes or checks the index of files of others before anybody waits
- * for it, alone or as one of several processes. */
+/* cmd_index.c - the verb index: makes or checks the index of tars, zips or tables ahead of time,
+ * alone or as one of several processes. */
 #include "cli.h"
 
 static void print_json(const pst_dataset *dataset, const struct pst_index_report *report,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SAMPLE_OF_FOLDER 256 /* without --all, headers of so many files of a folder are read */
+#define SAMPLE_OF_FOLDER 256 /* headers to read in a folder without --all */
 #define N_FORMS 32
 
 static const char *const tiers[] = {"?", "fast", "small", "dense"};
@@ -19,10 +19,10 @@ static double bits_per_pixel(const struct pst_pli_info *pli, size_t nbytes)
 /* Sums over the items of one field. */
 struct field_sums {
     uint64_t n[N_FORMS], nbytes[N_FORMS];
-    uint64_t jpeg_nbytes; /* length of the JPEGs that became pli-jpeg */
+    uint64_t jpeg_nbytes; /* bytes of the JPEGs that became pli-jpeg */
     uint32_t min_height, max_height, min_width, max_width;
     uint64_t n_sized;
-    unsigned channels, bits; /* bit c: c channels occur; bit b: 8 << b bits occur */
+    unsigned channels, bits; /* bit c: images with c channels; bit b: with 8 << b bits */
 };
 
 struct info {
@@ -30,7 +30,7 @@ struct info {
     struct cli_json json;
     pst_dataset *dataset;
     bool all;
-    uint64_t n_looked; /* number of headers read in a folder */
+    uint64_t n_looked; /* headers read in a folder */
     uint64_t n_bad;
     struct field_sums *sums;
 };
@@ -55,7 +55,7 @@ static void add_item(struct field_sums *sums, const struct pst_item *item)
     sums->bits |= item->bits == 16 ? 2 : 1;
 }
 
-/* True if the headers of this sample's files are to be read: of all samples, or of some that are
+/* True if the headers of this sample's files should be read: with --all each, else some that are
  * spread over the folder. */
 static bool look_into(const struct info *info, uint64_t sample)
 {
@@ -101,7 +101,7 @@ static void id_text(const uint8_t *id, char out[33])
         snprintf(out + 2 * i, 3, "%02x", id[i]);
 }
 
-/* Names of the data set, as 32 hexadecimal digits. */
+/* The data set's id and identities, each as 32 hexadecimal digits. */
 struct names {
     char id[33], bytes[33], samples[33];
 };
@@ -375,7 +375,7 @@ out:
 
 enum { SAMPLING_CAP = 24 };
 
-/* Returns "4:2:0" and the like. Other factors are listed: "1x2,1x1,1x1". */
+/* Returns "4:2:0" or the like; unusual sampling factors are listed: "1x2,1x1,1x1". */
 static const char *sampling_text(const struct pst_pli_info *pli, char out[SAMPLING_CAP])
 {
     static const struct {
@@ -396,7 +396,7 @@ static const char *sampling_text(const struct pst_pli_info *pli, char out[SAMPLI
     return out;
 }
 
-/* Adds the members that only a PLI has. */
+/* Adds the JSON members that only a PLI has. */
 static void pli_json(struct cli_json *json, const struct pst_pli_info *pli, size_t nbytes)
 {
     char checksum[17];
@@ -459,7 +459,7 @@ static void pli_text(const struct pst_pli_info *pli, size_t nbytes)
            (unsigned long long)pli->pixel_checksum);
 }
 
-/* Checks that a PLI is neither cut nor followed by other bytes. */
+/* Checks that a PLI is neither truncated nor followed by other bytes. */
 static enum pst_status check_length(const struct pst_pli_info *pli, const char *path, size_t nbytes,
                                     struct pst_error *err)
 {
@@ -480,7 +480,7 @@ static enum pst_status check_length(const struct pst_pli_info *pli, const char *
     return status;
 }
 
-/* Returns "shard" and the like if the bytes begin as a file of a data set does
+/* Returns "shard" or the like if the bytes begin like a file of a data set
  * (docs/format-dataset.md), else NULL. */
 static const char *dataset_part(const unsigned char *bytes, size_t nbytes)
 {
@@ -587,7 +587,7 @@ int cmd_info(struct cli *cli, int argc, char **argv)
         return exit_status;
     if (croissant != NULL)
         return cli_python(cli, argc, argv);
-    /* Opening it as a data set says what it is. */
+    /* If the path is foreign, pst_dataset_open explains what it is. */
     bool is_foreign = pst_path_advice(operands[0]) != NULL;
     if (!is_foreign && !pst_path_holds_samples(operands[0]) && stat(operands[0], &st) == 0 &&
         S_ISREG(st.st_mode))

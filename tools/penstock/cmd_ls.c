@@ -103,8 +103,8 @@ static enum pst_status list_one(struct ls *ls, uint64_t sample, struct pst_error
     return PST_OK;
 }
 
-/* Takes the samples of --range, which may lie beyond the last one. Returns -1, or the exit status.
- */
+/* Parses --range, which may lie beyond the last sample. Returns -1, or the exit status after wrong
+ * use. */
 static int take_option(struct ls *ls, const char *text, uint64_t *begin, uint64_t *end)
 {
     if (cli_range(text, pst_dataset_count(ls->dataset), begin, end))
@@ -112,14 +112,14 @@ static int take_option(struct ls *ls, const char *text, uint64_t *begin, uint64_
     return cli_usage(ls->cli, "--range is \"%s\": A:B with A <= B is expected", text);
 }
 
-/* Takes the samples of the operand: A:B or a number. Returns -1, or the exit status. */
+/* Parses the operand: A:B or a number. Returns -1, or the exit status after wrong use. */
 static int take_operand(struct ls *ls, const char *text, uint64_t *begin, uint64_t *end)
 {
     uint64_t count = pst_dataset_count(ls->dataset);
     struct pst_error err;
     if (!cli_range(text, count, begin, end) || (*begin == *end && *begin < count))
         return cli_usage(ls->cli, "\"%s\": A:B with A < B, or a number, is expected", text);
-    if (*begin < *end || (*begin == 0 && strchr(text, ':') != NULL)) /* there are no samples */
+    if (*begin < *end || (*begin == 0 && strchr(text, ':') != NULL)) /* or empty data set */
         return -1;
     pst_error_clear(&err);
     cli_error(&err, PST_ERROR_NOT_FOUND, "no sample %llu: there are %llu",

@@ -1,4 +1,5 @@
-/* cmd_merge.c - the verb merge: makes one data set of the parts that several processes packed. */
+/* cmd_merge.c - the verb merge: makes one data set of the parts that several processes have packed.
+ */
 #include "cli.h"
 
 static int on_progress(void *ctx, const struct pst_progress *progress)

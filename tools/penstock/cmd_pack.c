@@ -1,5 +1,5 @@
-/* cmd_pack.c - the verbs pack, append and repack: they store images of a folder or data set in a
- * data set. */
+/* cmd_pack.c - the verbs pack, append and repack: store images of a folder or data set in a data
+ * set. */
 #include "cli.h"
 
 #include <limits.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PSTI_CLI_RESIZE_MAX 65535 /* longest side of a PLI */
+#define PSTI_CLI_RESIZE_MAX 65535 /* longest side that a PLI may have */
 
 enum pack_kind { PACK, APPEND, REPACK };
 
@@ -19,14 +19,14 @@ struct pack_arguments {
     const char *part;
     bool prepare;
     struct cli_pli pli;
-    /* Annotations of others, which the Python package reads. */
+    /* Annotation files of other software, which the Python package reads. */
     const char *coco, *paint, *bad_annotations;
-    const char *colours; /* file of a table of colours, for masks that are pictures in colours */
-    const char *join;    /* file of a table with a row for each sample */
-    const char *from;    /* name of a Python function that makes a data set */
+    const char *colours; /* file with a colour table, for masks that are colour pictures */
+    const char *join;    /* file with a table that has a row for each sample */
+    const char *from;    /* name of a Python function that produces samples */
     const char *record_set;
     bool voc, citypersons, yolo, cvat, labelme, roboflow, croissant;
-    int argc; /* number of all arguments as given */
+    int argc; /* number of all command line arguments */
     char **argv;
 };
 
@@ -34,13 +34,13 @@ struct pack_run {
     struct cli *cli;
     enum pack_kind kind;
     bool in_place, in_parts, prepares;
-    struct cli_json json; /* the list "bad" is written while packing */
+    struct cli_json json; /* output; the list "bad" is written while packing */
     bool skip;
     uint64_t n_bad;
     struct pst_progress last;
-    struct cli_reasons kept; /* reasons why JPEGs stay as they are */
-    bool tries_pli;          /* no form was requested: report whether PLI would pay */
-    bool opened;             /* the source is open, and "bad" is an open list of the JSON */
+    struct cli_reasons kept; /* reasons why JPEGs were not stored as PLI */
+    bool tries_pli;          /* no form was requested: report whether PLI would be better */
+    bool opened;             /* the source is open, and the JSON list "bad" has begun */
 };
 
 static int on_progress(void *ctx, const struct pst_progress *progress)
@@ -66,7 +66,7 @@ static int on_bad(void *ctx, const char *name, const struct pst_error *err)
     return 0;
 }
 
-/* Prints the source's notices, and whether PLI would be the better form. */
+/* Prints the source's notices, and whether PLI would be a better form. */
 static int on_source(void *ctx, pst_dataset *source)
 {
     struct pack_run *run = ctx;
@@ -116,7 +116,8 @@ static int parse_forms(const struct cli *cli, const char *option, const char *te
     return -1;
 }
 
-/* Prints the command that resumes, the given one with --resume, if there is anything to resume. */
+/* Prints the command that resumes the pack (the given one with --resume), if there is anything to
+ * resume. */
 static void how_to_resume(const struct pack_run *run, const struct pack_arguments *a,
                           const char *destination)
 {
@@ -139,7 +140,7 @@ static void how_to_resume(const struct pack_run *run, const struct pack_argument
     fputc('\n', stderr);
 }
 
-/* Adds the counts of JPEGs that became PLI, stayed or were restored. */
+/* Adds the numbers of JPEGs that became PLI, stayed JPEGs or were restored. */
 static void jpegs_json(struct pack_run *run, const struct pst_pack_report *report)
 {
     cli_json_open(&run->json, "pli_jpeg", '{');
@@ -189,7 +190,7 @@ static void jpegs_text(const struct pack_run *run, const struct pst_pack_report 
                (unsigned long long)report->n_not_original);
 }
 
-/* What a change in place did, beside what a pack reports. */
+/* Adds what a change in place did, beyond what a pack reports. */
 static void in_place_json(struct pack_run *run, const struct pst_pack_report *report)
 {
     cli_json_uint(&run->json, "changed", report->n_changed);
@@ -314,7 +315,7 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     if (cli->json && !run.opened)
         cli_json_open(&run.json, "bad", '[');
     cli_progress_end(cli);
-    if (cli->json || status == PST_OK || run.last.n_total > 0) /* otherwise nothing was begun */
+    if (cli->json || status == PST_OK || run.last.n_total > 0) /* else nothing was written */
         print_report(&run, &report, destination, encodes(options));
     bool skipped = report.n_bad > 0 || (!a->source.allow_unreadable && report.n_skipped > 0);
     int exit_status = skipped ? CLI_FAILED : CLI_OK;
@@ -338,7 +339,7 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     return exit_status;
 }
 
-/* Annotations that may have polygons. */
+/* True if annotations are given that may have polygons. */
 static bool is_drawn(const struct pack_arguments *a)
 {
     return a->yolo || a->cvat || a->labelme || a->roboflow;
@@ -351,13 +352,13 @@ static bool is_annotated(const struct pack_arguments *a)
            a->citypersons || a->croissant || is_drawn(a);
 }
 
-/* Painted masks are PLI unless other forms are given. */
+/* True if masks are painted and stored as PLI, which is the default. */
 static bool paints_pli(const struct pack_arguments *a, const struct pst_pack_options *options)
 {
     return (a->paint != NULL || a->colours != NULL) && options->n_mask_forms == 0;
 }
 
-/* Takes --part and --prepare. */
+/* Reads the options --part and --prepare. */
 static int take_part(struct cli *cli, const struct pack_arguments *a,
                      struct pst_pack_options *options)
 {
@@ -396,7 +397,7 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
         return cli_usage(cli, "--plan says forms and tiers: --form and --tier go without it");
     if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) && a->plan == NULL &&
         a->resize == 0 && !paints_pli(a, options) &&
-        kind != APPEND) /* an append may find PLI in the data set */
+        kind != APPEND) /* the data set that is appended to may have PLI */
         return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
     if (is_annotated(a) && a->pli.max_error > 0 && !has_pli(options->forms, options->n_forms))
         return cli_usage(cli, "--max-error goes with --form pli: masks are lossless");
@@ -425,7 +426,7 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     return -1;
 }
 
-/* Parses the fields to paint, each at most once. */
+/* Parses the names of the fields to paint, each at most once. */
 static int check_paint(const struct cli *cli, const char *text)
 {
     static const char *const names[] = {"mask", "instances", NULL};
@@ -446,7 +447,7 @@ static int check_paint(const struct cli *cli, const char *text)
     return -1;
 }
 
-/* Checks the options of annotations of others, as far as no file must be read. */
+/* Checks the annotation options as far as this is possible without reading files. */
 static int check_annotated(const struct cli *cli, const struct pack_arguments *a)
 {
     const char *others = a->plan != NULL              ? "--plan"
@@ -507,7 +508,7 @@ static void leave_out(struct cli_option *options, const char *name)
         options[0] = options[1];
 }
 
-/* Removes the options that the verb does not have. */
+/* Removes the options that a verb does not have from its table. */
 static void fit_options(struct cli_option *options, enum pack_kind kind)
 {
     static const char *const annotated[] = {"coco",            "voc",     "citypersons",
@@ -517,7 +518,7 @@ static void fit_options(struct cli_option *options, enum pack_kind kind)
                                             "croissant",       "record-set"};
     for (size_t i = 0; kind != PACK && i < sizeof annotated / sizeof annotated[0]; i++)
         leave_out(options, annotated[i]);
-    if (kind == APPEND) { /* an existing data set has its fields already */
+    if (kind == APPEND) { /* an existing data set already has its fields */
         leave_out(options, "made-for");
         leave_out(options, "plan");
         leave_out(options, "part");
@@ -525,7 +526,7 @@ static void fit_options(struct cli_option *options, enum pack_kind kind)
     } else {
         leave_out(options, "add-classes");
     }
-    if (kind == REPACK) { /* these options are for folders */
+    if (kind == REPACK) { /* removes options for folders */
         leave_out(options, "labels");
         leave_out(options, "masks");
         leave_out(options, "allow-unreadable");
@@ -551,7 +552,7 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
     return -1;
 }
 
-/* Annotations of others that may have polygons. */
+/* Options for annotations of other software that may have polygons. */
 #define DRAWN_OPTIONS(a)                                                                           \
     {"yolo",                                                                                       \
      0,                                                                                            \
@@ -620,7 +621,7 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
             "sample a bad one, or be left out and listed"                                          \
     }
 
-/* Options for data sets that a Python function of the user's makes. */
+/* Options for data sets that a Python function of the user produces. */
 #define OWN_OPTIONS(a)                                                                             \
     CLI_GROUP("data sets of your own"),                                                            \
         {"croissant",                                                                              \
@@ -653,7 +654,7 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
             "that read, none if not given"                                                         \
     }
 
-/* How several processes pack together. */
+/* Options for packing with several processes. */
 #define PART_OPTIONS(a)                                                                            \
     CLI_GROUP("several processes"), CLI_PART_OPTION((a).part),                                     \
     {                                                                                              \
@@ -661,14 +662,14 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
             "only make the plan of shards in DST, by which parts work"                             \
     }
 
-/* Packs with options that were checked. append takes DST first. */
+/* Packs after the options were checked. The verb append has DST first. */
 static int pack_as_given(struct cli *cli, enum pack_kind kind, const struct pack_arguments *a,
                          const char *operands[], struct pst_pack_options *pack)
 {
     struct pst_error err;
     pst_error_clear(&err);
     struct cli_source source = a->source;
-    /* --on-error skip includes images that cannot be read. */
+    /* --on-error skip also skips images that cannot be read. */
     source.allow_unreadable |= strcmp(a->on_error, "skip") == 0;
     struct pst_dataset_options source_options;
     if (cli_source_options(cli, &source, &source_options, &err) != PST_OK) {
@@ -689,7 +690,7 @@ static int pack_as_given(struct cli *cli, enum pack_kind kind, const struct pack
     return status;
 }
 
-/* Runs the three verbs, which differ in their help and options. */
+/* Implements the three verbs, which differ in their help and options. */
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
 {

@@ -1,5 +1,5 @@
-/* cmd_serve.c - the verb serve: runs the host service in the foreground, or asks or ends the one
- * that runs. */
+/* cmd_serve.c - the verb serve: runs the host service in the foreground, or asks or ends a running
+ * one. */
 #include "cli.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FILES_MAX 65536     /* descriptors that a service may need */
-#define LOOKED_AT_MAX 65536 /* that may have been left open */
-#define END_S 10            /* the service's threads may take to end */
+#define FILES_MAX 65536     /* file descriptors that a service may need */
+#define LOOKED_AT_MAX 65536 /* descriptors below this are closed before Linux 5.9 */
+#define END_S 10            /* seconds for the service's threads to end */
 
-static pst_service *running; /* for the signal handler */
+static pst_service *running; /* the service that the signal handler stops */
 
 static void end_by_signal(int number)
 {
@@ -25,15 +25,16 @@ static void end_by_signal(int number)
     pst_service_stop(running);
 }
 
-/* A thread of the service is stuck in storage: ends the process at once. That leaves nothing: the
- * socket is removed already, and the memory that clients share has no name. */
+/* Ends the process at once if a thread of the service is stuck in storage. Nothing is left behind:
+ * the socket is already removed, and the memory that clients share has no name. */
 static void end_at_once(int number)
 {
     (void)number;
     _exit(CLI_OK);
 }
 
-/* Tells systemd, if it waits, that the service serves or ends (sd_notify(3), Type=notify). */
+/* Tells systemd, if it started this process, that the service is ready or is ending (sd_notify(3),
+ * Type=notify). */
 static void notify(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -53,11 +54,11 @@ static void notify(const char *state)
 }
 
 #ifndef SYS_close_range
-#define SYS_close_range 436 /* the same number on all machines */
+#define SYS_close_range 436 /* this number is the same on all architectures */
 #endif
 
-/* Closes what the program that started this one has left open, but for one descriptor: its sockets
- * and pipes must not stay open as long as the service runs. */
+/* Closes the descriptors inherited from the program that started this one, except `kept`. Otherwise
+ * that program's sockets and pipes would stay open as long as the service runs. */
 static void close_others(int kept)
 {
     if (syscall(SYS_close_range, (unsigned)kept + 1, ~0u, 0u) == 0 &&
@@ -71,7 +72,7 @@ static void close_others(int kept)
             close(fd);
 }
 
-/* A session needs two descriptors, and a data set several. */
+/* Raises the limit of open files: a session needs two descriptors, and a data set several. */
 static void raise_limit(void)
 {
     struct rlimit limit;
@@ -81,8 +82,8 @@ static void raise_limit(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Goes on as a process of its own, in a session of its own. The first process ends when the service
- * serves, or has failed. Returns the end of a pipe that tells it so, or -1. */
+/* Continues in a child process with its own session. The parent process ends when the service is
+ * ready or has failed. Returns the end of a pipe that tells the parent so, or -1. */
 static int detach(void)
 {
     int report[2];
@@ -106,7 +107,8 @@ static int detach(void)
     return -1;
 }
 
-/* The service serves: the first process may end. Paths have been made absolute by then. */
+/* Tells the parent that the service is ready, so the parent may end. All paths must be absolute by
+ * then. */
 static void detached(int report)
 {
     (void)!chdir("/");
@@ -140,14 +142,14 @@ static int run_service(struct cli *cli, const struct pst_service_options *option
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
     raise_limit();
-    signal(SIGXFSZ, SIG_IGN); /* a limit on files holds for shared memory, which then is full */
+    signal(SIGXFSZ, SIG_IGN); /* file size limits also hold for shared memory */
     cli_note(cli, "serving at %s", pst_service_socket(running));
     if (detaches)
         detached(report);
     notify("READY=1");
     status = pst_service_run(running, &err);
     notify("STOPPING=1");
-    signal(SIGINT, SIG_DFL); /* a second signal ends the process at once */
+    signal(SIGINT, SIG_DFL); /* a second signal ends the process immediately */
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_IGN);
     signal(SIGALRM, end_at_once);

@@ -1,11 +1,11 @@
-/* cmd_top.c - the verb top: the host service, drawn again every second. */
+/* cmd_top.c - the verb top: shows the host service's state, redrawn every second. */
 #include "cli.h"
 
 #include <inttypes.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Prints the rates since the last report. */
+/* Prints the rates since the previous report. */
 static void rates_text(const struct pst_service_status *now,
                        const struct pst_service_status *before)
 {
@@ -25,7 +25,7 @@ static void pause_for(uint64_t seconds)
         ;
 }
 
-/* One picture, or one JSON object. */
+/* Prints the state once, as text or as one JSON object. */
 static int draw(struct cli *cli, const char *socket, struct pst_service_status *before, bool redraw)
 {
     struct pst_service_status now;

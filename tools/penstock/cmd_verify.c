@@ -1,5 +1,5 @@
-/* cmd_verify.c - the verb verify: reads everything and prints each finding. The exit status is 1
- * if there is a finding. */
+/* cmd_verify.c - the verb verify: reads everything and prints each finding. The exit status is 1 if
+ * there are findings. */
 #include "cli.h"
 #include "verify_summary.h"
 
@@ -25,7 +25,7 @@ static int on_finding(void *ctx, const char *name, const struct pst_error *err)
     return 0;
 }
 
-/* What the command line asks for. */
+/* Options of the command line. */
 struct verify_arguments {
     bool decode, restore, summary;
     uint64_t workers;
@@ -34,8 +34,8 @@ struct verify_arguments {
     struct cli_source source;
 };
 
-/* Members that the report of a part has, by which verify_summary.c joins reports. named: the data
- * set, for the names of its fields; NULL: it did not open, so nothing of it was verified. */
+/* Adds the members of the report of a part, which verify_summary.c joins. named: the data set,
+ * whose field names are printed; NULL: it could not be opened, so nothing of it was verified. */
 static void part_json(struct verify_run *run, const struct verify_arguments *a,
                       const pst_dataset *named, const struct pst_verify_report *report)
 {
@@ -104,8 +104,8 @@ static int verify(struct cli *cli, const char *path, struct verify_arguments *a)
     if (cli_source_options(cli, &a->source, &source_options, &err) != PST_OK)
         return cli_fail(cli, &err);
     cli_catch_interrupt();
-    /* Before the run, because the data set may be gone after it. What hinders it, verify reports.
-     */
+    /* Opened before the run, because the data set may be gone afterwards. pst_verify reports why it
+     * cannot be opened. */
     pst_dataset *named = NULL;
     if (a->part.n_parts > 0 && cli->json &&
         pst_dataset_open(path, &source_options, &named, NULL) != PST_OK)
@@ -122,7 +122,7 @@ static int verify(struct cli *cli, const char *path, struct verify_arguments *a)
     int exit_status = status == PST_OK                ? CLI_OK
                       : status == PST_ERROR_CANCELLED ? CLI_INTERRUPTED
                                                       : CLI_FAILED;
-    /* This error is no finding but the reason why the run ended early. */
+    /* An error that ended the run early is no finding. */
     bool ended = status != PST_OK && (report.n_bad == 0 || status == PST_ERROR_CANCELLED);
     if (cli->json) {
         cli_json_close(&run.json, ']');
@@ -150,7 +150,7 @@ static int verify(struct cli *cli, const char *path, struct verify_arguments *a)
     return exit_status;
 }
 
-/* Checks what options and operands say together, and does it. */
+/* Checks the combination of options and operands, and runs the verb. */
 static int run_verify(struct cli *cli, struct verify_arguments *a, const char *const *operands)
 {
     int n = 0;
@@ -204,7 +204,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
         .n_min = 1,
         .n_max = argc > 0 ? argc : 1,
     };
-    /* As many operands as words, and a NULL behind them. */
+    /* Space for all words as operands, and a NULL at the end. */
     const char **operands = calloc((size_t)argc + 4, sizeof *operands);
     if (operands == NULL)
         return cli_usage(cli, "no memory for %d operands", argc);

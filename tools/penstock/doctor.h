@@ -1,4 +1,4 @@
-/* doctor.h - shared by the files of the verb doctor. */
+/* doctor.h - declarations that the files of the verb doctor share. */
 #ifndef PENSTOCK_DOCTOR_H
 #define PENSTOCK_DOCTOR_H
 
@@ -11,7 +11,7 @@
 
 enum doctor_state {
     DOCTOR_OK,
-    DOCTOR_NOTE, /* works without; costs speed or a feature */
+    DOCTOR_NOTE, /* works without it, but slower or with a feature less */
     DOCTOR_BAD   /* hinders */
 };
 struct doctor_check {
@@ -26,21 +26,21 @@ struct doctor {
     uint32_t n;
 };
 
-/* Adds a check; its state is OK. */
+/* Adds a check with the state OK. */
 struct doctor_check *doctor_add(struct doctor *doctor, const char *name, const char *format, ...)
     PST_PRINTF(3, 4);
-/* Lowers the state of a check and says what to do. */
+/* Lowers the state of a check and adds advice. */
 void doctor_advise(struct doctor_check *check, enum doctor_state state, const char *format, ...)
     PST_PRINTF(3, 4);
 
-/* What the library says of itself, from its JSON (cmd_doctor.c); what the system allows
- * (doctor_system.c); the Python package beside the program (doctor_python.c). */
+/* Add checks: of the library, from its JSON (cmd_doctor.c); of the system's limits
+ * (doctor_system.c); of the Python package beside the program (doctor_python.c). */
 void doctor_library(struct doctor *doctor, const struct json_node *environment);
 void doctor_system(struct doctor *doctor);
 void doctor_python(struct doctor *doctor);
 
-/* Runs a command with a deadline and reads what it prints, at most capacity - 1 bytes with a NUL.
- * Returns its exit status, 127 if there is no such program, -1 if it did not end in time. */
+/* Runs a command with a deadline and reads its output, at most capacity - 1 bytes and a NUL.
+ * Returns its exit status, 127 if there is no such program, or -1 if it did not end in time. */
 int doctor_run(char *const argv[], double seconds, char *out, size_t capacity);
 
 #endif

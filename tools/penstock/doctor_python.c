@@ -1,6 +1,6 @@
-/* doctor_python.c - the Python that verbs and training use: the one that PENSTOCK_PYTHON names, or
- * the one beside this program. It is asked for versions, and has HiGHS solve a tiny plan, by
- * processes of their own with deadlines: what hangs or crashes there is reported. */
+/* doctor_python.c - checks the Python that verbs and training use: the one in PENSTOCK_PYTHON, or
+ * the one beside this program. Child processes with deadlines ask it for versions, and let HiGHS
+ * solve a tiny plan, so that a hang or crash there is only reported. */
 #include "cli.h"
 #include "doctor.h"
 
@@ -25,7 +25,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What the child does: its output into the pipe, its errors to nowhere, and then the program. */
+/* Runs in the child: sends output into the pipe and errors to /dev/null, then starts the program.
+ */
 static void run_child(char *const argv[], int out)
 {
     int null = open("/dev/null", O_RDWR);
@@ -40,7 +41,7 @@ static void run_child(char *const argv[], int out)
     _exit(127);
 }
 
-/* Reads until the pipe ends, the buffer is full or the deadline is over. */
+/* Reads until the pipe ends, the buffer is full or the deadline has passed. */
 static bool read_until(int fd, double deadline, char *out, size_t capacity)
 {
     size_t n = 0;
@@ -104,8 +105,8 @@ int doctor_run(char *const argv[], double seconds, char *out, size_t capacity)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Prints a JSON object. Versions are read without importing, as torch takes seconds; penstock is
- * imported, to see that it can be. */
+/* A script that prints a JSON object. It reads versions without importing packages, because torch
+ * takes seconds; it does import penstock, to see if that works. */
 static const char script[] = "import importlib.metadata as m, json, platform\n"
                              "out = {'python': platform.python_version()}\n"
                              "for name in ('numpy', 'torch', 'Pillow'):\n"
@@ -131,7 +132,7 @@ static void add_package(struct doctor *doctor, const struct json_node *found, co
     if (version[0] == '\0') {
         check =
             doctor_add(doctor, "package", "import penstock fails: %s", text_of(found, "reason"));
-        if (cli_is_of_wheel) /* the package came with this program, and is gone or broken */
+        if (cli_is_of_wheel) /* the package that came with this program is missing or broken */
             doctor_advise(check, DOCTOR_BAD,
                           "%s -m pip install --force-reinstall penstock==%s, or name the right "
                           "Python by PENSTOCK_PYTHON",
@@ -170,7 +171,8 @@ static void add_versions(struct doctor *doctor, const struct json_node *found, c
                       "only for penstock view: %s -m pip install 'penstock[view]'", path);
 }
 
-/* Has HiGHS loaded, and a tiny plan solved. An installed version that cannot do it hinders. */
+/* Checks that HiGHS can be loaded and solves a tiny plan. An installed version that cannot do so is
+ * a problem. */
 static void check_solver(struct doctor *doctor, char *path)
 {
     char out[2048];
@@ -233,7 +235,7 @@ void doctor_python(struct doctor *doctor)
     }
     char code[sizeof script];
     memcpy(code, script, sizeof script);
-    char safe[] = "-P", command[] = "-c"; /* -P: what lies in the working directory is no package */
+    char safe[] = "-P", command[] = "-c"; /* -P: do not import from the working directory */
     char *const argv[] = {path, safe, command, code, NULL};
     int status = doctor_run(argv, DEADLINE_S, out, sizeof out);
     if (status == 0 && json_read(out, strlen(out), nodes, &err) == PST_OK) {

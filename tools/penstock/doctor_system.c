@@ -1,5 +1,5 @@
-/* doctor_system.c - what the kernel and the limits of this process allow: memory, shared memory,
- * descriptors, huge pages, sealed memory. It reads /proc and /sys, and makes one memfd. */
+/* doctor_system.c - checks what the kernel and this process's limits allow: memory, shared memory,
+ * descriptors, huge pages, sealed memory. It reads /proc and /sys, and creates one memfd. */
 #include "cli.h"
 #include "doctor.h"
 
@@ -15,7 +15,7 @@
 
 enum { SHM_MIB_MIN = 1024, DESCRIPTORS_MIN = 256, DESCRIPTORS_GOOD = 4096 };
 
-/* Reads the first line of a file. False if there is none. */
+/* Reads the first line of a file. Returns false if there is none. */
 static bool read_line(const char *path, char *line, size_t capacity)
 {
     FILE *file = fopen(path, "re");
@@ -27,7 +27,7 @@ static bool read_line(const char *path, char *line, size_t capacity)
     return ok;
 }
 
-/* Reads a row of /proc/meminfo, in bytes; 0 if it is not there. */
+/* Returns a value of /proc/meminfo in bytes; 0 if it does not exist. */
 static uint64_t meminfo(const char *name)
 {
     char line[128], key[64];
@@ -49,7 +49,7 @@ static void check_kernel(struct doctor *doctor)
         doctor_add(doctor, "kernel", "%s %s", system.sysname, system.release);
 }
 
-/* True if the line has the word between spaces. */
+/* True if the line contains the word, separated by spaces. */
 static bool has_word(const char *line, const char *word)
 {
     size_t n = strlen(word);
@@ -59,8 +59,8 @@ static bool has_word(const char *line, const char *word)
     return false;
 }
 
-/* What an x86 CPU has of the vector extensions that kernels use. Without some of them a few kernels
- * for AVX-512 give way to those for AVX2. */
+/* Checks which vector extensions an x86 CPU has. Without some of them a few kernels use AVX2
+ * instead of AVX-512. */
 static void check_vectors(struct doctor *doctor)
 {
     static const char *const names[] = {"avx2",         "avx512f", "avx512bw", "avx512vbmi",
@@ -85,7 +85,7 @@ static void check_vectors(struct doctor *doctor)
         doctor_advise(check, DOCTOR_NOTE, "without %s a part of the kernels is AVX2's", lacks);
 }
 
-/* The library's own reckoning: the machine's memory, less what control groups withhold. */
+/* Uses the library's own figure: the machine's memory, less what control groups withhold. */
 static void check_memory(struct doctor *doctor)
 {
     struct pst_cache_advice advice;
@@ -184,8 +184,8 @@ static void check_huge_pages(struct doctor *doctor)
                       "pages are written faster");
 }
 
-/* Memory that processes share by descriptor, and seals that keep readers safe from writers. Called
- * by number and with the kernel's numbers, as older C libraries have neither. */
+/* Checks that memory can be shared by descriptor and sealed against writing. Uses system call
+ * numbers and the kernel's constants, because older C libraries have neither. */
 static void check_sealed_memory(struct doctor *doctor)
 {
     enum { CLOEXEC = 1, ALLOW_SEALING = 2, ADD_SEALS = 1024 + 9, SEAL_FUTURE_WRITE = 16 };

@@ -1,5 +1,5 @@
-/* json_read.c - a parser of JSON that allocates nothing: nodes are the caller's, and texts are
- * unescaped where they lie. Recursion is bounded by DEPTH_MAX. */
+/* json_read.c - a JSON parser that allocates nothing: the caller provides the nodes, and strings
+ * are unescaped in place. Recursion is limited by DEPTH_MAX. */
 #include "json_read.h"
 
 #include <penstock/status.h>
@@ -25,7 +25,8 @@ static uint32_t column(const struct parser *p, const char *at)
     return (uint32_t)(at - p->line_start) + 1;
 }
 
-/* `at` is in the parser's line: texts and numbers have no line ends. */
+/* Reports an error at `at`, which lies in the parser's current line, because strings and numbers
+ * contain no line ends. */
 static bool fail(const struct parser *p, const char *at, const char *text)
 {
     struct pst_error *err = p->err;
@@ -84,7 +85,7 @@ static char *put_utf8(char *out, uint32_t c)
     return out;
 }
 
-/* Reads \uXXXX, a pair of them for characters beyond U+FFFF. p->at is behind the 'u'. */
+/* Reads \uXXXX, or a pair of them for characters beyond U+FFFF. p->at must be behind the 'u'. */
 static bool read_unicode(struct parser *p, char **out)
 {
     uint32_t c, low;
@@ -107,7 +108,7 @@ static bool read_unicode(struct parser *p, char **out)
     return true;
 }
 
-/* Reads a text from its opening quote on. It is never longer unescaped. */
+/* Reads a string, starting at its opening quote. Unescaping never makes it longer. */
 static bool read_text(struct parser *p, const char **text)
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -149,8 +150,8 @@ static size_t skip_digits(const char *at)
     return n;
 }
 
-/* Reads a number. strtod takes more than JSON has (hexadecimal digits, "inf"), so that its form is
- * checked first; the NUL behind the text ends every scan. */
+/* Reads a number. strtod accepts more than JSON does (hexadecimal digits, "inf"), so the number's
+ * form is checked first; the NUL after the text ends every scan. */
 static bool read_number(struct parser *p, struct json_node *node)
 {
     char *at = p->at + (*p->at == '-');
@@ -219,7 +220,7 @@ static bool read_key(struct parser *p, const struct json_node *object, const cha
     return true;
 }
 
-/* Reads a list or an object from its bracket on. */
+/* Reads a list or an object, starting at its bracket. */
 static bool read_children(struct parser *p, struct json_node *node, unsigned depth)
 {
     char closing = *p->at++ == '[' ? ']' : '}';

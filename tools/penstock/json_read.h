@@ -1,5 +1,4 @@
-/* json_read.h - reads JSON (RFC 8259) for verbs: a tree of nodes over a text that the caller owns.
- */
+/* json_read.h - parses JSON (RFC 8259) into a tree of nodes over a text that the caller owns. */
 #ifndef PENSTOCK_JSON_READ_H
 #define PENSTOCK_JSON_READ_H
 
@@ -13,27 +12,25 @@ enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_TEXT, JSON_LIST, JSON_O
 
 struct json_node {
     enum json_kind kind;
-    const char *key;                      /* member of an object; else NULL */
-    const char *text;                     /* JSON_TEXT, unescaped, with a NUL; else NULL */
-    double number;                        /* JSON_NUMBER; JSON_BOOL: 0 or 1 */
-    uint32_t n;                           /* children of a list or object */
-    const struct json_node *first, *next; /* first child; next sibling */
+    const char *key;                      /* name of an object's member; else NULL */
+    const char *text;                     /* unescaped string of a JSON_TEXT; else NULL */
+    double number;                        /* value of a JSON_NUMBER; of a JSON_BOOL 0 or 1 */
+    uint32_t n;                           /* number of children of a list or object */
+    const struct json_node *first, *next; /* first child of this node; next sibling */
 };
 
-/* Room for the nodes of any text of so many bytes: a value takes two with its comma or bracket, and
- * at most 34 lists are open where the text ends too early. */
+/* Number of nodes that is enough for any text of this length: a value takes two bytes with its
+ * comma or bracket, and at most 34 lists are open where a text ends too early. */
 #define JSON_NODES(nbytes) ((nbytes) / 2 + 36)
 
-/* Parses `text`, nbytes of UTF-8 with a NUL behind them. It is changed: texts are unescaped in
- * place, and nodes point into it. `nodes` has room for JSON_NODES(nbytes); nodes[0] is the root.
- * Values are nested at most 32 deep. Texts without U+0000 are accepted, and keys of an object are
- * unique.
- *
- * PST_ERROR_ARGUMENT: err->text says line, column and what was expected. */
+/* Parses `text`, nbytes of UTF-8 followed by a NUL. It modifies the text: strings are unescaped in
+ * place, and nodes point into it. `nodes` must have JSON_NODES(nbytes) elements; nodes[0] is the
+ * root. Values may be nested at most 32 deep. Strings must not contain U+0000, and an object's keys
+ * must be unique. PST_ERROR_ARGUMENT: err->text says line, column and what was expected. */
 enum pst_status json_read(char *text, size_t nbytes, struct json_node *nodes,
                           struct pst_error *err);
 
-/* The member of an object with this name, or NULL. */
+/* Returns the member of an object with this name, or NULL. */
 const struct json_node *json_member(const struct json_node *object, const char *key);
 
 #endif

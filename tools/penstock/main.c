@@ -1,7 +1,5 @@
-/* main.c - the command `penstock`: finds the verb and runs it.
- *
- * Results go to stdout, all else to stderr. Exit status: 0 done, 1 failed or something was
- * found, 2 wrong use, 130 interrupted. */
+/* main.c - the command `penstock`: finds the verb and runs it. Results go to stdout, everything
+ * else to stderr. Exit status: 0 success, 1 failure or findings, 2 wrong use, 130 interrupted. */
 #include "cli.h"
 
 #include <errno.h>
@@ -36,8 +34,8 @@ const struct cli_verb cli_verbs[] = {
     {NULL, NULL, NULL},
 };
 
-/* Prints a row of the list of verbs, or of another list. In a narrow terminal the text stands below
- * the name. */
+/* Prints a row of the list of verbs, or of another list. On a narrow terminal the text is below the
+ * name. */
 static void print_row(const char *name, int indent, const char *text, size_t columns)
 {
     int at = printf("  %s", name);
@@ -79,8 +77,8 @@ static bool truthy(const char *variable)
     return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-/* True if an argument is given. It is asked before the options are parsed, so that errors of use
- * are reported in the requested form. */
+/* True if an argument is given. This is checked before options are parsed, so that errors of use
+ * are already reported in the requested form. */
 static bool has_argument(int argc, char **argv, const char *wanted)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -123,7 +121,8 @@ static const struct cli_verb *find_verb(const char *name)
     return NULL;
 }
 
-/* penstock help [VERB ...]: a word after the verb names one of its own, as in `help cache save`. */
+/* Runs penstock help [VERB ...]. A second word names a command of the verb, as in `help cache
+ * save`. */
 static int help(struct cli *cli, int argc, char **argv)
 {
     char *words[3];
@@ -177,8 +176,8 @@ static int run(struct cli *cli, int argc, char **argv)
     return run_verb(cli, verb, argc - i - 1, argv + i + 1);
 }
 
-/* True if stdout is a pipe that nobody reads any more. The errno of the write that failed is
- * lost by now. */
+/* True if stdout is a pipe whose reader has closed it. The errno of the failed write is not
+ * available any more. */
 static bool reader_has_gone(void)
 {
     struct pollfd fd = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -189,8 +188,8 @@ int main(int argc, char **argv)
 {
     struct cli_meter meter = {0};
     struct cli cli = {.meter = &meter};
-    /* With SIGPIPE ignored, the write of `penstock ls | head` fails and the program ends
-     * quietly, and a pack writes its last commit. */
+    /* With SIGPIPE ignored, a write to a closed pipe fails instead of killing the process:
+     * `penstock ls | head` ends quietly, and a pack writes its last commit. */
     signal(SIGPIPE, SIG_IGN);
     cli.json = has_argument(argc, argv, "--json");
     cli.quiet = has_argument(argc, argv, "--quiet");

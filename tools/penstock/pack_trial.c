@@ -1,9 +1,10 @@
-/* pack_trial.c - tries on some images, before they are packed, whether the form pli would pay.
+/* pack_trial.c - tries some images before packing, to see whether the form pli would save space or
+ * time.
  *
- * Up to 8 lossless images (PNG, WebP), evenly spread over the source, are decoded, encoded as
- * the small tier of PLI, and decoded again. The trial ends after a second of
- * CPU time at the latest. JPEGs are not tried, because they become pli-jpeg anyway. The packer
- * reports images that cannot be read. */
+ * Up to 8 lossless images (PNG, WebP), evenly spread over the source, are decoded, encoded as the
+ * small tier of PLI, and decoded again. The trial ends after at most a second of CPU time. JPEGs
+ * are not tried, because they become pli-jpeg anyway. Images that cannot be read are left to the
+ * packer to report. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -25,14 +26,14 @@ static double cpu_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* True if there is a VP8L chunk and no VP8 chunk, so that the file is lossless. */
+/* True if there is a VP8L chunk and no VP8 chunk, which means that the WebP is lossless. */
 static bool is_lossless_webp(const unsigned char *bytes, size_t nbytes)
 {
     if (nbytes < 16)
         return false;
     if (memcmp(bytes + 12, "VP8X", 4) != 0)
         return memcmp(bytes + 12, "VP8L", 4) == 0;
-    size_t searched = nbytes < 4096 ? nbytes : 4096; /* the chunks before the pixels are short */
+    size_t searched = nbytes < 4096 ? nbytes : 4096; /* chunks before the pixels are short */
     return memmem(bytes, searched, "VP8L", 4) != NULL && memmem(bytes, searched, "VP8 ", 4) == NULL;
 }
 
@@ -91,7 +92,7 @@ void pack_try_pli(const struct cli *cli, struct cli_json *json, const pst_datase
     uint64_t count = pst_dataset_count(source);
     uint64_t n_looked = count < N_LOOKED ? count : N_LOOKED;
     double end = cpu_seconds() + 1;
-    /* The order goes in steps of an eighth of the source, so that the first images lie far
+    /* Visits the samples in steps of an eighth of the source, so that the first images lie far
      * apart. */
     uint64_t step = (n_looked + N_TRIED - 1) / N_TRIED;
     for (uint64_t i = 0; i_field >= 0 && i < step * N_TRIED && trial.n < N_TRIED; i++) {

@@ -1,8 +1,7 @@
 /* verify_summary.c - joins the reports of parts: `penstock verify --summary`.
  *
- * In: files with the JSON of parts. Nothing in them is trusted: a number that is missing or
- * impossible is an error that names the file. Out: one report in the form that a single process
- * prints. One thread. */
+ * In: JSON files of parts, which are untrusted: a missing or impossible number is an error that
+ * names the file. Out: one report in the format of a single process. One thread. */
 #include "verify_summary.h"
 
 #include "json_read.h"
@@ -13,20 +12,20 @@
 #include <sys/stat.h>
 
 enum {
-    REPORT_NBYTES_MAX = 1 << 28, /* of a file */
-    NAME_CAP = 128,              /* of a field's name, " (pixels)" and NUL */
+    REPORT_NBYTES_MAX = 1 << 28, /* maximum length of a report's file */
+    NAME_CAP = 128,              /* a field's name, " (pixels)" and NUL */
     MISSING_SHOWN = 8,
     PARTS_MAX = 1 << 20,
 };
 
-/* Behind the name of a field whose largest image no part has. */
+/* Suffix of a field's name if no part has an image of the largest size. */
 #define PIXELS " (pixels)"
 
-/* What all parts must have in common. */
+/* Values that must be equal in the reports of all parts. */
 struct common {
     uint64_t n_parts, total;
     bool decode, restore;
-    char identity[2 * PST_IDENTITY_NBYTES + 1]; /* "": not known yet */
+    char identity[2 * PST_IDENTITY_NBYTES + 1]; /* "": no report has given it yet */
 };
 
 struct counts {
@@ -37,17 +36,17 @@ struct summary {
     struct cli *cli;
     struct cli_json json;
     struct common common;
-    const char *first_file; /* that set `common` */
+    const char *first_file; /* file whose report set `common` */
     struct counts *parts;   /* [common.n_parts] */
     bool *is_there;         /* [common.n_parts] */
     struct counts all;
     uint64_t n_there;
-    /* Fields of which no part so far has an item as large as the index states. */
+    /* Fields in which no part so far has an item of the largest size that the index states. */
     char unreached[2 * PST_MAX_FIELDS][NAME_CAP];
     uint32_t n_unreached;
 };
 
-/* A file that was read and parsed. Nodes point into the text. */
+/* A report file that was read and parsed. Its nodes point into its text. */
 struct report {
     const char *file;
     char *text;
@@ -108,7 +107,7 @@ static enum pst_status read_report(struct report *report, struct pst_error *err)
     return fail_file(report, "is no whole report of a part", err);
 }
 
-/* Reads a whole number of the object. */
+/* Reads an integer member of the object. */
 static bool take_number(const struct json_node *object, const char *key, uint64_t *out)
 {
     const struct json_node *node = json_member(object, key);
@@ -126,7 +125,7 @@ static bool take_bool(const struct json_node *object, const char *key, bool *out
     return node != NULL && node->kind == JSON_BOOL;
 }
 
-/* The text of a member; "" if there is none. */
+/* Returns the string value of a member; "" if there is none. */
 static const char *text_of(const struct json_node *object, const char *key)
 {
     const struct json_node *node = json_member(object, key);
@@ -145,7 +144,7 @@ static enum pst_status status_of(const char *name)
     return PST_ERROR_CORRUPT;
 }
 
-/* Makes the error that a part has printed. */
+/* Converts the JSON of an error that a part has printed. */
 static void take_error(const struct json_node *node, struct pst_error *err)
 {
     uint64_t number;
@@ -198,7 +197,7 @@ static void print_findings(struct summary *summary, const struct json_node *list
 
 /* Joining ------------------------------------------------------------------- */
 
-/* Keeps of the fields that no part has reached those that this part has not reached either. */
+/* Removes fields that this part has reached from the list of unreached fields. */
 static void join_unreached(struct summary *summary, const struct json_node *list, bool is_first)
 {
     uint32_t n = 0;
@@ -216,7 +215,7 @@ static void join_unreached(struct summary *summary, const struct json_node *list
     summary->n_unreached = n;
 }
 
-/* Compares what the parts have in common. The first file sets it. */
+/* Compares the values that all parts must share. The first file sets them. */
 static enum pst_status check_common(struct summary *summary, const struct report *report,
                                     const struct common *common, struct pst_error *err)
 {
@@ -286,7 +285,7 @@ static enum pst_status take_counts(const struct report *report, struct counts *c
                : fail_file(report, "is a report whose numbers contradict each other", err);
 }
 
-/* Adds the report of a part. A part that ran twice must have found the same. */
+/* Adds the report of a part. If a part ran twice, both reports must be equal. */
 static enum pst_status join(struct summary *summary, const struct report *report,
                             struct pst_error *err)
 {
@@ -307,7 +306,7 @@ static enum pst_status join(struct summary *summary, const struct report *report
                    : fail_file(report, "is of a part that another report tells otherwise: keep one",
                                err);
     if (common.total > summary->common.total)
-        summary->common.total = common.total; /* 0 where a part could not open the data set */
+        summary->common.total = common.total; /* a part that could not open the data set has 0 */
     summary->is_there[part - 1] = true;
     summary->parts[part - 1] = counts;
     summary->all.samples += counts.samples;
@@ -320,15 +319,15 @@ static enum pst_status join(struct summary *summary, const struct report *report
     return PST_OK;
 }
 
-/* The name of a field that was not reached, without what stands behind it for pixels. */
+/* Returns the length of an unreached field's name, without the suffix for pixels. */
 static int field_length(const char *unreached)
 {
     size_t n = strlen(unreached), n_end = strlen(PIXELS);
     return (int)(n > n_end && strcmp(unreached + n - n_end, PIXELS) == 0 ? n - n_end : n);
 }
 
-/* True if an earlier entry is of the same field: a field is one finding, as for a single process.
- */
+/* True if an earlier entry names the same field: a field counts as one finding, as with a single
+ * process. */
 static bool was_said(const struct summary *summary, uint32_t i)
 {
     int n = field_length(summary->unreached[i]);
@@ -339,7 +338,7 @@ static bool was_said(const struct summary *summary, uint32_t i)
     return false;
 }
 
-/* Reports what only all parts together show. */
+/* Reports problems that only all parts together show. */
 static void check_all(struct summary *summary)
 {
     struct pst_error finding;

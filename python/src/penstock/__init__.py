@@ -9,7 +9,7 @@
     for batch in loader:
         step(batch["image"], batch["label"])
 
-Importing it imports neither torch nor numpy. Its parts are loaded when first used.
+Importing penstock imports neither torch nor numpy. Its modules are loaded when first used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from . import _native, errors
 from .errors import PenstockError
 
-TYPE_CHECKING = False  # set as in typing, without the import, which would take most of the time
+TYPE_CHECKING = False  # as typing.TYPE_CHECKING; importing typing would take most of this module's import time
 if TYPE_CHECKING:
     from typing import Any
 
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 __version__: str = _native.version
 
-# Pickles of older versions name modules that lie there.
+# The modules that pickles of older versions name lie in _older.
 __path__.append(__path__[0] + "/_older")
 
 __all__ = [
@@ -148,7 +148,7 @@ __all__ = [
     "whatif",
 ]
 
-# The modules of the names above. Some import torch or numpy, so each is loaded only when used.
+# The module that defines each public name. Some import torch or numpy, so each is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("Cache", "CachePlan", "CacheReport", "plan_cache"), "caching.cache"),
     "Fleet": "caching.fleet",

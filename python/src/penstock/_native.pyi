@@ -1,4 +1,4 @@
-"""The extension module. Everything here is private to the package."""
+"""The extension module in C. Everything in it is private to the package."""
 
 import builtins
 from collections.abc import Callable, Sequence

@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.stalls.accelerators`, which takes the place of this module."""
+"""The public path of :mod:`penstock.stalls.accelerators`. Importing this module gives that one."""
 
 from .stalls.accelerators import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.loading.arguments`, which takes the place of this module."""
+"""The public path of :mod:`penstock.loading.arguments`. Importing this module gives that one."""
 
 from .loading.arguments import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.caching.cache`, which takes the place of this module."""
+"""The public path of :mod:`penstock.caching.cache`. Importing this module gives that one."""
 
 from .caching.cache import *  # noqa: F403

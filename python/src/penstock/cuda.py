@@ -1,4 +1,4 @@
-"""The GPUs that a loader can prepare batches on: how many, their properties, and why there is none."""
+"""The GPUs that a loader can use: their number, their properties, and the reason if there are none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["device_count", "info", "is_available", "reason"]
 def device_count() -> int:
     """Returns the number of GPUs that ``Loader(device="cuda:k")`` can use.
 
-    It is 0 without a CUDA driver, without a GPU, and if Penstock was built without its CUDA kernels. Raises nothing;
+    Returns 0 without a CUDA driver, without a GPU, or if Penstock was built without its CUDA kernels. Raises nothing;
     :func:`reason` tells the cause. Any thread.
     """
     return _native.cuda_count()
@@ -24,7 +24,7 @@ def is_available() -> bool:
 
 
 def reason() -> str:
-    """Returns one line that says why no GPU can be used; "" if one can. Any thread."""
+    """Returns one line that says why no GPU can be used, or "" if one can. Any thread."""
     return _native.cuda_reason()
 
 

@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.data.dataset`, which takes the place of this module."""
+"""The public path of :mod:`penstock.data.dataset`. Importing this module gives that one."""
 
 from .data.dataset import *  # noqa: F403

@@ -1,8 +1,8 @@
-"""``python -m penstock.demo``: tries Penstock from analysis to training, on images that it makes itself, in about half a minute.
+"""``python -m penstock.demo``: tries Penstock from analysis to training, on images that it generates, in about half a minute.
 
-It analyzes a training that reads a folder, plans, packs the folder, trains from the folder and from the packed data set, and
-reports. It needs numpy only, and no network; a plan also needs HiGHS (``pip install 'penstock[plan]'``). It writes into one
-temporary folder, which it removes at the end.
+It analyzes a training that reads a folder, makes a plan, packs the folder, trains from the folder and from the packed data set, and
+reports both rates. It needs only numpy and no network; a plan also needs HiGHS (``pip install 'penstock[plan]'``). It writes into
+one temporary folder, which it removes at the end.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = ["main"]
 
 CLASSES = {"dunes": (205, 160, 95), "forest": (60, 120, 70), "sea": (50, 105, 165), "town": (150, 130, 135)}
 HEIGHT, WIDTH, SIDE, BATCH = 288, 384, 64, 16
-_CELLS = 8  # a picture is divided into 8 x 8 cells, and the model sees the mean colour of each
+_CELLS = 8  # a picture has 8 x 8 cells, and the model gets the mean colour of each
 
 
 # Images ---------------------------------------------------------------------------------------------
 
 
 def _picture(rng: np.random.Generator, color: Sequence[int]) -> Array:
-    """Returns a picture like a photograph: soft shapes around a colour, light from above, and the noise of a camera."""
+    """Generates a picture like a photograph: soft shapes around a colour, light from above, and sensor noise."""
     import numpy as np
 
     shapes = np.zeros((HEIGHT, WIDTH))
@@ -62,7 +62,7 @@ def _picture(rng: np.random.Generator, color: Sequence[int]) -> Array:
 
 
 def _make_images(folder: Path, per_class: int) -> int:
-    """Writes PNG files, a folder for each class. Returns their bytes."""
+    """Writes PNG files, with a folder for each class. Returns their total bytes."""
     import numpy as np
 
     nbytes = 0
@@ -79,7 +79,7 @@ def _make_images(folder: Path, per_class: int) -> int:
 
 
 class _Model:
-    """Softmax regression on the mean colours of a picture's cells. The model is tiny, so that loading data is the limit."""
+    """Softmax regression on the mean colours of a picture's cells. The model is so small that loading data limits the rate."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -87,7 +87,7 @@ class _Model:
         self.weights = np.zeros((3 * _CELLS * _CELLS + 1, len(CLASSES)))
 
     def step(self, batch: Any) -> tuple[float, int]:
-        """Learns from one batch. Returns its loss, and how many images were right."""
+        """Trains on one batch. Returns the loss, and how many images were classified correctly."""
         import numpy as np
 
         images, labels = batch["image"], batch["label"]
@@ -105,12 +105,12 @@ class _Model:
 
 
 class Epoch(NamedTuple):
-    """What one epoch of a training was like."""
+    """Results of one epoch of training."""
 
     loss: float
     accuracy: float
     rate: float  # images per second
-    waited: float  # the part of the time that went by waiting for batches
+    waited: float  # fraction of the epoch's time spent waiting for batches
 
     def __str__(self) -> str:
         return (
@@ -120,7 +120,7 @@ class Epoch(NamedTuple):
 
 
 def one_epoch(loader: ps.Loader, step: Callable[[Any], tuple[float, int]]) -> Epoch:
-    """Trains one epoch: `step` learns from a batch, and returns its loss and how many images were right."""
+    """Trains one epoch. `step` trains on a batch and returns its loss and the number of correctly classified images."""
     losses: list[float] = []
     n_right, images, waited, begun = 0, 0, 0.0, time.perf_counter()
     batches = iter(loader)
@@ -143,7 +143,7 @@ def _loader(data: Path, plan: Path | None = None) -> ps.Loader:
 
 
 def _train(name: str, data: Path, epochs: int, plan: Path | None) -> float:
-    """Trains some epochs and prints a line for each. Returns the images/s of the fastest one."""
+    """Trains some epochs and prints a line for each. Returns the images per second of the fastest epoch."""
     model, fastest = _Model(), 0.0
     with _loader(data, plan) as loader:
         for number in range(epochs):
@@ -168,7 +168,7 @@ def _analyze(data: Path, budget: float) -> Any:
 
 
 def _plan(report: Any, file: Path) -> Path | None:
-    """Writes the plan and returns its path. None: HiGHS is missing or cannot be used."""
+    """Writes the plan and returns its path, or None if HiGHS is missing or cannot be used."""
     try:
         plan = ps.plan(report, cache=0)
     except ps.errors.UnsupportedError as error:
@@ -217,7 +217,7 @@ def _run(folder: Path, per_class: int, epochs: int, budget: float) -> int:
 
 @contextlib.contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """A folder that is removed at the end, also when a signal ends the demo; or the one to keep."""
+    """Yields the folder to write to: `keep`, or a temporary folder that is removed at the end, also when a signal ends the demo."""
     if keep is not None:
         keep.mkdir(parents=True)
         yield keep
@@ -255,7 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = _run(folder, given.per_class, given.epochs, given.budget)
         _say(f"Kept in {given.keep}: report.html is the analysis as a page." if given.keep else "Nothing is left behind.")
         return status
-    except BrokenPipeError:  # the reader of the output is gone
+    except BrokenPipeError:  # the program that reads the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ps.PenstockError, OSError) as error:

@@ -1,12 +1,12 @@
 """The exceptions of Penstock: one base class, and a subclass for each kind that also has a built-in base.
 
 ``except ps.PenstockError`` catches everything; ``except FileNotFoundError`` and the like work too.
-The message has all known facts. They are also attributes.
+The message has all known facts, which are also attributes.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # set as in typing, without the import
+TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from typing import Any
 
@@ -44,8 +44,8 @@ class PenstockError(Exception):
         status: name of the status, e.g. ``"PST_ERROR_CORRUPT"``.
         text: the cause alone.
         dataset: path of the data set.
-        sample: number of the sample; of a :class:`Mixture`, its number there.
-        source_sample: of a mixture, the sample's number in the data set that ``dataset`` names.
+        sample: number of the sample. For a :class:`Mixture`: its number in the mixture.
+        source_sample: only for a mixture: the sample's number in the data set that ``dataset`` names.
         file: path of the file read or written.
         offset: byte offset in ``file``.
         codec: ``"jpeg"``, ``"png"``, ...
@@ -80,7 +80,7 @@ class PenstockError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # OSError and BaseException would rebuild the exception from args alone and lose the parts.
+        # Without this method, a pickle would be rebuilt from args alone and lose the attributes.
         parts = {name: getattr(self, name) for name in _PARTS}
         return _rebuild, (type(self), str(self), self.status, parts)
 
@@ -92,11 +92,11 @@ class ArgumentError(PenstockError, ValueError):
 
 
 class FunctionError(PenstockError, RuntimeError):
-    """``Functions.sample`` or ``Functions.batch`` of a loader failed, or a worker that ran it ended or took too long; or the
-    data set of one's own that :func:`pack` reads failed.
+    """The user's own code failed: ``Functions.sample`` or ``Functions.batch`` of a loader raised an error, or its worker process
+    ended or took too long; or the user's data set that :func:`pack` reads failed.
 
-    ``str()`` has the sample's name and the traceback of the function; ``__cause__`` is its exception, where that could come
-    from a worker process.
+    ``str()`` has the sample's name and the function's traceback. ``__cause__`` is the function's exception, if it could be sent
+    from the worker process.
     """
 
     default_status = "PST_ERROR_STATE"
@@ -203,7 +203,7 @@ class InternalError(PenstockError, RuntimeError):
 
 
 class DeviceError(PenstockError, RuntimeError):
-    """The accelerator or its driver failed; the message has the driver's name for it."""
+    """The accelerator or its driver failed. The message has the driver's name for the error."""
 
     default_status = "PST_ERROR_DEVICE"
 
@@ -241,7 +241,7 @@ def _rebuild(
 
 
 def in_file(error: PenstockError, path: str) -> PenstockError:
-    """Returns the error with the file's path, where it names no file yet."""
+    """Returns the error with the file's path added, if it names no file yet."""
     if error.file is not None:
         return error
     parts = {name: getattr(error, name) for name in _PARTS}
@@ -249,13 +249,14 @@ def in_file(error: PenstockError, path: str) -> PenstockError:
 
 
 def in_field(error: PenstockError, field: str) -> PenstockError:
-    """Returns the error with the name of a sample's field in front."""
+    """Returns the error with the name of a field put before its message."""
     parts = {name: getattr(error, name) for name in _PARTS}
     return type(error)(f"field {field!r}: {error}", status=error.status, **parts)
 
 
 def in_sample(error: PenstockError, sample: int | str) -> PenstockError:
-    """Returns the error with a sample's number or name in front. A number becomes its `sample`, too."""
+    """Returns the error with a sample's number or name put before its message. A number also becomes the error's attribute
+    `sample`."""
     parts = {name: getattr(error, name) for name in _PARTS}
     if isinstance(sample, int):
         parts["sample"] = sample

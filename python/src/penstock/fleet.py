@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.caching.fleet`, which takes the place of this module."""
+"""The public path of :mod:`penstock.caching.fleet`. Importing this module gives that one."""
 
 from .caching.fleet import *  # noqa: F403

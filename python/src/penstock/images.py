@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.caching.images`, which takes the place of this module."""
+"""The public path of :mod:`penstock.caching.images`. Importing this module gives that one."""
 
 from .caching.images import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.loading.loader`, which takes the place of this module."""
+"""The public path of :mod:`penstock.loading.loader`. Importing this module gives that one."""
 
 from .loading.loader import *  # noqa: F403

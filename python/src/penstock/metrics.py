@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.stalls.metrics`, which takes the place of this module."""
+"""The public path of :mod:`penstock.stalls.metrics`. Importing this module gives that one."""
 
 from .stalls.metrics import *  # noqa: F403

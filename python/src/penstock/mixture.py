@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.data.mixture`, which takes the place of this module."""
+"""The public path of :mod:`penstock.data.mixture`. Importing this module gives that one."""
 
 from .data.mixture import *  # noqa: F403

@@ -2,11 +2,11 @@
 
     import penstock.pillow
 
-``Image.open("x.pli")`` gives modes L, LA, RGB, RGBA and I;16. Of a PLI that holds a JPEG, ``image.info`` has what
-Pillow reads from that JPEG: ``icc_profile``, ``exif``, ``xmp``, ``comment``, ``dpi``. A PLI of pixels keeps none of
-these. ``image.save("x.pli")`` takes ``tier``, ``effort`` and ``max_error`` as :func:`penstock.pli.encode` does, and
-``indices=True``: of an image with a palette (mode P) the indices are saved, as mode L, which are the labels of a mask.
-Otherwise its colours are, with a warning unless ``indices=False``. Mode 1 is saved as L.
+``Image.open("x.pli")`` gives modes L, LA, RGB, RGBA and I;16. For a PLI that holds a JPEG, ``image.info`` has what Pillow reads
+from that JPEG: ``icc_profile``, ``exif``, ``xmp``, ``comment``, ``dpi``. A PLI of pixels stores no such properties.
+``image.save("x.pli")`` takes ``tier``, ``effort`` and ``max_error`` as :func:`penstock.pli.encode` does. For an image with a
+palette (mode P), ``indices=True`` saves the indices as mode L, which is right for masks of labels. Otherwise its colours are saved,
+with a warning unless ``indices=False``. Mode 1 is saved as L.
 
 Needs Pillow. Importing :mod:`penstock.pli` does the same where Pillow is installed.
 """
@@ -32,7 +32,7 @@ MODES = {(1, 8): "L", (2, 8): "LA", (3, 8): "RGB", (4, 8): "RGBA", (1, 16): "I;1
 
 
 class PliImageFile(ImageFile.ImageFile):
-    """Opens a file by the bytes around its units; load() decodes the pixels."""
+    """Opens a PLI by reading only the bytes before and after its units; load() decodes the pixels."""
 
     tile: Any
     fp: Any  # Pillow's stubs allow None, but it is None only after load()
@@ -61,11 +61,10 @@ class PliImageFile(ImageFile.ImageFile):
         self._pending = True
 
     def _info_of_jpeg(self, start: bytes, head: dict[str, Any]) -> dict[Any, Any]:
-        """Returns the properties that Pillow reads from the JPEG: EXIF, colour profile, XMP, comment, resolution,
-        ..."""
+        """Returns the properties that Pillow reads from the JPEG: EXIF, colour profile, XMP, comment, resolution, ..."""
         if head["restoration_nbytes"] > 0:
             self.fp.seek(0, SEEK_END)
-            sparse = bytearray(self.fp.tell())  # the units in between are not read
+            sparse = bytearray(self.fp.tell())  # zeros in place of the units, which are not read
             sparse[: len(start)] = start
             tail = max(len(start), len(sparse) - head["restoration_nbytes"])
             self.fp.seek(tail)
@@ -73,12 +72,12 @@ class PliImageFile(ImageFile.ImageFile):
             return JpegImagePlugin.JpegImageFile(BytesIO(_native.pli_to_jpeg(sparse, True))).info
         if head["orientation"] == 1:
             return {}
-        exif = Image.Exif()  # for ImageOps.exif_transpose, as in the JPEG
+        exif = Image.Exif()  # used by ImageOps.exif_transpose, as for a JPEG
         exif[ORIENTATION] = head["orientation"]
         return {"exif": exif.tobytes()}
 
     def load(self) -> Any:
-        """Decodes the pixels, once. Pillow's own loader takes them from memory."""
+        """Decodes the pixels at the first call. Pillow's own loader then takes them from memory."""
         if self._pending:
             self._pending = False
             self.fp.seek(0)
@@ -90,11 +89,12 @@ class PliImageFile(ImageFile.ImageFile):
         return super().load()
 
     def load_seek(self, pos: int) -> None:
-        """Its existence keeps Pillow from mapping the file, which does not hold the pixels."""
+        """Does nothing. If it did not exist, Pillow would map the file into memory, but the file does not hold the decoded
+        pixels."""
 
 
 def save(image: Image.Image, fp: IO[bytes], filename: str | bytes) -> None:
-    """Handles Image.save: options tier, effort, max_error as of penstock.pli.encode; indices for mode P."""
+    """Implements Image.save. Options: tier, effort and max_error as for penstock.pli.encode; indices for mode P."""
     import numpy as np
 
     options = {name: image.encoderinfo[name] for name in ("tier", "effort", "max_error") if name in image.encoderinfo}
@@ -117,7 +117,7 @@ def save(image: Image.Image, fp: IO[bytes], filename: str | bytes) -> None:
 
 
 def register() -> None:
-    """Registers the format with Pillow; may be repeated."""
+    """Registers the format with Pillow. It may be called again."""
     Image.register_open("PLI", PliImageFile, lambda prefix: prefix.startswith(MAGIC))
     Image.register_save("PLI", save)
     Image.register_extension("PLI", ".pli")

@@ -3,12 +3,12 @@
     data = penstock.pli.encode(array, tier="small")
     crop = penstock.pli.decode(data, region=(y, x, height, width))
 
-    smaller = penstock.pli.from_jpeg(jpeg)         # the JPEG's own coefficients: the same pixels
-    assert penstock.pli.to_jpeg(smaller) == jpeg   # and the file, byte for byte
+    smaller = penstock.pli.from_jpeg(jpeg)         # keeps the JPEG's coefficients, so the pixels are the same
+    assert penstock.pli.to_jpeg(smaller) == jpeg   # restores the file byte for byte
 
-A region costs only the units that it touches, of 64x64 pixels each (128x128 in most PLI of JPEGs). Where bytes are
-taken, so is the path of a file (str or os.PathLike). If Pillow is installed, importing this module registers the format
-there, as ``import penstock.pillow`` does.
+Decoding a region decodes only the units that it touches, of 64x64 pixels each (128x128 in most PLI of JPEGs). Functions that take
+bytes also take the path of a file (str or os.PathLike). If Pillow is installed, importing this module registers the format there,
+as ``import penstock.pillow`` does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ray reads, writes, packs and checks data sets: see docs/guide/ray-spark.md. Importing it imports Ray."""
+"""Ray reads, writes, packs and checks data sets: see docs/guide/ray-spark.md. Importing this module imports Ray."""
 
 from __future__ import annotations
 

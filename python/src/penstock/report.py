@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.stalls.report`, which takes the place of this module."""
+"""The public path of :mod:`penstock.stalls.report`. Importing this module gives that one."""
 
 from .stalls.report import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Spark reads data sets: see docs/guide/ray-spark.md. Importing it imports pyspark."""
+"""Spark reads data sets: see docs/guide/ray-spark.md. Importing this module imports pyspark."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.loading.torch`, which takes the place of this module."""
+"""The public path of :mod:`penstock.loading.torch`. Importing this module gives that one."""
 
 from .loading.torch import *  # noqa: F403

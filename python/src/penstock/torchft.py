@@ -1,3 +1,3 @@
-"""The public path of :mod:`penstock.loading.elastic`, which takes the place of this module."""
+"""The public path of :mod:`penstock.loading.elastic`. Importing this module gives that one."""
 
 from .loading.elastic import *  # noqa: F403

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Names in hints of the fields and reports, which are looked up here, too.
+# Names that the type hints of fields and reports use. They are looked up in this module, too.
 from collections.abc import Sequence  # noqa: F401
 from typing import Any, ClassVar  # noqa: F401
 

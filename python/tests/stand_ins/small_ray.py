@@ -1,4 +1,4 @@
-"""Stands for Ray where it is not installed: the few classes of ray.data that penstock.ray uses, and tasks as processes' work.
+"""Replaces Ray where it is not installed: it has the few classes of ray.data that penstock.ray uses, and runs tasks.
 
 A block is a dict of numpy arrays. Read and write tasks go through pickle, as between Ray's machines, and run one after
 another in this process; a write task is one block. It has no cluster, no retries, no lost nodes and no Arrow: tests with it prove
@@ -158,7 +158,7 @@ def cluster_resources():
 
 
 def install() -> ModuleType:
-    """Makes `import ray` find this."""
+    """Makes `import ray` return this stand-in."""
     ray, data, block = ModuleType("ray"), ModuleType("ray.data"), ModuleType("ray.data.block")
     for thing in (Datasource, Datasink, ReadTask, read_datasource, from_items):
         setattr(data, thing.__name__, thing)
@@ -170,6 +170,6 @@ def install() -> ModuleType:
 
 
 def remove() -> None:
-    """Ends that, so that other packages in this process do not take it for Ray."""
+    """Removes the stand-in, because other packages in this process must not take it for Ray."""
     for name in ("ray", "ray.data", "ray.data.block"):
         del sys.modules[name]

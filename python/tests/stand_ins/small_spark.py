@@ -1,4 +1,4 @@
-"""Stands for pyspark where it is not installed: the base classes of its data sources and the types that penstock.spark uses.
+"""Replaces pyspark where it is not installed: it has the base classes of its data sources and the types that penstock.spark uses.
 
 A session reads partition by partition in this process; source, partitions and reader go through pickle, as between Spark's
 processes. Values are not compared with the schema as Spark does: scripts/check_ray.py runs the same tests with the real one.
@@ -72,7 +72,7 @@ class Frame:
 
 
 def _row(schema, values):
-    """Gives structs the names of their members, as Spark does, and bytes as bytearray."""
+    """Returns a row as Spark returns it: structs with named members, bytes as bytearray."""
     row = Row()
     for field, value in zip(schema.parts[0], values, strict=True):
         if isinstance(field.dataType, StructType) and value is not None:
@@ -115,7 +115,7 @@ TYPES = ("BooleanType", "ByteType", "ShortType", "IntegerType", "LongType", "Flo
 
 
 def install() -> None:
-    """Makes `import pyspark` find this."""
+    """Makes `import pyspark` return this stand-in."""
     pyspark, sql = ModuleType("pyspark"), ModuleType("pyspark.sql")
     datasource, types = ModuleType("pyspark.sql.datasource"), ModuleType("pyspark.sql.types")
     for thing in (DataSource, DataSourceReader, InputPartition):
@@ -128,6 +128,6 @@ def install() -> None:
 
 
 def remove() -> None:
-    """Ends that, so that other packages in this process do not take it for pyspark."""
+    """Removes the stand-in, because other packages in this process must not take it for pyspark."""
     for name in ("pyspark", "pyspark.sql", "pyspark.sql.datasource", "pyspark.sql.types"):
         del sys.modules[name]

@@ -1,14 +1,13 @@
-/* augment_colors_c.c - the loops of ColorJitter in plain C: the reference implementation of the
- * other levels.
+/* augment_colors_c.c - the loops of ColorJitter in plain C, the reference for the other CPU levels.
  *
  * In and out: see augment_kernels.h. Pure functions, any thread. The arithmetic is that of
- * torchvision's v2 functions, in their order. */
+ * torchvision's v2 functions, in the same order. */
 #include "augment/kernels/augment_kernels.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Clamps a value to 0..most, then cuts its fraction off. */
+/* Clamps a value to 0..most, then truncates it to an integer. */
 static float cut(float v, float most)
 {
     v = v < 0 ? 0 : v;
@@ -69,7 +68,8 @@ uint64_t psti_augment_colors_luma_c(const struct psti_colors *colors, uint32_t n
     return sum;
 }
 
-/* Returns the hue of a colour in turns (0..1), as torchvision's _rgb_to_hsv does. */
+/* Returns the hue of a colour as a fraction of the colour circle (0..1), like torchvision's
+ * _rgb_to_hsv. */
 static float hue_of(float r, float g, float b, float high, float range)
 {
     float rc = (high - r) / range, gc = (high - g) / range, bc = (high - b) / range;
@@ -105,7 +105,7 @@ void psti_augment_colors_turn_c(struct psti_colors *colors, uint32_t n, float sh
         high = b > high ? b : high;
         low = b < low ? b : low;
         if (high == low)
-            continue; /* gray has no hue */
+            continue; /* a gray pixel has no hue */
         float range = high - low;
         float turned = hue_of(r, g, b, high, range) + shift;
         turned -= floorf(turned);

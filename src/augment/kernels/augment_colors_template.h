@@ -1,8 +1,8 @@
-/* augment_colors_template.h - the loops of ColorJitter by vectors of any width.
+/* augment_colors_template.h - the loops of ColorJitter for vectors of any width.
  *
- * augment_kernels_template.h includes this file and says what a level defines. Every product, sum,
- * difference and quotient is rounded as in augment_colors_c.c, where the formulas stand as
- * torchvision has them. So the bits are equal where the operations are the same, or are exact. */
+ * augment_kernels_template.h includes this file and lists what a CPU level must define.
+ * augment_colors_c.c has the formulas in torchvision's order. Operations here either are the same,
+ * with the same rounding, or are exact, so the bits are equal. */
 
 INLINE FLOATS cut(FLOATS v, float most) { return floored(least(greatest(v, all(0)), all(most))); }
 
@@ -69,7 +69,8 @@ TARGET static void colors_saturate(struct psti_colors *colors, uint32_t n, float
     }
 }
 
-/* Floats are exact sums here: each lane adds at most PSTI_COLORS / 8 numbers below 2^16. */
+/* Computes the sum of luma. Float sums are exact here: each lane adds at most PSTI_COLORS / 8
+ * numbers below 2^16. */
 TARGET static uint64_t colors_luma(const struct psti_colors *colors, uint32_t n)
 {
     FLOATS sums = all(0);
@@ -86,8 +87,8 @@ TARGET static uint64_t colors_luma(const struct psti_colors *colors, uint32_t n)
     return sum;
 }
 
-/* Returns the hue of a colour in turns (0..1). Of the three distances from the highest channel one
- * is 0, so a channel's case takes two quotients. */
+/* Returns the hue of a colour as a fraction of the colour circle (0..1). One of the three
+ * differences from the highest channel is 0, so two divisions are enough. */
 INLINE FLOATS hue_of(const FLOATS v[3], FLOATS high, FLOATS range)
 {
     const FLOATS r = minus(high, v[0]), g = minus(high, v[1]), b = minus(high, v[2]);
@@ -100,10 +101,11 @@ INLINE FLOATS hue_of(const FLOATS v[3], FLOATS high, FLOATS range)
     return minus(h, floored(h));
 }
 
-/* Turns the hue of colours of 0..1. Returns which of them are gray; these get no numbers. A new
- * channel is high * (1 - saturation * w). In torchvision's table w is 0, the sixth's fraction, 1
- * minus it, or 1. As a function of the hue that is a line up and a line down, clamped to 0..1. All
- * differences below are exact, except for 1 - sixths, which the table has too. */
+/* Shifts the hue of colours with channels in 0..1. Returns a mask of the gray pixels, for which the
+ * result is undefined. A new channel is high * (1 - saturation * w). In torchvision's table w is 0,
+ * f, 1 - f or 1, where f is the fraction of the hue in sixths. As a function of the hue, w is a
+ * rising and a falling line, clamped to 0..1. All differences below are exact, except 1 - sixths,
+ * which torchvision computes too. */
 INLINE MASK turn_colors(FLOATS v[3], float shift)
 {
     const FLOATS zero = all(0), one = all(1);
@@ -123,8 +125,8 @@ INLINE MASK turn_colors(FLOATS v[3], float shift)
     return equal(high, low);
 }
 
-/* A colour / most is colour / (most + 1) + colour / (most (most + 1)). The first is exact, so the
- * sum is rounded as the quotient is. */
+/* Shifts the hue of colours in 0..most. A colour / most equals colour / (most + 1) + colour / (most
+ * (most + 1)). The first term is exact, so the sum rounds to the same float as the quotient. */
 TARGET static void colors_turn(struct psti_colors *colors, uint32_t n, float shift, float most)
 {
     const float whole = 1.0f / (most + 1.0f), rest = whole / most, scale = most + 1.0f - 1e-3f;

@@ -1,5 +1,5 @@
-/* augment_kernels.c - chooses the inner loops by CPU level. The tables are constant; any thread may
- * use them. */
+/* augment_kernels.c - chooses the table of inner loops for a CPU level. The tables are constant;
+ * any thread may use them. */
 #include "augment/kernels/augment_kernels.h"
 
 #include "base/machine/cpu.h"

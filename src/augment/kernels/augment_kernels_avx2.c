@@ -1,7 +1,8 @@
-/* augment_kernels_avx2.c - the inner loops with AVX2 and F16C: augment_kernels_template.h, over
- * augment_kernels_x86_template.h.
+/* augment_kernels_avx2.c - the inner loops with AVX2 and F16C. It includes
+ * augment_kernels_template.h and augment_kernels_x86_template.h.
  *
- * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. */
+ * In and out: see augment_kernels.h. The bits are the same as those of plain C. Pure functions, any
+ * thread. */
 #include "augment/kernels/augment_kernels.h"
 
 #if defined(__x86_64__)
@@ -87,13 +88,13 @@ INLINE __m128i bytes_of(const float *from)
 /* Outputs by quads
  * ------------------------------------------------------------------------------------ */
 
-/* Stores the upper eight bytes of v; `to` needs no alignment. */
+/* Stores the upper eight bytes of v. `to` may have any address. */
 INLINE void store_high(uint8_t *to, __m128i v)
 {
     _mm_storel_epi64((__m128i *)(void *)to, _mm_unpackhi_epi64(v, v));
 }
 
-/* Stores eight sums of each row as bytes, clamped to 0..255. */
+/* Stores eight sums of each row as bytes, shifted and clamped to 0..255. */
 INLINE void store_quads(uint8_t *const *rows, size_t at, const __m256i sums[4], uint32_t precision)
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -107,7 +108,7 @@ INLINE void store_quads(uint8_t *const *rows, size_t at, const __m256i sums[4], 
     store_high(rows[3] + at, high);
 }
 
-/* The loop that makes quads, compiled apart for the usual numbers of steps. */
+/* The loop that computes quads. It is compiled separately for each usual number of steps. */
 INLINE void quads(uint8_t *const *dst, const uint8_t *const *src, const struct psti_quads *quads,
                   uint32_t steps)
 {

@@ -1,9 +1,9 @@
-/* augment_kernels_avx512.c - the inner loops with AVX-512 (F, BW, DQ, VL):
- * augment_kernels_template.h, over augment_kernels_x86_template.h.
+/* augment_kernels_avx512.c - the inner loops with AVX-512 (F, BW, DQ, VL). It includes
+ * augment_kernels_template.h and augment_kernels_x86_template.h.
  *
- * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. Tests
- * compile this file against SIMDe (base/machine/avx512.h), so that it is run on machines without
- * AVX-512 too. */
+ * In and out: see augment_kernels.h. The bits are the same as those of plain C. Pure functions, any
+ * thread. Tests compile this file against SIMDe (base/machine/avx512.h), to run it on machines
+ * without AVX-512 too. */
 #include "augment/kernels/augment_kernels.h"
 
 #if defined(__x86_64__)

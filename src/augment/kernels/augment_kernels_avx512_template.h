@@ -1,7 +1,8 @@
-/* augment_kernels_avx512_template.h - what augment_kernels_x86_template.h wants, for AVX-512.
+/* augment_kernels_avx512_template.h - the definitions that augment_kernels_x86_template.h needs,
+ * for AVX-512.
  *
- * A level includes this file once, after definitions of TARGET, INLINE and multiply_add(sums, a,
- * b): sums plus the products of 16-bit numbers, two for each sum. */
+ * A CPU level includes this file once, after definitions of TARGET, INLINE and multiply_add(sums,
+ * a, b), which adds to each 32-bit sum two products of 16-bit numbers. */
 #define VECTOR __m512i
 #define OP(name) _mm512_##name
 #define FLOATS __m512

@@ -1,5 +1,4 @@
-/* augment_kernels_c.c - the inner loops in plain C: the reference implementation of the other
- * levels.
+/* augment_kernels_c.c - the inner loops in plain C, the reference for the other CPU levels.
  *
  * In and out: see augment_kernels.h. Pure functions, any thread. */
 #include "augment/kernels/augment_kernels.h"
@@ -11,8 +10,8 @@ static inline uint8_t clamp_u8(int32_t value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* The template of resize_x. It is inlined with a constant `channels`, so that the inner loop
- * unrolls. */
+/* The template of resize_x. It is inlined once for each constant `channels`, so the inner loop is
+ * unrolled. */
 static inline __attribute__((always_inline)) void resize_x(uint8_t *dst, const uint8_t *src,
                                                            const struct psti_axis *axis,
                                                            uint32_t begin, uint32_t end,
@@ -34,7 +33,7 @@ static inline __attribute__((always_inline)) void resize_x(uint8_t *dst, const u
     }
 }
 
-/* Works on blocks of sums, so that it reads each row in long runs. */
+/* Computes a block of sums at a time, so that each row is read in long runs. */
 static void resize_y(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
                      uint32_t taps, uint32_t precision, size_t n)
 {
@@ -104,14 +103,14 @@ uint16_t psti_augment_f16_from_f32(float value)
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude >= 0x47800000) { /* magnitudes from 65536 on, infinity and NaN */
+    if (magnitude >= 0x47800000) { /* magnitudes from 65536 on become infinity or NaN */
         uint32_t payload = magnitude > 0x7f800000 ? 0x0200 | (magnitude >> 13 & 0x03ff) : 0;
         return (uint16_t)(sign | 0x7c00 | payload);
     }
-    if (magnitude < 0x38800000) { /* magnitudes below 2^-14 become multiples of 2^-24 */
+    if (magnitude < 0x38800000) { /* magnitudes below 2^-14 are multiples of 2^-24 in f16 */
         float scaled = 0;
         memcpy(&scaled, &magnitude, sizeof scaled);
-        /* the last bit of the sum is 2^-24, so the addition itself rounds to even */
+        /* the lowest bit of this sum is 2^-24, so the addition itself rounds to even */
         scaled += 0.5f;
         memcpy(&magnitude, &scaled, sizeof magnitude);
         return (uint16_t)(sign | (magnitude - 0x3f000000));
@@ -129,11 +128,10 @@ uint16_t psti_augment_bf16_from_f32(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Stores by memcpy, because a slot may lie at any address. */
+/* Stores by memcpy, because the slot may begin at any address. */
 static inline void put_f32(unsigned char *to, float value) { memcpy(to, &value, sizeof value); }
 
-/* Works on groups of PSTI_PATTERN elements, so that the compiler sees arrays of a constant length.
- */
+/* Converts PSTI_PATTERN elements at a time, so the compiler sees arrays of constant length. */
 static void to_f32(void *dst, const uint8_t *src, size_t n, const float *scale, const float *offset)
 {
     unsigned char *to = dst;

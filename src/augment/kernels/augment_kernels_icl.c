@@ -1,8 +1,9 @@
-/* augment_kernels_icl.c - the inner loops with AVX-512 of Ice Lake (VBMI, VNNI): the loops of
- * augment_kernels_avx512.c with its multiply-add, and a horizontal pass that picks bytes.
+/* augment_kernels_icl.c - the inner loops with the AVX-512 of Ice Lake (VBMI, VNNI). The loops are
+ * those of augment_kernels_avx512.c with Ice Lake's multiply-add, and a horizontal pass that picks
+ * bytes.
  *
- * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. Tests
- * compile this file against SIMDe (base/machine/avx512.h). */
+ * In and out: see augment_kernels.h. The bits are the same as those of plain C. Pure functions, any
+ * thread. Tests compile this file against SIMDe (base/machine/avx512.h). */
 #include "augment/kernels/augment_kernels.h"
 
 #if defined(__x86_64__)
@@ -23,7 +24,7 @@ INLINE __m512i multiply_add(__m512i sums, __m512i a, __m512i b)
 
 #include "augment/kernels/augment_kernels_avx512_template.h"
 
-/* Splits 16 pixels of three channels into planes, by one order of bytes. */
+/* Splits 16 pixels of three channels into planes with one byte permutation (VBMI). */
 #define OWN_LOAD_PLANES
 INLINE void load_planes(const uint8_t *src, __m128i v[3])
 {
@@ -43,7 +44,7 @@ INLINE void load_planes(const uint8_t *src, __m128i v[3])
 enum { ROWS = PSTI_MAX_LANES };
 #define EVEN_BYTES 0x5555555555555555ULL
 
-/* The bytes of each row that a vector's outputs read: one vector of them, or two. */
+/* The bytes of each row that the outputs of a vector read: one or two vectors of 64 bytes. */
 struct tables {
     __m512i a[ROWS], b[ROWS];
 };
@@ -68,7 +69,7 @@ INLINE void load_tables(struct tables *t, const uint8_t *const *rows, const stru
     }
 }
 
-/* Adds the products of two taps of 16 samples of each row. */
+/* Adds two taps' products to 16 sums of each row. */
 INLINE void add_step(__m512i sums[ROWS], const struct tables *t, __m512i index, __m512i w, bool two)
 {
 #pragma GCC unroll 4
@@ -79,7 +80,7 @@ INLINE void add_step(__m512i sums[ROWS], const struct tables *t, __m512i index, 
     }
 }
 
-/* Stores 16 sums of each row as bytes, clamped to 0..255. */
+/* Stores 16 sums of each row as bytes, shifted and clamped to 0..255. */
 INLINE void store_sums(uint8_t *const *rows, size_t at, const __m512i sums[ROWS],
                        uint32_t precision)
 {
@@ -90,8 +91,8 @@ INLINE void store_sums(uint8_t *const *rows, size_t at, const __m512i sums[ROWS]
     store_parts(rows, at, v);
 }
 
-/* The loop that makes outputs by picks. It is compiled apart for windows within one or two vectors,
- * and for the numbers of steps of the usual scales. */
+/* The loop that computes outputs by picks. It is compiled separately for windows within one and
+ * within two vectors, and for the numbers of steps of the usual scales. */
 INLINE void pick(uint8_t *const *dst, const uint8_t *const *src, const struct psti_picks *picks,
                  uint32_t steps, bool two)
 {

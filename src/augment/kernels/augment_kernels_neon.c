@@ -1,12 +1,12 @@
-/* augment_kernels_neon.c - the inner loops with NEON: augment_kernels_template.h.
+/* augment_kernels_neon.c - the inner loops with NEON. It includes augment_kernels_template.h.
  *
- * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. The
- * filters are bound by their multiply-adds: one for each tap and four samples, half as many samples
- * as in SSE's multiply-add of pairs. Cores do one or two of these per cycle. The instruction takes
- * its weight from a lane of a register, so no weight has to be copied to all lanes. The horizontal
- * pass takes two rows at once nevertheless, because both share the code that finds the taps of an
- * output. There is no sweep, because a sweep multiplies some pixels by a third weight. Tests
- * compile this file against SIMDe (base/machine/neon.h), too. */
+ * In and out: see augment_kernels.h. The bits are the same as those of plain C. Pure functions, any
+ * thread. The filters' speed is limited by multiply-adds: one instruction handles one tap of four
+ * samples, half as much as SSE's multiply-add of pairs. Cores run one or two of them per cycle. The
+ * instruction can take its weight from a lane of a register, so weights need not be copied to all
+ * lanes. The horizontal pass still handles two rows at once, because both share the code that finds
+ * the taps of an output. There is no sweep kernel, because a sweep multiplies some pixels by a
+ * third weight. Tests compile this file against SIMDe (base/machine/neon.h), too. */
 #include "augment/kernels/augment_kernels.h"
 
 #include "base/machine/neon.h"
@@ -22,7 +22,7 @@
 #define TARGET
 #define INLINE PSTI_NEON_INLINE
 
-#define Z 255 /* an index that gives 0 */
+#define Z 255 /* a shuffle index that gives 0 */
 
 /* Horizontal pass
  * ------------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ INLINE int16x4_t weight_pair(const int16_t *weights) { return vcreate_s16(psti_l
 INLINE struct sums add_two_taps(struct sums sums, struct rows bytes, uint32_t half,
                                 const int16_t *weights, uint32_t channels)
 {
-    /* The orders that widen the samples of two pixels to 16 bits. */
+    /* The shuffles that widen the samples of two pixels to 16 bits. */
     static const uint8_t orders[2][2][16] = {
         {{0, Z, 1, Z, 2, Z, Z, Z, 3, Z, 4, Z, 5, Z, Z, Z},
          {6, Z, 7, Z, 8, Z, Z, Z, 9, Z, 10, Z, 11, Z, Z, Z}},
@@ -142,8 +142,8 @@ INLINE struct columns set_columns(int32_t value)
     return (struct columns){{v, v, v, v, v, v, v, v}};
 }
 
-/* Adds 16 samples times a weight to 16 sums. It is a macro because the number of a lane must be a
- * constant. */
+/* Adds the products of 16 samples and one weight to 16 sums. It is a macro because the lane number
+ * must be a constant. */
 #define ADD_ROW(sums, row, weights, lane)                                                          \
     do {                                                                                           \
         uint8x16_t bytes = vld1q_u8(row);                                                          \
@@ -205,7 +205,7 @@ INLINE struct floats load_floats(const float *p)
     return (struct floats){vld1q_f32(p), vld1q_f32(p + 4)};
 }
 
-/* Multiplies, then adds. The two are not fused, so that both results are rounded. */
+/* Multiplies, then adds, without fusing the two, so that both results are rounded. */
 INLINE float32x4_t four_floats(uint16x4_t v, float32x4_t scale, float32x4_t offset)
 {
     return vaddq_f32(vmulq_f32(vcvtq_f32_u32(vmovl_u16(v)), scale), offset);
@@ -226,7 +226,7 @@ INLINE struct floats scaled_part(uint8x16_t v, size_t at, struct floats scale, s
 }
 INLINE void settle(void) {}
 
-/* Stores by bytes, because a slot may lie at any address. */
+/* Stores bytes, because the slot may begin at any address. */
 INLINE void store_f32(unsigned char *to, struct floats v, bool streams)
 {
     (void)streams;
@@ -240,8 +240,8 @@ INLINE void store_f16(unsigned char *to, struct floats v, bool streams)
     vst1q_u8(to, vreinterpretq_u8_u16(vreinterpretq_u16_f16(halves)));
 }
 
-/* Converts floats to bf16, rounded to nearest even: the upper half of bits + 0x7fff + the last bit
- * that is kept. */
+/* Converts floats to bf16, rounded to nearest even: takes the upper half of bits + 0x7fff + (lowest
+ * bit that is kept). */
 INLINE uint16x4_t bf16_of(float32x4_t value)
 {
     uint32x4_t v = vreinterpretq_u32_f32(value);

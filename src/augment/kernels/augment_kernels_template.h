@@ -1,7 +1,7 @@
-/* augment_kernels_template.h - the inner loops by vectors of any width.
+/* augment_kernels_template.h - the inner loops, written for vectors of any width.
  *
- * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. A
- * level includes this file once, after definitions of these:
+ * In and out: see augment_kernels.h. The bits are the same as those of plain C. Pure functions, any
+ * thread. The file of a CPU level includes this file once, after it has defined these names:
  *
  *     NAME, OPS, SWEEPS    the level's name, its table, and sweep_x of 3 and 4 channels there
  *     PICK_X, QUAD_X       pick_x and quad_x there
@@ -51,7 +51,7 @@
 /* Horizontal pass
  * ------------------------------------------------------------------------------------- */
 
-/* Returns `sums` plus the products of one window. */
+/* Adds the products of one window to `sums` and returns the result. */
 INLINE struct sums add_window(struct sums sums, const uint8_t *const *src, size_t at,
                               const int16_t *weights, uint32_t taps, uint32_t channels)
 {
@@ -66,7 +66,7 @@ INLINE struct sums add_window(struct sums sums, const uint8_t *const *src, size_
     return sums;
 }
 
-/* Makes the outputs at[0..3] of all rows and stores them as outputs i..i+3. */
+/* Computes the outputs at[0..3] for all rows and stores them as outputs i..i+3. */
 INLINE void four_pixels(uint8_t *const *dst, const uint8_t *const *src,
                         const struct psti_axis *axis, size_t i, const size_t at[4], uint32_t bias,
                         uint32_t taps, uint32_t channels)
@@ -81,14 +81,14 @@ INLINE void four_pixels(uint8_t *const *dst, const uint8_t *const *src,
     store_pixels(dst, i * channels, sums, channels);
 }
 
-/* Makes outputs begin..end-1, at least four of them. If their number is not a multiple of four,
- * some are made twice. */
+/* Computes outputs begin..end-1, at least four. If their number is not a multiple of four, the last
+ * four overlap outputs that were computed before. */
 INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
                             const struct psti_axis *axis, uint32_t begin, uint32_t end,
                             uint32_t bias, uint32_t taps, uint32_t channels)
 {
-    /* These are local copies because bytes are stored below: the compiler would read other memory
-     * again each time. */
+    /* A local copy. Bytes are stored in the loop, and the compiler would have to reload other
+     * memory after each store. */
     const struct psti_axis own = *axis;
     const uint8_t *from[LANES];
     uint8_t *to[LANES];
@@ -105,7 +105,8 @@ INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
     }
 }
 
-/* The loop for 3 and 4 channels, compiled apart for the numbers of taps of the usual scales. */
+/* The loop for 3 and 4 channels. It is compiled separately for the numbers of taps of the usual
+ * scales. */
 INLINE void resize_x(uint8_t *const *dst, const uint8_t *const *src, const struct psti_axis *axis,
                      uint32_t begin, uint32_t end, uint32_t bias, uint32_t channels)
 {
@@ -187,7 +188,7 @@ TARGET static void resize_y(uint8_t *dst, const uint8_t *const *rows, const int1
 /* Order of samples
  * ------------------------------------------------------------------------------------ */
 
-/* [channels]: the order that mirrors the last whole pixels of 16 bytes. */
+/* [channels]: the shuffle that mirrors the last whole pixels in 16 bytes. */
 static const uint8_t backwards[5][16] = {
     {0},
     {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
@@ -248,9 +249,10 @@ INLINE void store_floats(unsigned char *to, FLOATS v, enum kind kind, bool strea
         store_bf16(to, v, streams);
 }
 
-/* Converts as many elements as whole vectors take and returns how many are left. Scale and offset
- * of the first one left are at *pattern. Three vectors have a number of elements that is a multiple
- * of 1..4 channels, so each of their three places always takes the same scale and offset. */
+/* Converts as many elements as fill whole vectors, and returns how many are left. *pattern is the
+ * index of the scale and offset for the first one left. Three vectors hold a number of elements
+ * that is a multiple of 1..4 channels, so each of the three always uses the same scale and
+ * offset. */
 INLINE size_t convert(unsigned char *to, const uint8_t *src, size_t n, const float *scale,
                       const float *offset, enum kind kind, size_t *pattern)
 {
@@ -292,9 +294,9 @@ TARGET static void to_bf16(void *dst, const uint8_t *src, size_t n, const float 
     psti_augment_ops_c.to_bf16((char *)dst + 2 * i, src + i, left, scale + k, offset + k);
 }
 
-/* Splits rows of three channels and converts them at once, `block` pixels at a time: 16, or 32 if
- * that is what fills a cache line of a plane. The last pixels are made twice if their number is not
- * a multiple of a block. */
+/* Splits a row of three channels and converts it in one pass, `block` pixels at a time: 16, or 32
+ * where that fills a cache line of a plane. If the number of pixels is not a multiple of a block,
+ * the last block overlaps the one before. */
 INLINE void planes(unsigned char *const *to, const uint8_t *src, uint32_t width,
                    const float (*scale)[PSTI_PATTERN], const float (*offset)[PSTI_PATTERN],
                    enum kind kind, size_t block, bool streams)

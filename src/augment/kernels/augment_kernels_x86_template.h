@@ -1,11 +1,11 @@
-/* augment_kernels_x86_template.h - the vector operations that augment_kernels_template.h wants, for
- * AVX2 and AVX-512 alike, and the sweeps.
+/* augment_kernels_x86_template.h - the vector operations that augment_kernels_template.h needs, for
+ * both AVX2 and AVX-512, and the sweep kernels.
  *
- * Four rows are worked on side by side, each in a 128-bit part of a vector, so that weights are
- * loaded once for all four. A shuffle makes pairs of 16-bit samples (taps k and k + 1 of one
- * channel). A multiply-add multiplies them by their weights and sums them. A level includes this
- * file once, after TARGET, INLINE, FLOATS and N_FLOATS as the other template wants them, and
- * definitions of these:
+ * Four rows are filtered side by side, each in a 128-bit part of a vector, so weights are loaded
+ * once for all four. A shuffle makes pairs of 16-bit samples (taps k and k + 1 of one channel). A
+ * multiply-add multiplies them by their weights and adds them. The file of a CPU level includes
+ * this file once, after it has defined TARGET, INLINE, FLOATS and N_FLOATS as in
+ * augment_kernels_template.h, and these names:
  *
  *     VECTOR, OP(name)        a vector, and the intrinsic `name` of that width
  *     multiply_add(sums, a, b)   sums plus the products of 16-bit numbers, two for each sum
@@ -19,8 +19,8 @@
  *     bits_of(floats)         the same bits as integers
  *     low_halves(v)           of numbers of 32 bits
  *     store_halves(to, v, streams)          what low_halves() returned
- *     MASK, equal(a, b), chosen(mask, a, b), floored(a), bytes_of(from)   as the other template
- *                             wants them */
+ *     MASK, equal(a, b), chosen(mask, a, b), floored(a), bytes_of(from)   as in
+ *                             augment_kernels_template.h */
 enum { LANES = 4, N_PARTS = sizeof(VECTOR) / 16, N_VECTORS = LANES / N_PARTS };
 
 #define Z ((char)-1) /* a shuffle index that gives 0 */
@@ -62,8 +62,8 @@ INLINE struct rows load_8(const uint8_t *const *src, size_t at)
     return bytes;
 }
 
-/* Returns the samples of two pixels in pairs, 16 bits each: pixels 0 and 1 for half 0, pixels 2 and
- * 3 for half 1. */
+/* Returns the samples of two pixels in pairs, as 16-bit numbers: pixels 0 and 1 for half 0, pixels
+ * 2 and 3 for half 1. */
 INLINE struct rows pairs_of(struct rows bytes, uint32_t half, uint32_t channels)
 {
     const __m128i orders[2][2] = {
@@ -142,7 +142,7 @@ INLINE void store_pixels(uint8_t *const *dst, size_t at, const struct sums sums[
     }
 }
 
-/* Returns a0 + a2, b0 + b2, a1 + a3, b1 + b3 of each part. */
+/* Returns a0 + a2, b0 + b2, a1 + a3, b1 + b3 for each 128-bit part. */
 INLINE VECTOR add_across(VECTOR a, VECTOR b)
 {
     return OP(add_epi32)(OP(unpacklo_epi32)(a, b), OP(unpackhi_epi32)(a, b));
@@ -162,8 +162,8 @@ INLINE void store_samples(uint8_t *const *dst, size_t at, const struct sums sums
     }
 }
 
-/* The template of sweeps. It keeps the sums of the windows of this output, the next one and the
- * next but one. */
+/* The template of sweep kernels. It keeps the sums of three windows: of this output, the next one,
+ * and the next but one. */
 INLINE void sweep_pixels(uint8_t *const *dst, const uint8_t *const *src,
                          const struct psti_axis *axis, const struct psti_sweep *sweep,
                          uint32_t channels)
@@ -260,8 +260,8 @@ INLINE void store_bytes(void *p, __m128i v) { _mm_storeu_si128((__m128i *)p, v);
 INLINE __m128i shuffled(__m128i v, __m128i order) { return _mm_shuffle_epi8(v, order); }
 
 #if !defined(OWN_LOAD_PLANES)
-/* Splits 16 pixels of three channels into planes. Each plane takes its bytes from all three loads.
- */
+/* Splits 16 pixels of three channels into planes. Each plane takes its bytes from all three
+ * loads. */
 INLINE void load_planes(const uint8_t *src, __m128i v[3])
 {
     const __m128i a = load_bytes(src), b = load_bytes(src + 16), c = load_bytes(src + 32);
@@ -306,8 +306,8 @@ INLINE void store_f32(void *to, FLOATS v, bool streams)
 }
 INLINE void settle(void) { _mm_sfence(); }
 
-/* Stores floats as bf16, rounded to nearest even: the upper half of bits + 0x7fff + the last bit
- * that is kept. */
+/* Stores floats as bf16, rounded to nearest even: takes the upper half of bits + 0x7fff + (lowest
+ * bit that is kept). */
 INLINE void store_bf16(unsigned char *to, FLOATS floats, bool streams)
 {
     VECTOR v = bits_of(floats), odd = OP(srli_epi32)(OP(slli_epi32)(v, 15), 31);

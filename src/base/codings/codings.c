@@ -1,8 +1,8 @@
-/* codings.c - the decoders of one thread, and the libraries that are opened for them.
+/* codings.c - the decoders of one thread, and the libraries that are loaded for them.
  *
- * In: stored bytes and their coding. Out: the decoded bytes. libzstd and liblz4 are opened at run
- * time, because few data need them. A process loads each library once. libzstd takes its memory
- * from malloc, because its functions for other allocators are not part of its stable interface. */
+ * In: stored bytes and their coding. Out: the decoded bytes. libzstd and liblz4 are loaded at run
+ * time, because few data sets need them. Each is loaded once in a process. libzstd allocates by
+ * malloc, because its functions for other allocators are not part of its stable interface. */
 #include "base/codings/codings.h"
 
 #include "base/alloc.h"
@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory of libdeflate's decompressor, and of the state of libzstd 1.5 with what it may grow by. */
+/* Memory in bytes: of libdeflate's decompressor, and of the state of libzstd 1.5, with a reserve
+ * for later versions. */
 enum { DEFLATE_NBYTES = 12 << 10, ZSTD_NBYTES = 192 << 10 };
 
-/* The functions of libzstd that are used: symbol, name of our member, result and arguments. */
+/* The functions of libzstd that are used: symbol, name of the member, result and arguments. */
 #define ZSTD_LIST(F)                                                                               \
     F(ZSTD_createDCtx, create, void *, (void))                                                     \
     F(ZSTD_freeDCtx, close, size_t, (void *))                                                      \
@@ -28,7 +29,7 @@ enum { DEFLATE_NBYTES = 12 << 10, ZSTD_NBYTES = 192 << 10 };
 
 struct psti_codings {
     const char *room;
-    struct psti_inflater *inflater; /* this and the other decoders are NULL until they are needed */
+    struct psti_inflater *inflater; /* each decoder is NULL until it is needed */
     struct {
 #define MEMBER(symbol, member, result, arguments) result(*member) arguments;
         ZSTD_LIST(MEMBER)
@@ -44,11 +45,11 @@ uint64_t psti_codings_nbytes(uint32_t codings)
            (codings & psti_codings_of(PST_CODING_ZSTD) ? ZSTD_NBYTES : 0);
 }
 
-/* A library that is opened at run time. */
+/* A library that is loaded at run time. */
 struct library {
-    const char *name, *file, *package; /* "libzstd", its file name, and the name of its package in
-                                        * Debian and Fedora */
-    const char *variable;              /* the environment variable that may name another file */
+    /* "libzstd", its file name, its packages in Debian and Fedora */
+    const char *name, *file, *package;
+    const char *variable; /* environment variable that may name another file */
     const char *form;
 };
 
@@ -61,8 +62,8 @@ static const struct library liblz4 = {"liblz4", "liblz4.so.1",
                                       "lz4-libs (Fedora, conda lz4-c)",
                                       "PENSTOCK_LIBLZ4", "LZ4"};
 
-/* Fails in the name of the library, not of a room: a missing library is no fault of the sample, so
- * on_error must not skip the sample and hide the cause. */
+/* The error names the library in place of a module of Penstock. A missing library is no fault of a
+ * sample, so on_error must not skip samples for it, which would hide the cause. */
 static enum pst_status fail_library(const struct library *library, const char *why,
                                     struct pst_error *err)
 {
@@ -71,7 +72,7 @@ static enum pst_status fail_library(const struct library *library, const char *w
                      library->form, library->name, library->package, why);
 }
 
-/* Opens the library, which stays loaded until the process ends (RTLD_NODELETE). */
+/* Loads the library. It stays loaded until the process ends (RTLD_NODELETE). */
 static enum pst_status open_library(const struct library *library, void **handle,
                                     struct pst_error *err)
 {
@@ -118,7 +119,7 @@ static enum pst_status open_lz4(struct psti_codings *codings, struct pst_error *
                : fail_library(&liblz4, "it lacks the function LZ4_decompress_safe_usingDict", err);
 }
 
-/* Makes the decoder of a coding, if it does not exist yet. */
+/* Creates the decoder of a coding if it does not exist yet. */
 static enum pst_status make(struct psti_codings *codings, enum pst_coding coding,
                             struct pst_error *err)
 {

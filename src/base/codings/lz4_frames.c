@@ -1,10 +1,9 @@
-/* lz4_frames.c - walks over frames of LZ4 (lz4_Frame_format.md, version 1.6.2), and lets a function
+/* lz4_frames.c - reads LZ4 frames (lz4_Frame_format.md, version 1.6.2) and calls a function to
  * decode their blocks.
  *
- * The library's own functions for frames allocate buffers of the size of a block. This code needs
- * no memory, because all of the input and of the output is in memory already. In: frames, some of
- * which may be of the kind that is skipped. Out: exactly the bytes that the caller expects. Any
- * thread. */
+ * liblz4's own frame functions allocate buffers of the size of a block. This code needs no memory,
+ * because all of the input and output is in memory already. In: frames, some of which may be
+ * skippable. Out: exactly the bytes that the caller expects. Any thread. */
 #include "base/codings/codings.h"
 
 #include "base/bits.h"
@@ -14,8 +13,8 @@
 #include <string.h>
 
 #define FRAME UINT32_C(0x184D2204)
-#define SKIPPED UINT32_C(0x184D2A50) /* the magic numbers of skippable frames: this one and the next
-                                      * 15 */
+/* the first of the 16 magic numbers of skippable frames */
+#define SKIPPED UINT32_C(0x184D2A50)
 #define IS_STORED (UINT32_C(1) << 31)
 enum { HISTORY_NBYTES = 1 << 16 };
 
@@ -26,8 +25,8 @@ struct frames {
     psti_lz4_block *decode_block;
     const uint8_t *in, *in_end;
     uint8_t *out, *end;
-    uint8_t *begin; /* where the output of this frame begins */
-    /* The header of the frame states the next three members. */
+    uint8_t *begin; /* start of this frame's output */
+    /* The next three members come from the frame's header. */
     bool is_linked, has_block_sums, has_sum;
     size_t block_max;
 };

@@ -1,9 +1,10 @@
-/* pieces.c - joins the parts of a record of RecordIO (dmlc/recordio.h).
+/* pieces.c - joins the parts of a RecordIO record (dmlc/recordio.h).
  *
- * The magic number at a multiple of 4 would look like the start of a record. So a writer cuts a
- * record wherever it holds that number there, and leaves the number out. The number is put back
- * between two parts. The item is the end of the record; the bytes before the item are the record's
- * own header. In: the parts with their headers. Out: the item. No memory, any thread. */
+ * RecordIO marks the start of a record by a magic number at a multiple of 4. A writer splits a
+ * record wherever its data hold that number at a multiple of 4, and leaves the number out, so that
+ * readers do not see a false start. This code puts the number back between two parts. The item is
+ * the end of the record; the bytes before it are the record's own header. In: the parts with their
+ * headers. Out: the item. No allocation, any thread. */
 #include "base/codings/codings.h"
 
 #include "base/bits.h"
@@ -15,7 +16,7 @@
 enum { WHOLE = 0, FIRST = 1, MIDDLE = 2, LAST = 3, HEADER_NBYTES = 8 };
 #define LENGTH_MASK ((UINT32_C(1) << 29) - 1)
 
-/* Checks the parts, and sets *n to the number of bytes that they give. */
+/* Checks the parts, and sets *n to the number of bytes of the joined record. */
 static const char *measure(const uint8_t *in, size_t n_in, size_t *n)
 {
     *n = 0;
@@ -42,8 +43,8 @@ static const char *measure(const uint8_t *in, size_t n_in, size_t *n)
     return n_in == 0 ? "the record has no parts" : NULL;
 }
 
-/* Appends bytes of the record to the item. The first *n_skip bytes of the record are left out.
- * Returns where the item's next byte goes. */
+/* Appends n bytes of the record to the item, without the first *n_skip bytes of the record. Returns
+ * the address for the item's next byte. */
 static uint8_t *put(uint8_t *out, const uint8_t *bytes, size_t n, size_t *n_skip)
 {
     size_t skipped = n < *n_skip ? n : *n_skip;

@@ -1,10 +1,10 @@
-/* snappy.c - decodes raw Snappy, as google/snappy's format_description.txt states it.
+/* snappy.c - decodes raw Snappy, as specified in google/snappy's format_description.txt.
  *
- * In: a length in 7-bit groups, and elements: literal bytes, or copies of bytes that were decoded
- * before. Out: exactly the bytes that the caller expects. No memory, any thread. No byte is
- * trusted: before each element, the bytes that it needs are compared with those that are left of
- * input and output. Where both have 16 bytes left, 16 are copied at once, and the next element
- * overwrites those that were too many. */
+ * In: a length in 7-bit groups, then elements: literal bytes, or copies of bytes decoded before.
+ * Out: exactly the bytes that the caller expects. No allocation, any thread. The input is not
+ * trusted: before each element is decoded, its lengths are compared with the bytes left in input
+ * and output. If both have 16 bytes left, 16 are copied at once, and the next element overwrites
+ * the surplus. */
 #include "base/codings/codings.h"
 
 #include "base/bits.h"
@@ -23,8 +23,8 @@ struct snappy {
     uint8_t *out, *begin, *end;
 };
 
-/* Reads the length with which the data begin. Returns false if there is no length of at most 32
- * bits. */
+/* Reads the length at the start of the data. Returns false if it is not a valid number of at most
+ * 32 bits. */
 static bool read_length(struct snappy *snappy, uint64_t *length)
 {
     *length = 0;
@@ -64,8 +64,8 @@ static const char *put_literal(struct snappy *snappy, uint8_t tag)
     return NULL;
 }
 
-/* Copies n bytes from `offset` bytes before. Source and destination may overlap: bytes that were
- * just written may be copied again. */
+/* Copies n bytes from `offset` bytes before the output position. The ranges may overlap: bytes that
+ * were just written are copied again. */
 static const char *put_copy(struct snappy *snappy, size_t n, size_t offset)
 {
     size_t room = (size_t)(snappy->end - snappy->out);

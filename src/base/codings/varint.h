@@ -1,5 +1,5 @@
-/* varint.h - reads numbers that are stored in 7 bits of each byte, the lowest first, as protobuf
- * and Thrift write them. */
+/* varint.h - reads numbers that are stored with 7 bits in each byte, lowest first (varints), as in
+ * protobuf and Thrift. */
 #ifndef PST_BASE_VARINT_H
 #define PST_BASE_VARINT_H
 
@@ -8,8 +8,8 @@
 
 enum { PSTI_VARINT_NBYTES_MAX = 10 };
 
-/* Reads a number of 64 bits from n bytes. Returns how many bytes the number takes. Returns 0 and
- * sets *value to 0 if the number does not end within the n bytes, or has more than 64 bits. */
+/* Reads a varint of at most 64 bits from n bytes. Returns how many bytes it takes. If it does not
+ * end within n bytes or has more than 64 bits, returns 0 and sets *value to 0. */
 static inline size_t psti_varint(const uint8_t *bytes, size_t n, uint64_t *value)
 {
     uint64_t read = 0;

@@ -1,5 +1,5 @@
-/* blocks.c - writes a payload as blocks with checksums: each is filled, hashed and then handed to
- * the output. */
+/* blocks.c - writes a payload in blocks, each with a checksum. A block is filled, then hashed, then
+ * handed to the output. */
 #include "base/files/blocks.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,7 @@
-/* output.c - system calls of a file that only grows: buffered writes, fsync.
+/* output.c - writes a file that only grows: buffered writes and fsync.
  *
- * A simulated full disk (psti_fault) takes half of a write before it fails, as real ones do. */
+ * If a test simulates a full disk (psti_fault), half of the bytes are written before the failure,
+ * as on a real disk. */
 #include "base/files/output.h"
 
 #include "base/alloc.h"
@@ -68,7 +69,7 @@ enum pst_status psti_output_append(struct psti_output *output, const void *bytes
     if (nbytes > output->capacity - output->n)
         status = psti_output_flush(output, err);
     if (status == PST_OK && nbytes >= output->capacity) {
-        /* So many bytes are written directly, without a copy into the buffer. */
+        /* large data are written directly, without a copy into the buffer */
         status = write_at(output, output->offset, from, nbytes, err);
         if (status == PST_OK)
             output->offset += nbytes;
@@ -115,6 +116,6 @@ int psti_sync_directory(int fd, const char *name)
         failed = errno;
     if (opened >= 0)
         close(opened);
-    /* Some network and FUSE file systems cannot sync a directory and need not. */
+    /* Some network and FUSE file systems cannot sync a directory, and do not need it. */
     return failed == EINVAL || failed == ENOTSUP ? 0 : failed;
 }

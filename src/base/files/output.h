@@ -1,8 +1,8 @@
-/* output.h - a file that only grows, with one large buffer and explicit flush and sync.
+/* output.h - a file that only grows, with one large buffer, and explicit flush and sync.
  *
- * One thread. Every call that changes the disk asks psti_fault first. After a failed write or
- * fsync no call on that file may be repeated, because the kernel may have dropped the pages: the
- * caller gives the file up. */
+ * One thread. Every call that changes the disk first asks psti_fault. After a failed write or
+ * fsync, no call on the file may be repeated, because the kernel may have dropped the pages. The
+ * caller must give the file up. */
 #ifndef PST_BASE_OUTPUT_H
 #define PST_BASE_OUTPUT_H
 
@@ -12,16 +12,16 @@
 #include <stdint.h>
 
 struct psti_output {
-    int fd;           /* -1: the file is closed */
-    const char *room; /* the room that writes, for messages */
-    uint64_t offset;  /* position in the file of the buffer's first byte */
+    int fd;           /* file descriptor; -1: the file is closed */
+    const char *room; /* the module that errors name */
+    uint64_t offset;  /* offset in the file of the buffer's first byte */
     uint8_t *buffer;
     size_t n, capacity;
-    char *path; /* for messages */
+    char *path; /* path of the file, for error messages */
 };
 
-/* Allocates the buffer and copies the path. The caller then opens the file and sets `fd`; in this
- * order no file is made if there is no memory. After a failure there is nothing to close. */
+/* Allocates the buffer and copies the path. The caller then opens the file and sets `fd`. In this
+ * order no file is created if memory is short. After a failure there is nothing to close. */
 enum pst_status psti_output_prepare(struct psti_output *output, const char *room, const char *path,
                                     uint64_t offset, size_t capacity, struct pst_error *err);
 enum pst_status psti_output_append(struct psti_output *output, const void *bytes, size_t nbytes,
@@ -32,11 +32,11 @@ enum pst_status psti_output_sync(struct psti_output *output, struct pst_error *e
 /* Overwrites bytes of the file that were flushed before. */
 enum pst_status psti_output_patch(struct psti_output *output, uint64_t offset, const void *bytes,
                                   size_t nbytes, struct pst_error *err);
-/* Closes the file without writing the buffer. The structure may be all zero except for fd -1. */
+/* Closes the file and drops what is in the buffer. The struct may be all zero except for fd -1. */
 void psti_output_close(struct psti_output *output);
 
-/* Calls fsync for a directory, so that the names in it survive a crash. `name` is relative to the
- * open directory `fd`: "." or "..". Returns 0 or errno. */
+/* Calls fsync for a directory, so that the names in it survive a crash. `name` is "." or "..",
+ * relative to the open directory `fd`. Returns 0 or errno. */
 int psti_sync_directory(int fd, const char *name);
 
 #endif

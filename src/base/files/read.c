@@ -1,6 +1,5 @@
 /* read.c - opens regular files, and reads parts of them. A signal or a short read may end a pread
- * early, so it is repeated until all bytes are read. Any thread; the file's position is not
- * used. */
+ * early, so it is repeated until all bytes are read. Any thread; the file position is not used. */
 #include "base/files/read.h"
 
 #include "base/fail.h"
@@ -32,8 +31,8 @@ enum pst_status psti_check_data(int fd, int flags, const char *path, const char 
         return psti_fail_os(err, errno, room, path, -1, "cannot examine %s", what);
     if (!S_ISREG(st->st_mode))
         return not_regular(st, path, room, what, err);
-    /* With O_NONBLOCK, io_uring would return EAGAIN instead of waiting, on file systems without
-     * NOWAIT. */
+    /* On file systems without NOWAIT, io_uring would return EAGAIN for a descriptor with O_NONBLOCK
+     * instead of waiting. */
     if (fcntl(fd, F_SETFL, flags) != 0)
         return psti_fail_os(err, errno, room, path, -1, "cannot set the flags of %s", what);
     return PST_OK;
@@ -53,7 +52,7 @@ enum pst_status psti_open_data_at(int dir_fd, const char *name, const char *path
     } while (*fd < 0 && errno == EINTR);
     if (*fd < 0) {
         int os_error = errno;
-        /* open() gives ENXIO for sockets, and for devices without hardware. */
+        /* open() fails with ENXIO for a socket, and for a device without hardware. */
         if (os_error == ENXIO && fstatat(dir_fd, name, st, 0) == 0)
             return not_regular(st, path, room, what, err);
         return psti_fail_os(err, os_error, room, path, -1, "cannot open %s", what);

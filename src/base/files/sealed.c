@@ -1,8 +1,9 @@
-/* sealed.c - makes, seals, checks and maps memfds.
+/* sealed.c - creates, seals, checks and maps memfds (files in memory).
  *
- * memfd_create is called by its number, because the C library has a function for it only from
- * version 2.27 on. The seals' numbers are the kernel's. A receiver of a descriptor believes only
- * what the kernel says of it: its seals, and its length, which a seal keeps from shrinking. */
+ * memfd_create is called by its system call number, because the C library has a function for it
+ * only from version 2.27 on. The numbers of the seals are the kernel's. A receiver of a descriptor
+ * trusts only what the kernel says about it: its seals, and its length, which a seal keeps from
+ * shrinking. */
 #include "base/files/sealed.h"
 
 #include "base/fail.h"
@@ -16,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* These numbers are from <linux/memfd.h> and <linux/fcntl.h>, which old systems lack. */
+/* Values from <linux/memfd.h> and <linux/fcntl.h>, which old systems lack. */
 #define CREATE_CLOEXEC 0x1u
 #define CREATE_ALLOW_SEALING 0x2u
 #define ADD_SEALS 1033
@@ -80,16 +81,17 @@ size_t psti_sealed_nbytes(int fd)
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (size_t)st.st_size : 0;
 }
 
-/* Returns whether the descriptor is a memfd with all these seals. For other files the call
- * fails. */
+/* Returns whether the descriptor is a memfd that has all the given seals. For files of other kinds
+ * fcntl fails. */
 static bool has_seals(int fd, int seals)
 {
     int found = fcntl(fd, GET_SEALS);
     return found >= 0 && (found & seals) == seals;
 }
 
-/* Maps a descriptor. A blob is mapped as MAP_PRIVATE, because kernels before 6.7 refuse MAP_SHARED
- * for memory that is sealed against writing; its bytes never change, so both are the same. */
+/* Maps a descriptor. A blob is mapped with MAP_PRIVATE, because kernels before 6.7 refuse
+ * MAP_SHARED for memory that is sealed against writing. Its bytes never change, so both give the
+ * same bytes. */
 static enum pst_status map(int fd, size_t nbytes, int flags, const void **bytes,
                            struct pst_error *err)
 {

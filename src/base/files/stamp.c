@@ -1,8 +1,8 @@
 /* stamp.c - makes and compares stamps of files.
  *
- * In: the result of stat(). Out: a number whose lowest bit tells whether inode number and time of
- * status change are part of it. Pure functions, except the one that asks for the file system. Any
- * thread. */
+ * In: the result of stat(). Out: a number whose lowest bit tells whether it includes the inode
+ * number and the time of status change. Pure functions, except psti_stamp_has_inodes, which asks
+ * the file system. Any thread. */
 #include "base/files/stamp.h"
 
 #include "base/hash.h"

@@ -1,7 +1,8 @@
-/* avx512.h - the intrinsics of AVX-512 for files of kernels, and attributes for their functions.
+/* avx512.h - includes the intrinsics of AVX-512, and defines attributes for functions that use
+ * them.
  *
- * Tests compile such files against SIMDe, to run them on machines without AVX-512 too. They
- * define PST_SIMDE and include the intrinsics first (tests/simde/simde_avx512.h). */
+ * Tests also compile such files against SIMDe, to run them on machines without AVX-512. They define
+ * PST_SIMDE and include the intrinsics first (tests/simde/simde_avx512.h). */
 #ifndef PST_BASE_AVX512_H
 #define PST_BASE_AVX512_H
 
@@ -13,11 +14,11 @@
 #define PSTI_ICL_TARGET
 #else
 #include <immintrin.h>
-/* Attributes of functions for PSTI_CPU_AVX512. */
+/* Attributes of a function that needs PSTI_CPU_AVX512. */
 #define PSTI_AVX512_TARGET                                                                         \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi,bmi2,f16c,"        \
                           "popcnt")))
-/* Attributes of functions for PSTI_CPU_AVX512_ICL. */
+/* Attributes of a function that needs PSTI_CPU_AVX512_ICL. */
 #define PSTI_ICL_TARGET                                                                            \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
                           "avx512vnni,avx512bitalg,avx512vpopcntdq,gfni,avx2,bmi,bmi2,f16c,"       \
@@ -35,8 +36,8 @@ PSTI_AVX512_INLINE uint64_t psti_avx512_sum_u64(__m512i v)
     return sum;
 }
 
-/* Adds to sums of 32 bits the products of their two pairs of 16-bit values. clang would
- * make VPMADDWD and VPADDD of the intrinsic, unless it is told that VPDPWSSD is fast. */
+/* Adds to each 32-bit sum the products of two pairs of 16-bit values (VPDPWSSD). clang would
+ * compile the intrinsic to VPMADDWD and VPADDD, unless it is told that VPDPWSSD is fast. */
 PSTI_ICL_INLINE __m512i psti_avx512_add_products(__m512i sums, __m512i a, __m512i b)
 {
 #if defined(__clang__) && !defined(PST_SIMDE)

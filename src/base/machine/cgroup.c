@@ -1,8 +1,8 @@
 /* cgroup.c - finds the directories of this process's control groups.
  *
  * /proc/self/cgroup names the groups. A line of version 2 is "0::/path". A line of version 1 is
- * "4:cpu,cpuacct:/path"; its hierarchy is mounted in a directory with the names of all its
- * controllers or of one. */
+ * "4:cpu,cpuacct:/path". The hierarchy of such a line is mounted in a directory that is named after
+ * all its controllers or after one of them. */
 #include "base/machine/cgroup.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ uint64_t psti_cgroup_read_key(const char *directory, const char *name, const cha
     return value;
 }
 
-/* Visits the group `path` below `mount`, and its parents up to the mount itself. */
+/* Visits the group `path` below `mount` and all its parents up to the mount point. */
 static void walk_upwards(const struct walk *walk, const char *mount, const char *path)
 {
     char directory[PATH_NBYTES];
@@ -65,7 +65,7 @@ static void walk_upwards(const struct walk *walk, const char *mount, const char 
     }
 }
 
-/* Returns true if a list such as "cpu,cpuacct" has the controller. */
+/* Returns true if a list such as "cpu,cpuacct" contains the controller. */
 static bool has_controller(const char *list, const char *controller)
 {
     for (const char *at = list; at; at = strchr(at, ',')) {
@@ -77,7 +77,7 @@ static bool has_controller(const char *list, const char *controller)
     return false;
 }
 
-/* Visits the groups that one line of /proc/self/cgroup names. Cuts the line into its parts. */
+/* Visits the groups that one line of /proc/self/cgroup names. Splits the line in place. */
 static void walk_line(const struct walk *walk, char *line)
 {
     char mount[PATH_NBYTES];

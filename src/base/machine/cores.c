@@ -1,5 +1,5 @@
-/* cores.c - finds the number of threads to use, from the CPU affinity, control groups and the
- * variables of launchers. */
+/* cores.c - finds how many threads to use, from the CPU affinity, control groups and the
+ * environment variables of launchers. */
 #include "base/machine/cores.h"
 
 #include "base/machine/cgroup.h"
@@ -9,18 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Slurm gives batch scripts and the like step numbers from here on. */
+/* From this number on, Slurm's step numbers stand for batch scripts and the like. */
 #define SLURM_STEPS_END 0xFFFFFFF0u
 
 static unsigned whole_cores(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0)
-        return 0; /* "max" and -1 mean no quota */
+        return 0; /* "max" and -1 mean that there is no quota */
     long long cores = quota / period + (quota % period != 0);
     return cores > 65536 ? 0 : (unsigned)cores;
 }
 
-/* Returns the CPU quota of one group in cores, or 0 if there is no quota or no such group. */
+/* Returns the CPU quota of one control group in cores, or 0 if there is no quota or no such
+ * group. */
 static unsigned quota_of(const char *directory)
 {
     char quota[64], period[64];
@@ -58,7 +59,7 @@ unsigned psti_cores(void)
     return cores ? cores : 1;
 }
 
-/* Returns the whole number above 0 at the start of `text`, or 0 if there is none. *end points after
+/* Returns the positive integer at the start of `text`, or 0 if there is none. *end points behind
  * the number. */
 static unsigned number_at(const char *text, const char **end)
 {
@@ -75,8 +76,8 @@ static unsigned number_of(const char *name)
     return end && *end == '\0' ? number : 0;
 }
 
-/* Returns the tasks on node number `node` of a step, or 0 if the list does not say. A list is, for
- * example, "4(x2),1": 4 tasks on each of two nodes, then 1. */
+/* Returns how many tasks of a Slurm step run on node number `node`, or 0 if the list does not say.
+ * A list is, for example, "4(x2),1": 4 tasks on each of two nodes, then 1. */
 static unsigned tasks_on(const char *text, unsigned node)
 {
     while (text && *text) {
@@ -110,7 +111,7 @@ static bool in_slurm_step(void)
     return *end == '\0' && number < SLURM_STEPS_END;
 }
 
-/* Returns how many ranks of a Slurm step run on this node. */
+/* Returns how many ranks of this Slurm step run on this node, or 0 if unknown. */
 static unsigned slurm_ranks(void)
 {
     unsigned node = number_of("SLURM_NODEID");
@@ -138,8 +139,8 @@ unsigned psti_cores_share(unsigned cores)
 {
     unsigned ranks = psti_local_ranks(), all = cores;
     if (!started_ranks() && in_slurm_step()) {
-        /* srun may have bound each task to its part of the cores already. So the cores of the job
-         * on this node are divided. */
+        /* srun may already have bound each task to its share of the cores. So the cores of the
+         * whole job on this node are divided, not the cores of this task. */
         all = number_of("SLURM_CPUS_ON_NODE");
         all = all ? all : cores;
     }

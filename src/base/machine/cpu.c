@@ -1,9 +1,9 @@
-/* cpu.c - finds CPU features by the instruction cpuid (on ARM by what the kernel says), and lowers
- * them by PENSTOCK_CPU_MASK.
+/* cpu.c - finds the features of the CPU by the instruction cpuid (on ARM by asking the kernel), and
+ * masks them by PENSTOCK_CPU_MASK.
  *
- * __builtin_cpu_supports is not used: its tables belong to the compiler's runtime library, and that
- * of zig, which builds the wheels, leaves them empty. The bits are those of Intel's Software
- * Developer's Manual, volume 2A, CPUID, and volume 1, 13.3 (XCR0). */
+ * __builtin_cpu_supports is not used, because its tables are in the compiler's runtime library, and
+ * zig's library, with which wheels are built, leaves them empty. The bits are those of Intel's
+ * Software Developer's Manual, volume 2A, CPUID, and volume 1, 13.3 (XCR0). */
 #include "base/machine/cpu.h"
 
 #include "base/fail.h"
@@ -29,7 +29,7 @@
 #define AVX512_F_DQ_CD_BW_VL (1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31)
 /* Bits of cpuid leaf 7, register ecx: VBMI, VBMI2, GFNI, VNNI, BITALG, VPOPCNTDQ. */
 #define AVX512_ICL (1u << 1 | 1u << 6 | 1u << 8 | 1u << 11 | 1u << 12 | 1u << 14)
-/* Bits of XCR0: the registers that the operating system saves. */
+/* Bits of XCR0: the vector registers that the operating system saves. */
 #define YMM_STATE 0x06u
 #define ZMM_STATE 0xe6u
 
@@ -65,7 +65,7 @@ uint32_t psti_cpu_detected(void)
 #if defined(__x86_64__)
     return detect_x86();
 #elif defined(__aarch64__)
-    /* NEON is part of the base instruction set. */
+    /* NEON is part of the base instruction set of AArch64. */
     return PSTI_CPU_NEON | ((getauxval(AT_HWCAP) & HWCAP_CRC32) != 0 ? PSTI_CPU_ARM_CRC : 0);
 #else
     return 0;
@@ -100,7 +100,7 @@ enum pst_status psti_cpu_check_mask(struct pst_error *err)
 
 uint32_t psti_cpu_features(void)
 {
-    /* Threads may run this at the same time: all store the same value. The top bit says that the
+    /* Several threads may run this at once: all store the same value. The top bit means that the
      * features have been found. */
     static _Atomic uint32_t cached;
     const uint32_t known = 1u << 31;
@@ -114,7 +114,7 @@ uint32_t psti_cpu_features(void)
 
 const char *psti_cpu_level_name(uint32_t features)
 {
-    if (features & PSTI_CPU_AVX512) /* some rooms have no kernels for only a part of AVX-512 */
+    if (features & PSTI_CPU_AVX512) /* some modules have kernels only for AVX512_ICL */
         return features & PSTI_CPU_AVX512_ICL ? "avx512" : "avx2/avx512";
     if (features & PSTI_CPU_AVX2)
         return "avx2";

@@ -1,4 +1,4 @@
-/* memory_limit.c - finds limits of memory in bytes from /proc/meminfo and the files of control
+/* memory_limit.c - finds memory limits in bytes, from /proc/meminfo and the files of control
  * groups. */
 #include "base/machine/memory_limit.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the memory limit of one group, or UINT64_MAX if it has none. Version 1 writes a number
- * near 2^63 for "none". */
+/* Returns the memory limit of one control group, or UINT64_MAX if it has none. Version 1 writes a
+ * number near 2^63 for "none". */
 static uint64_t limit_of(const char *directory)
 {
     char line[64];
@@ -17,7 +17,7 @@ static uint64_t limit_of(const char *directory)
         !psti_cgroup_read(directory, "memory.limit_in_bytes", line))
         return UINT64_MAX;
     if (line[0] < '0' || line[0] > '9')
-        return UINT64_MAX; /* "max" */
+        return UINT64_MAX; /* the file says "max" */
     return strtoull(line, NULL, 10);
 }
 
@@ -28,7 +28,7 @@ static void lower_by_group(void *ctx, const char *directory)
         *limit = found;
 }
 
-/* Returns a number of /proc/meminfo in bytes, or UINT64_MAX if the file does not have it. */
+/* Returns a number of /proc/meminfo in bytes, or UINT64_MAX if the file lacks it. */
 static uint64_t machine_nbytes(const char *root, const char *key)
 {
     char line[128];
@@ -55,12 +55,11 @@ uint64_t psti_memory_limit_below(const char *root)
 
 uint64_t psti_memory_limit(void) { return psti_memory_limit_below(""); }
 
-/* Returns the bytes that a group uses and that the kernel cannot take back by dropping pages of
- * files. */
+/* Returns the bytes that a control group uses, without file pages that the kernel can drop. */
 static uint64_t used_by(const char *directory)
 {
     static const struct {
-        const char *usage, *inactive, *active; /* files and keys of cgroups, version 2 and 1 */
+        const char *usage, *inactive, *active; /* file and keys, for cgroups of version 2 and 1 */
     } names[] = {{"memory.current", "inactive_file", "active_file"},
                  {"memory.usage_in_bytes", "total_inactive_file", "total_active_file"}};
     char line[64];

@@ -1,8 +1,8 @@
-/* neon.h - the intrinsics of NEON for files of kernels. `#if defined(PSTI_NEON)` encloses the whole
- * of such a file.
+/* neon.h - includes the intrinsics of NEON. A file that uses them is enclosed in `#if
+ * defined(PSTI_NEON)`.
  *
  * NEON is part of AArch64's base instruction set, so functions need no attributes. Little-endian
- * only. Tests compile such files against SIMDe, to run them on other machines too. They define
+ * only. Tests also compile such files against SIMDe, to run them on other machines. They define
  * PST_SIMDE and include the intrinsics first (tests/simde/simde_neon.h). */
 #ifndef PST_BASE_NEON_H
 #define PST_BASE_NEON_H

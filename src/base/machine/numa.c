@@ -1,10 +1,10 @@
-/* numa.c - nodes of /sys -> a place for threads and memory.
+/* numa.c - finds NUMA nodes in /sys, and binds threads and their memory to a node.
  *
  * /sys/devices/system/node has a directory for each node, with the list of its cores. The NVIDIA
- * driver has a link for each of its devices, by PCI address, in /sys/bus/pci/drivers/nvidia; the
- * device's directory says its node. Memory is asked for by set_mempolicy, called by its number:
- * the C library has no function for it. The node is preferred, not required, so that a full node
- * ends no process. */
+ * driver has a link for each of its devices, named by PCI address, in /sys/bus/pci/drivers/nvidia;
+ * the device's directory tells its node. Memory is requested by set_mempolicy, called by its system
+ * call number, because the C library has no function for it. The node is only preferred, so a
+ * process is not killed when the node's memory is full. */
 #include "base/machine/numa.h"
 
 #include "base/fail.h"
@@ -20,7 +20,7 @@
 #define DEVICES "/sys/bus/pci/drivers/nvidia"
 #define NODES_MAX 1024 /* the kernel's own limit */
 
-/* These numbers are from <linux/mempolicy.h>, which old systems lack. */
+/* Values from <linux/mempolicy.h>, which old systems lack. */
 #define POLICY_PREFERRED 1
 
 static bool read_line(const char *path, char *line, size_t capacity)
@@ -32,7 +32,7 @@ static bool read_line(const char *path, char *line, size_t capacity)
     return found;
 }
 
-/* Parses a list such as "0-7,16-23". Returns false if the text is no such list. */
+/* Parses a list of cores such as "0-7,16-23". Returns false if the text is no such list. */
 static bool parse_cores(const char *text, cpu_set_t *cores)
 {
     CPU_ZERO(cores);
@@ -68,8 +68,8 @@ static int count_nodes(const char *root)
     return n;
 }
 
-/* Returns the node on which all CUDA devices lie; -1 if there is no device, if they lie on several
- * nodes, or if the system does not say. */
+/* Returns the node to which all CUDA devices belong. Returns -1 if there is no device, if they
+ * belong to several nodes, or if the system does not tell. */
 static int node_of_devices(const char *root)
 {
     char path[1024], line[64];
@@ -80,7 +80,7 @@ static int node_of_devices(const char *root)
         return -1;
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         if (!strchr(entry->d_name, ':'))
-            continue; /* "bind" and other files are no devices */
+            continue; /* "bind" and other entries are no devices */
         snprintf(path, sizeof path, "%.300s" DEVICES "/%.255s/numa_node", root, entry->d_name);
         int node = read_line(path, line, sizeof line) ? (int)strtol(line, NULL, 10) : -1;
         if (node < 0 || (found >= 0 && node != found)) {
@@ -153,7 +153,7 @@ void psti_numa_leave(const struct psti_numa_before *before)
 {
     if (before->has_cores)
         (void)sched_setaffinity(0, sizeof before->cores, &before->cores);
-    /* The default policy must be set without nodes. */
+    /* The default policy must be set with an empty set of nodes. */
     if (before->has_memory)
         (void)syscall(SYS_set_mempolicy, before->mode, before->mode ? before->nodes : NULL,
                       before->mode ? (unsigned long)NODES_MAX + 1 : 0ul);

@@ -1,9 +1,9 @@
-/* containers_arrow.c - leads the rows of a file of Arrow to the columns that make samples of them.
+/* containers_arrow.c - passes the rows of an Arrow file to the columns that make samples of them.
  *
  * In: a file, on one thread. Out: columns and rows.
  *
- * All messages are known before the first row is given. Some values are read before columns are
- * declared: the first value of a column of bytes tells its type, and labels below 0 tell that a
+ * All messages are found before the first row is given. Some values are read before the columns are
+ * declared: the first value of a column of bytes shows its type, and a label below 0 shows that a
  * column has no classes. */
 #include "containers/arrow/containers_arrow.h"
 
@@ -26,12 +26,13 @@ struct walk {
     struct psti_arrow_frames frames;
     struct psti_arrow_schema schema;
     struct psti_hub_features *hub;
-    struct psti_arrow_column *own; /* those that are not left out */
+    struct psti_arrow_column *own; /* the columns that are not left out */
     uint32_t n_own;
-    struct psti_arrow_dictionary *dictionaries; /* of own columns */
+    struct psti_arrow_dictionary *dictionaries; /* dictionaries that the columns in `own` use */
     uint32_t n_dictionaries;
     struct psti_arrow_batch batch;
-    struct psti_container_names names; /* of columns of elements */
+    struct psti_container_names names; /* names of the columns that stand for one element of a
+                                        * list */
     struct pst_error *err;
 };
 
@@ -47,14 +48,14 @@ static enum pst_status read_hub(struct walk *walk, const struct psti_table_notes
                : PST_OK;
 }
 
-/* True if both fields have values of one layout. */
+/* True if the values of both fields have the same memory layout. */
 static bool is_same(const struct psti_arrow_field *a, const struct psti_arrow_field *b)
 {
     return a->type == b->type && a->bits == b->bits && a->is_signed == b->is_signed &&
            a->size == b->size;
 }
 
-/* Finds or adds the dictionary of a column. */
+/* Finds the dictionary of a column, or adds it. */
 static enum pst_status set_dictionary(struct walk *walk, struct psti_arrow_column *column)
 {
     const struct psti_arrow_field *fields = walk->schema.fields, *field = &fields[column->i_root];
@@ -79,8 +80,8 @@ static bool is_empty(const struct psti_arrow_field *field)
     return field->type == PSTI_ARROW_NULL && !field->has_dictionary;
 }
 
-/* Reports that a column is left out. A column of type null is not reported here: it is declared as
- * an empty one. */
+/* Reports that a column is left out. Columns of type null are not reported here, because they are
+ * declared as empty columns. */
 static void leave_out(const struct walk *walk, uint32_t i_field, const char *problem)
 {
     const struct psti_arrow_field *field = &walk->schema.fields[i_field];
@@ -97,7 +98,7 @@ static enum pst_status refuse_all(const struct walk *walk)
                         "no column of the file has a type that is read (docs/table-fields.md)");
 }
 
-/* Decides on all columns of the table. */
+/* Decides for each column of the table whether and how it is read. */
 static enum pst_status decide(struct walk *walk)
 {
     const struct psti_arrow_schema *schema = &walk->schema;
@@ -127,7 +128,7 @@ static enum pst_status decide(struct walk *walk)
     return walk->n_own > 0 ? PST_OK : refuse_all(walk);
 }
 
-/* Takes a message of a dictionary, if a column needs it. */
+/* Reads the values of a dictionary message, if a column needs that dictionary. */
 static enum pst_status take_dictionary(struct walk *walk, const struct psti_arrow_frame *frame,
                                        const struct psti_flat_table *record)
 {
@@ -138,7 +139,7 @@ static enum pst_status take_dictionary(struct walk *walk, const struct psti_arro
     return PST_OK;
 }
 
-/* Reads frame i: the next values of a dictionary, or the places of a batch. */
+/* Reads frame i: either the next values of a dictionary, or the locations of a batch's buffers. */
 static enum pst_status read_frame(struct walk *walk, size_t i)
 {
     const struct psti_arrow_frame *frame = &walk->frames.at[i];
@@ -154,7 +155,7 @@ static enum pst_status read_frame(struct walk *walk, size_t i)
                                              false, &walk->batch, walk->err);
 }
 
-/* Looks at the values of a column in the batch, as long as it wants to. */
+/* Shows values of the batch to a column until the column needs no more of them. */
 static enum pst_status look_at_batch(struct walk *walk, struct psti_arrow_column *column)
 {
     enum pst_status status = psti_containers_arrow_column_begin(column, &walk->file, &walk->schema,
@@ -167,7 +168,7 @@ static enum pst_status look_at_batch(struct walk *walk, struct psti_arrow_column
     return status;
 }
 
-/* Looks at values of the columns that want it. */
+/* Shows first values to all columns that need them before they are declared. */
 static enum pst_status look(struct walk *walk)
 {
     enum pst_status status = PST_OK;
@@ -188,7 +189,8 @@ static enum pst_status look(struct walk *walk)
     return status;
 }
 
-/* The only message of a dictionary; frames.n if there are none or several. */
+/* Returns the index of the only frame with this dictionary; frames.n if there is no frame or there
+ * are several. */
 static size_t only_message(const struct walk *walk, int64_t number)
 {
     const struct psti_arrow_frames *frames = &walk->frames;
@@ -203,7 +205,7 @@ static size_t only_message(const struct walk *walk, int64_t number)
     return found;
 }
 
-/* Makes classes of ordered dictionaries of texts that are the same in the whole file. */
+/* Makes class names of each ordered dictionary of texts that does not change within the file. */
 static enum pst_status make_classes(struct walk *walk)
 {
     enum pst_status status = PST_OK;
@@ -223,7 +225,7 @@ static enum pst_status make_classes(struct walk *walk)
     return status;
 }
 
-/* Adds a column for an element of a list. */
+/* Adds the column that stands for element i_element of a list. */
 static enum pst_status add_element(struct walk *walk, const struct psti_arrow_column *list,
                                    uint32_t i_element, struct psti_arrow_column *column)
 {
@@ -238,7 +240,7 @@ static enum pst_status add_element(struct walk *walk, const struct psti_arrow_co
     return status;
 }
 
-/* Makes a column for each element of lists of images and sounds. */
+/* Replaces each list of images or sounds by one column for each element. */
 static enum pst_status expand(struct walk *walk)
 {
     uint32_t n = 0;
@@ -269,7 +271,7 @@ static enum pst_status expand(struct walk *walk)
     return status != PST_OK || n > 0 ? status : refuse_all(walk);
 }
 
-/* True if a value of this kind can be given as one of that type. */
+/* True if the column's values can be given as values of the field type `type`. */
 static bool can_give(const struct psti_column *column, enum pst_field_type type)
 {
     bool is_number = column->type == PST_FIELD_INT || column->type == PST_FIELD_FLOAT ||
@@ -278,7 +280,7 @@ static bool can_give(const struct psti_column *column, enum pst_field_type type)
                                     type != PST_FIELD_FLOAT && type != PST_FIELD_ARRAY);
 }
 
-/* Declares the columns, and forgets those that rules leave out. */
+/* Declares the columns, and drops those that the user's rules leave out. */
 static enum pst_status declare(struct walk *walk)
 {
     const struct psti_arrow_schema *schema = &walk->schema;
@@ -315,7 +317,7 @@ static enum pst_status declare(struct walk *walk)
                                 "fields: all columns of the file are left out");
 }
 
-/* Gives the rows of the batch. i_row: number of its first one in the file. */
+/* Gives the rows of the current batch. i_row: number in the file of the batch's first row. */
 static enum pst_status give_batch(struct walk *walk, uint64_t i_row)
 {
     struct psti_container_value values[PST_MAX_FIELDS];

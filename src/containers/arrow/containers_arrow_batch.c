@@ -1,10 +1,10 @@
-/* containers_arrow_batch.c - tells which buffers of a batch belong to which field.
+/* containers_arrow_batch.c - finds which buffers of a batch belong to which field.
  *
  * In: the table RecordBatch (Message.fbs) of a message. Out: arrays and buffers.
  *
- * The batch lists nodes and buffers in the order of the fields, each before those within it. How
- * many buffers a field has follows from its type, and for views from a list of its own. Fields
- * within a dictionary's type belong to the dictionary's batches alone. */
+ * A batch lists its nodes and buffers in the order of the fields, each field before its children.
+ * The number of a field's buffers follows from its type; for views, the batch has a list of
+ * numbers. Children of a dictionary's type occur only in the batches of that dictionary. */
 #include "containers/arrow/containers_arrow_int.h"
 
 #include "base/alloc.h"
@@ -42,7 +42,7 @@ static enum pst_status corrupt(const struct reader *reader, const char *what)
                         (int64_t)reader->frame->at, "a batch of the file %s", what);
 }
 
-/* Sets how many buffers a field has. */
+/* Sets *n to the number of buffers that a field has. */
 static enum pst_status count_buffers(struct reader *reader, const struct psti_arrow_field *field,
                                      bool is_dictionary, uint32_t *n)
 {
@@ -84,7 +84,7 @@ static enum pst_status count_buffers(struct reader *reader, const struct psti_ar
     return PST_OK;
 }
 
-/* Takes the node and the buffers of a field, and those of the fields within it. */
+/* Assigns a node and buffers to a field, then to its children. */
 static enum pst_status take_field(struct reader *reader, uint32_t i_field, bool is_dictionary)
 {
     const struct psti_arrow_field *field = &reader->schema->fields[i_field];
@@ -115,7 +115,7 @@ static enum pst_status take_field(struct reader *reader, uint32_t i_field, bool 
     return status;
 }
 
-/* Sets the places of all buffers. */
+/* Sets offset, size and coding of all buffers from the batch's list. */
 static enum pst_status place_buffers(struct reader *reader, enum psti_coding coding)
 {
     const struct psti_arrow_frame *frame = reader->frame;
@@ -125,7 +125,8 @@ static enum pst_status place_buffers(struct reader *reader, enum psti_coding cod
         if (!psti_range_fits(offset, nbytes, frame->body_nbytes))
             return corrupt(reader, "has a buffer that leads out of it");
         struct psti_arrow_buffer *buffer = &reader->batch->buffers[i];
-        if (buffer->capacity > PSTI_ARROW_PART_NBYTES) /* of a buffer that was decoded */
+        if (buffer->capacity > PSTI_ARROW_PART_NBYTES) /* large memory, left from a buffer that was
+                                                        * decoded: free it */
             psti_containers_arrow_buffer_free(buffer);
         *buffer = (struct psti_arrow_buffer){
             .at = frame->body + offset,
@@ -138,7 +139,7 @@ static enum pst_status place_buffers(struct reader *reader, enum psti_coding cod
     return PST_OK;
 }
 
-/* Makes room for the arrays of the fields [first, end), and for all buffers. */
+/* Allocates the arrays of the fields [first, end), and all buffers. */
 static enum pst_status reserve(struct reader *reader, uint32_t first, uint32_t end)
 {
     struct psti_arrow_batch *batch = reader->batch;
@@ -151,7 +152,7 @@ static enum pst_status reserve(struct reader *reader, uint32_t first, uint32_t e
                              end - first);
     }
     batch->first = first;
-    size_t n = reader->buffers.n; /* of 16 bytes each in a message of less than 4 GiB */
+    size_t n = reader->buffers.n; /* 16 bytes each in a message below 4 GiB, so 32 bits suffice */
     if (n > batch->capacity) {
         struct psti_arrow_buffer *buffers = psti_realloc(batch->buffers, n * sizeof *buffers);
         if (buffers == NULL)
@@ -165,7 +166,7 @@ static enum pst_status reserve(struct reader *reader, uint32_t first, uint32_t e
     return PST_OK;
 }
 
-/* Sets how the buffers are coded. */
+/* Finds how the batch's buffers are compressed. */
 static enum pst_status find_coding(const struct reader *reader,
                                    const struct psti_flat_table *record, enum psti_coding *coding)
 {

@@ -1,9 +1,9 @@
-/* containers_arrow_buffer.c - the bytes of one buffer of a batch, read in parts or decoded.
+/* containers_arrow_buffer.c - gives the bytes of one buffer of a batch, read in parts or decoded.
  *
- * In: places in a file. Out: bytes.
+ * In: offsets in a file. Out: bytes.
  *
- * A buffer of a compressed batch begins with the length of what it gives, in 8 bytes; -1 means that
- * the rest is stored as it is. An empty buffer has no such length. */
+ * Each buffer of a compressed batch begins with its decoded length in 8 bytes; -1 means that the
+ * rest is stored without compression. An empty buffer has no such length. */
 #include "containers/arrow/containers_arrow_int.h"
 
 #include "base/alloc.h"
@@ -17,8 +17,8 @@
 #define ROOM "containers"
 enum {
     LENGTH_NBYTES = 8,
-    /* A byte of a compressed buffer gives no more than so many. The best that zstd can do are 128
-     * KiB for a block of 4 bytes. */
+    /* Maximum number of decoded bytes that one compressed byte can give. zstd at best encodes 128
+     * KiB as a block of 4 bytes. */
     GAIN_MAX = 32 << 10,
 };
 #define CODED_MAX (UINT64_C(1) << 31)
@@ -30,7 +30,7 @@ static enum pst_status corrupt(struct psti_arrow_file *file, const struct psti_a
                         what);
 }
 
-/* Reads bytes of the file, all of them. */
+/* Reads exactly nbytes of the file. */
 static enum pst_status read_all(struct psti_arrow_file *file, void *bytes, size_t nbytes,
                                 uint64_t offset, struct pst_error *err)
 {
@@ -48,7 +48,7 @@ static enum pst_status read_all(struct psti_arrow_file *file, void *bytes, size_
     return PST_OK;
 }
 
-/* Makes room for some bytes. A batch may have many buffers, so none has more than it needs. */
+/* Grows the buffer's memory to exactly nbytes, because a batch may have many buffers. */
 static enum pst_status reserve(struct psti_arrow_buffer *buffer, size_t nbytes,
                                struct pst_error *err)
 {
@@ -103,7 +103,7 @@ enum pst_status psti_containers_arrow_settle(struct psti_arrow_file *file,
 static enum pst_status decode(struct psti_arrow_file *file, struct psti_arrow_buffer *buffer,
                               const uint8_t *coded, struct pst_error *err)
 {
-    enum pst_coding coding = (enum pst_coding)buffer->coding; /* of the same numbers */
+    enum pst_coding coding = (enum pst_coding)buffer->coding; /* both enums have the same numbers */
     enum pst_status status = PST_OK;
     if (file->codings == NULL)
         status = psti_codings_open(&file->codings, psti_codings_of(coding), ROOM, err);
@@ -117,7 +117,7 @@ static enum pst_status decode(struct psti_arrow_file *file, struct psti_arrow_bu
     return status;
 }
 
-/* Reads or decodes all of a buffer into its memory. */
+/* Reads or decodes a whole buffer into its memory. */
 enum pst_status psti_containers_arrow_load(struct psti_arrow_file *file,
                                            struct psti_arrow_buffer *buffer, struct pst_error *err)
 {
@@ -147,7 +147,7 @@ enum pst_status psti_containers_arrow_load(struct psti_arrow_file *file,
     return status;
 }
 
-/* Reads the part of a stored buffer that begins at an offset. */
+/* Reads the part of an uncompressed buffer that begins at `offset`. */
 static enum pst_status read_part(struct psti_arrow_file *file, struct psti_arrow_buffer *buffer,
                                  uint64_t offset, struct pst_error *err)
 {

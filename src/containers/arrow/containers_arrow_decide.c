@@ -1,7 +1,7 @@
-/* containers_arrow_decide.c - says what becomes of each column, by its type and its features.
+/* containers_arrow_decide.c - decides what each column becomes, by its type and its features.
  *
  * In: fields of the schema, features of `datasets`. Out: columns. docs/table-fields.md has the same
- * rules in tables. What is left out has a reason, and is no error. */
+ * rules in tables. A column that is left out gets a reason; it is no error. */
 #include "containers/arrow/containers_arrow_column.h"
 
 #include "base/checked.h"
@@ -35,7 +35,7 @@ static bool is_json(const struct psti_arrow_field *field, const struct psti_hub_
            (hub != NULL && hub->kind == PSTI_HUB_VALUE && strcmp(hub->dtype, "json") == 0);
 }
 
-/* Decides on bytes and texts. */
+/* Decides what a field of bytes or text becomes. */
 static void decide_bytes(const struct psti_arrow_field *field, const struct psti_hub_feature *hub,
                          struct psti_arrow_column *column)
 {
@@ -63,7 +63,7 @@ static void decide_int(const struct psti_hub_feature *hub, struct psti_arrow_col
     column->column.class_names_nbytes = hub->class_names_nbytes;
 }
 
-/* Finds the bytes and the path in a struct of an image or a sound. */
+/* Finds the members `bytes` and `path` in the struct of an image or a sound. */
 static const char *decide_struct(struct psti_arrow_decider *decider, uint32_t i_struct,
                                  const struct psti_hub_feature *hub,
                                  struct psti_arrow_column *column)
@@ -90,7 +90,7 @@ static const char *decide_struct(struct psti_arrow_decider *decider, uint32_t i_
     return NULL;
 }
 
-/* Decides what becomes of a list whose elements may be images or sounds: structs, or bytes. */
+/* Decides what a list becomes whose elements may be images or sounds: structs, or plain bytes. */
 static const char *decide_list(struct psti_arrow_decider *decider, uint32_t i_root,
                                const struct psti_hub_feature *hub, struct psti_arrow_column *column)
 {
@@ -111,7 +111,7 @@ static const char *decide_list(struct psti_arrow_decider *decider, uint32_t i_ro
     return NULL;
 }
 
-/* Reads a list of lengths, none of which is 0; the first one may be null, which is any. */
+/* Reads a shape from a JSON list. Lengths are not 0; the first may be null, which means any. */
 static bool read_shape(const struct psti_tree *tree, const struct psti_tree_node *list,
                        uint8_t *ndim, uint32_t shape[PST_MAX_NDIM])
 {
@@ -132,7 +132,7 @@ static bool read_shape(const struct psti_tree *tree, const struct psti_tree_node
     return *ndim > 0;
 }
 
-/* True if a tensor's dimensions lie in another order than they are written. */
+/* True if the tensor's metadata permutes its dimensions. */
 static bool is_permuted(const struct psti_tree *tree, const struct psti_tree_node *list)
 {
     int64_t i = 0, at = 0;
@@ -146,7 +146,7 @@ static bool is_permuted(const struct psti_tree *tree, const struct psti_tree_nod
 }
 
 /* Reads the shape that an extension type states: [[2, 3], "float32"] of `datasets`, {"shape": [2,
- * 3]} of Arrow's tensors. Nothing of it is an error: the column is left out then. */
+ * 3]} of Arrow's tensors. False: the text has another form, and the column is left out. */
 static bool read_extension(struct psti_arrow_decider *decider, const struct psti_arrow_field *field,
                            uint8_t *ndim, uint32_t shape[PST_MAX_NDIM])
 {
@@ -173,8 +173,8 @@ static bool read_extension(struct psti_arrow_decider *decider, const struct psti
     return has;
 }
 
-/* Sets the shape of arrays and the lengths of lists. `stated`: what features or an extension say,
- * n_stated dimensions of it. */
+/* Sets the array's shape and the lengths of its lists. `stated`: n_stated dimensions from the
+ * features or the extension type. */
 static const char *set_shape(struct psti_arrow_decider *decider, uint8_t n_stated,
                              const uint32_t stated[PST_MAX_NDIM], struct psti_arrow_column *column)
 {
@@ -238,7 +238,7 @@ static const char *decide_array(struct psti_arrow_decider *decider, uint32_t i_r
     return problem;
 }
 
-/* Decides on a column by the type of its values. */
+/* Decides what a column becomes by the type of its values. */
 static const char *decide(struct psti_arrow_decider *decider, uint32_t i_root,
                           const struct psti_hub_feature *hub, struct psti_arrow_column *column)
 {

@@ -1,7 +1,7 @@
-/* containers_arrow_dictionary.c - keeps what the messages of a dictionary give.
+/* containers_arrow_dictionary.c - keeps the values that dictionary messages hold.
  *
- * In: batches of one column. Out: values by their index. Buffers that are not large are read whole,
- * because indices come in any order. */
+ * In: batches of one column. Out: values by their index. Indices come in any order, so all buffers
+ * that are not large are read whole. */
 #include "containers/arrow/containers_arrow_dictionary.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ static void empty(struct psti_arrow_dictionary *dictionary)
     dictionary->n = 0;
 }
 
-/* Makes room for one more part. */
+/* Makes room for the values of one more message. */
 static enum pst_status grow(struct psti_arrow_dictionary *dictionary, const char *path,
                             struct pst_error *err)
 {
@@ -40,7 +40,7 @@ static enum pst_status grow(struct psti_arrow_dictionary *dictionary, const char
     return PST_OK;
 }
 
-/* Reads the buffers of a part that are not large. */
+/* Reads the buffers of a part into memory, except large ones. */
 static enum pst_status load(struct psti_arrow_part *part, struct pst_error *err)
 {
     enum pst_status status = PST_OK;

@@ -1,10 +1,10 @@
 /* containers_arrow_frames.c - finds the messages of a file: the schema, dictionaries, batches.
  *
- * In: a file in one of the two forms. Out: the schema, and the place of each message and its body.
+ * In: a file in either form. Out: the schema, and the location of each message and its body.
  *
- * A message is its length in 4 bytes, its metadata, and its body. Since version 0.15 of Arrow 4
- * bytes of ones stand before the length. The stream is such messages up to a length of 0. The file
- * has them too, and a footer that lists them, which alone is believed. */
+ * A message is its length in 4 bytes, its metadata and its body. Since Arrow 0.15, 4 bytes of ones
+ * stand before the length. A stream is a sequence of messages that ends with a length of 0. A file
+ * has messages too, and a footer that lists them; only the footer is used. */
 #include "containers/arrow/containers_arrow_int.h"
 
 #include "base/alloc.h"
@@ -23,7 +23,8 @@
 
 enum {
     MAGIC_NBYTES = 6,
-    HEAD_NBYTES = 8, /* the magic of a file, padded; ones and length of a message */
+    HEAD_NBYTES = 8, /* bytes of a file's padded magic; also of the ones and the length before a
+                      * message */
     TAIL_NBYTES = 4 + MAGIC_NBYTES,
     MESSAGE_MAX_NBYTES = 256 << 20,
     BLOCK_NBYTES = 24,
@@ -46,7 +47,7 @@ struct reader {
     struct pst_error *err;
 };
 
-/* A message, after its metadata was read. */
+/* A message whose metadata was read. */
 struct message {
     struct psti_flat flat;
     struct psti_flat_table header;
@@ -61,7 +62,8 @@ static enum pst_status corrupt(const struct reader *reader, uint64_t offset, con
                         "%s", what);
 }
 
-/* Says how much of a stream is whole. */
+/* Fills in the error for a stream that ends early. It states how many rows before the end are
+ * complete. */
 static enum pst_status truncated(const struct reader *reader, uint64_t offset)
 {
     const struct psti_arrow_frames *frames = reader->frames;
@@ -86,7 +88,7 @@ static enum pst_status read_bytes(const struct reader *reader, uint64_t offset, 
                               "the file became shorter while it was read");
 }
 
-/* Reads metadata into the memory of messages. */
+/* Reads a message's metadata into the shared buffer for messages. */
 static enum pst_status read_metadata(const struct reader *reader, uint64_t offset, uint32_t nbytes)
 {
     struct psti_arrow_frames *frames = reader->frames;
@@ -120,7 +122,7 @@ static enum pst_status check_version(const struct reader *reader, int version)
                         "newer than this program: write it anew with a present one");
 }
 
-/* Version 0.17 wrote compressed buffers in a way of its own, and marked its messages so. */
+/* True for a message of Arrow 0.17 that marks an older, incompatible compression of buffers. */
 static bool has_old_compression(const struct psti_flat_table *message)
 {
     static const char key[] = "ARROW:experimental_compression";
@@ -134,7 +136,7 @@ static bool has_old_compression(const struct psti_flat_table *message)
     return false;
 }
 
-/* Parses the metadata that was read. */
+/* Parses the metadata in the shared buffer. */
 static enum pst_status parse(const struct reader *reader, uint64_t offset, uint32_t nbytes,
                              struct message *message)
 {
@@ -156,7 +158,8 @@ static enum pst_status parse(const struct reader *reader, uint64_t offset, uint3
     return check_version(reader, message->version);
 }
 
-/* Reads the length before a message. *metadata: where the message begins; *nbytes 0: the end. */
+/* Reads the length before a message. *metadata: offset of the message; *nbytes: its length, 0 at
+ * the end of the stream. */
 static enum pst_status read_length(const struct reader *reader, uint64_t at, uint64_t *metadata,
                                    uint32_t *nbytes)
 {
@@ -192,7 +195,7 @@ static enum pst_status keep(const struct reader *reader, const struct psti_arrow
     return PST_OK;
 }
 
-/* Fills what a message of data says in a frame, and gives its table RecordBatch. */
+/* Fills a frame from a dictionary or batch message, and returns its table RecordBatch. */
 static enum pst_status fill_frame(const struct reader *reader, const struct message *message,
                                   struct psti_arrow_frame *frame, struct psti_flat_table *record)
 {
@@ -210,7 +213,7 @@ static enum pst_status fill_frame(const struct reader *reader, const struct mess
     return PST_OK;
 }
 
-/* Takes the schema of the message that was read; its memory becomes the schema's. */
+/* Parses the schema message. The schema takes over the message's memory. */
 static enum pst_status take_schema(const struct reader *reader, const struct psti_flat_table *table,
                                    int version)
 {
@@ -225,7 +228,7 @@ static enum pst_status take_schema(const struct reader *reader, const struct pst
     return status;
 }
 
-/* Takes a message of a stream. */
+/* Adds a message of a stream to the frames, or takes it as the schema. */
 static enum pst_status take_message(const struct reader *reader, const struct message *message,
                                     struct psti_arrow_frame *frame)
 {
@@ -242,7 +245,7 @@ static enum pst_status take_message(const struct reader *reader, const struct me
     return status == PST_OK ? keep(reader, frame) : status;
 }
 
-/* Reads the messages of a stream from an offset on. */
+/* Reads the messages of a stream, from the offset `at` on. */
 static enum pst_status read_stream(const struct reader *reader, uint64_t at)
 {
     const struct psti_walk_source *source = reader->source;
@@ -280,7 +283,7 @@ static enum pst_status read_stream(const struct reader *reader, uint64_t at)
                : corrupt(reader, 0, "the file has no schema of Arrow");
 }
 
-/* Reads the message of a block that the footer lists. */
+/* Adds the message that a block of the footer points to. */
 static enum pst_status take_block(const struct reader *reader, const uint8_t *block,
                                   bool is_dictionary)
 {
@@ -318,7 +321,8 @@ static int by_place(const void *a, const void *b)
     return ((*x)->at > (*y)->at) - ((*x)->at < (*y)->at);
 }
 
-/* Refuses a footer that lists bytes twice: few bytes would make any number of rows. */
+/* Refuses a footer that lists the same bytes twice, because a small file could then make any number
+ * of rows. */
 static enum pst_status refuse_overlap(const struct reader *reader)
 {
     const struct psti_arrow_frames *frames = reader->frames;

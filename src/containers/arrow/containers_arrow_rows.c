@@ -1,7 +1,7 @@
-/* containers_arrow_rows.c - makes the values of rows, for whoever writes the index.
+/* containers_arrow_rows.c - makes the values of rows.
  *
- * In: a batch of a column. Out: numbers, short texts, and places of all other bytes. Compressed
- * buffers become pages when the first value of them is given. */
+ * In: a column's arrays in a batch. Out: numbers, short texts, and locations of all other bytes. A
+ * compressed buffer becomes a page of the index when its first value is given. */
 #include "containers/arrow/containers_arrow_column.h"
 
 #include "containers/table/containers_guess.h"
@@ -18,7 +18,8 @@
 
 #define ROOM "containers"
 enum {
-    TEXTS_MAX_NBYTES = 64 << 20, /* of a compressed buffer that is decoded for its short texts */
+    TEXTS_MAX_NBYTES = 64 << 20, /* largest decoded buffer that is decoded to copy its short
+                                  * texts */
     CLASSES_MAX = 1 << 20,
     CLASSES_MAX_NBYTES = 64 << 20,
 };
@@ -52,7 +53,7 @@ enum pst_status psti_containers_arrow_column_begin(struct psti_arrow_column *col
     return status;
 }
 
-/* Sets where the elements of list i begin and end. */
+/* Finds the range of elements of list i. */
 static enum pst_status list_range(struct psti_arrow_leaf *list, uint64_t i, uint64_t *begin,
                                   uint64_t *end, struct pst_error *err)
 {
@@ -68,7 +69,7 @@ static enum pst_status list_range(struct psti_arrow_leaf *list, uint64_t i, uint
     return status == PST_OK ? psti_containers_arrow_offset(list, i + 1, end, err) : status;
 }
 
-/* Finds the element of a list that is the value of row i. *is_null: the list is missing. */
+/* Finds the element of row i's list that belongs to this column. *is_null: the list is missing. */
 static enum pst_status find_element(struct psti_arrow_column *column, uint64_t i, uint64_t i_row,
                                     uint64_t *at, bool *is_null, struct pst_error *err)
 {
@@ -97,7 +98,7 @@ static enum pst_status find_element(struct psti_arrow_column *column, uint64_t i
     return status;
 }
 
-/* Is the value of row i missing? *at: where it is among the values. */
+/* Finds whether row i has no value. *at: index of row i's value. */
 static enum pst_status is_missing(struct psti_arrow_column *column, uint64_t i, uint64_t i_row,
                                   uint64_t *at, bool *is_null, struct pst_error *err)
 {
@@ -117,7 +118,7 @@ static enum pst_status is_missing(struct psti_arrow_column *column, uint64_t i, 
                : status;
 }
 
-/* Refuses a value whose bytes are missing, and whose path says where they are. */
+/* Refuses a value that has no bytes, but a path to another file. */
 static enum pst_status check_path(struct psti_arrow_column *column, uint64_t at, uint64_t i_row,
                                   struct pst_error *err)
 {
@@ -126,7 +127,7 @@ static enum pst_status check_path(struct psti_arrow_column *column, uint64_t at,
     char path[101] = "";
     bool is_null = true;
     enum pst_status status = PST_OK;
-    /* A list that is missing has no element that could have a path. */
+    /* If the list is missing, there is no element that could have a path. */
     if (column->i_path != PSTI_ARROW_NO_FIELD && at < column->root.n)
         status = psti_containers_arrow_is_null(&column->root, at, &is_null, err);
     if (status == PST_OK && !is_null)
@@ -151,7 +152,7 @@ static enum pst_status check_path(struct psti_arrow_column *column, uint64_t at,
                         i_row, column->column.name, path);
 }
 
-/* Adds the page that a buffer is, once. */
+/* Adds a compressed buffer as a page of the index, unless that was done before. */
 static enum pst_status add_page(struct psti_containers_columns *columns,
                                 struct psti_arrow_buffer *buffer, struct pst_error *err)
 {
@@ -164,7 +165,7 @@ static enum pst_status add_page(struct psti_containers_columns *columns,
     return status;
 }
 
-/* Makes a value of the bytes at a place. */
+/* Makes a value of the bytes at a location in a buffer. */
 static enum pst_status put_place(struct psti_containers_columns *columns,
                                  const struct psti_arrow_place *place,
                                  struct psti_container_value *value, struct pst_error *err)
@@ -183,7 +184,7 @@ static enum pst_status put_place(struct psti_containers_columns *columns,
     return status;
 }
 
-/* Makes a value of bytes. Short texts are copied. */
+/* Makes a value of bytes. Short texts are copied into the index. */
 static enum pst_status put_bytes(struct psti_arrow_column *column,
                                  struct psti_containers_columns *columns,
                                  struct psti_arrow_leaf *leaf, uint64_t i,
@@ -217,8 +218,8 @@ static enum pst_status bad_array(const struct psti_arrow_column *column, uint64_
                         column->column.name, what);
 }
 
-/* Goes from the lists [*begin, *end) of a level to their elements, of which each list must have as
- * many as the level says. */
+/* Replaces a range of lists by the range of their elements. Each list must have the length that
+ * column->level_size[i_level] states. */
 static enum pst_status enter(struct psti_arrow_column *column, uint32_t i_level, uint64_t i_row,
                              uint64_t *begin, uint64_t *end, struct pst_error *err)
 {
@@ -276,13 +277,13 @@ static enum pst_status put_array(struct psti_arrow_column *column,
     memcpy(value->shape, column->shape, sizeof value->shape);
     if (column->shape[0] == 0)
         value->shape[0] = (uint32_t)n_first;
-    if (begin == end) /* of lists that have no elements */
+    if (begin == end) /* empty lists: use offset 0, which lies in any buffer */
         begin = end = 0;
     struct psti_arrow_place place = {&leaf->buffers[1], begin * nbytes, (end - begin) * nbytes};
     return status == PST_OK ? put_place(columns, &place, value, err) : status;
 }
 
-/* Makes the value of a column with a dictionary: the row has the value's index there. */
+/* Makes the value of row i from the dictionary: the row holds the index of its value. */
 static enum pst_status put_indexed(struct psti_arrow_column *column,
                                    struct psti_containers_columns *columns, uint64_t i,
                                    struct psti_container_value *value, bool *has,
@@ -337,7 +338,7 @@ enum pst_status psti_containers_arrow_column_value(struct psti_arrow_column *col
     return put_bytes(column, columns, &column->value, at, value, err);
 }
 
-/* Looks at the first bytes of a value. */
+/* Reads the first bytes of a value, to find the type of the field. */
 static enum pst_status look_at_head(struct psti_arrow_column *column, uint64_t at,
                                     struct pst_error *err)
 {
@@ -355,7 +356,7 @@ static enum pst_status look_at_head(struct psti_arrow_column *column, uint64_t a
     return status;
 }
 
-/* Takes the number of elements of the first list that is not missing. */
+/* Stores the number of elements of the first list that is not missing. */
 static enum pst_status look_at_count(struct psti_arrow_column *column, uint64_t i,
                                      struct pst_error *err)
 {
@@ -392,7 +393,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* True if no name comes twice. */
+/* Finds whether all names differ from each other. */
 static enum pst_status are_different(const char *names, size_t n, bool *are, struct pst_error *err)
 {
     const char **sorted = psti_alloc_array(n, sizeof *sorted);
@@ -409,7 +410,7 @@ static enum pst_status are_different(const char *names, size_t n, bool *are, str
     return PST_OK;
 }
 
-/* Copies value i of a dictionary behind the names. *are_names: false if it cannot name a class. */
+/* Appends value i of a dictionary to the class names. *are_names: false if it cannot be a name. */
 static enum pst_status copy_name(struct psti_arrow_column *column, const char *path, int64_t i,
                                  size_t *n_names, bool *are_names, struct pst_error *err)
 {

@@ -1,9 +1,9 @@
-/* containers_arrow_schema.c - makes a list of fields of the table Schema (Schema.fbs).
+/* containers_arrow_schema.c - parses the table Schema (Schema.fbs) into a list of fields.
  *
- * In: a message that nobody vouches for. Out: fields in pre-order, whose texts lie in the message.
+ * In: a message from an untrusted file. Out: fields in pre-order; their texts lie in the message.
  *
- * Tables of a message may be shared, so that few bytes can stand for many fields: their number and
- * their depth have limits. */
+ * A message may refer to the same table many times, so a few bytes can describe many fields. Number
+ * and depth of the fields are limited for that reason. */
 #include "containers/arrow/containers_arrow_int.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 #define ROOM "containers"
 #define SHORTER "; leave such columns out when the file is written, or write Parquet"
 
-/* Numbers of members. */
+/* Member numbers in the table Schema. */
 enum { SCHEMA_ENDIANNESS = 0, SCHEMA_FIELDS = 1, SCHEMA_METADATA = 2 };
 enum {
     FIELD_NAME = 0,
@@ -28,13 +28,14 @@ enum { DICTIONARY_ID = 0, DICTIONARY_INDEX = 1, DICTIONARY_IS_ORDERED = 2 };
 enum { INT_BITS = 0, INT_IS_SIGNED = 1, TIME_BITS = 1 };
 enum { PAIR_KEY = 0, PAIR_VALUE = 1 };
 
-/* How many pairs of metadata are looked at in all. Fields may share them. */
+/* Most key-value pairs that are read in all. Fields may share pairs, so a small file could have
+ * many. */
 enum { PAIRS_MAX = 1 << 20 };
 
 struct reader {
     struct psti_arrow_schema *schema;
     const char *path;
-    size_t *n_pairs; /* that may still be looked at */
+    size_t *n_pairs; /* pairs that may still be read */
     struct pst_error *err;
 };
 
@@ -56,7 +57,7 @@ static bool is_int_width(int32_t bits)
     return bits == 8 || bits == 16 || bits == 32 || bits == 64;
 }
 
-/* Reads what the type says of itself. */
+/* Reads the parameters of a field's type, such as bit width or list size. */
 static enum pst_status read_type(const struct reader *reader, const struct psti_flat_table *type,
                                  struct psti_arrow_field *field)
 {
@@ -86,7 +87,7 @@ static enum pst_status read_type(const struct reader *reader, const struct psti_
     case PSTI_ARROW_UNION:
         field->is_dense = psti_containers_flat_i16(type, 0, 0) != 0;
         break;
-    case PSTI_ARROW_DATE: /* days, or milliseconds */
+    case PSTI_ARROW_DATE: /* days, or milliseconds since 1970 */
         field->bits = psti_containers_flat_i16(type, 0, 1) == 0 ? 32 : 64;
         field->is_signed = true;
         break;
@@ -129,7 +130,7 @@ static enum pst_status read_dictionary(const struct reader *reader,
     return PST_OK;
 }
 
-/* Finds the value of a key of a list of pairs. */
+/* Finds the value of a key in a list of key-value pairs. */
 static struct psti_flat_vector find_pair(const struct reader *reader,
                                          const struct psti_flat_table *table, uint32_t i_member,
                                          const char *key)
@@ -144,7 +145,8 @@ static struct psti_flat_vector find_pair(const struct reader *reader,
     return (struct psti_flat_vector){0};
 }
 
-/* Reads the name of the extension type, of which there are those that change what a value is. */
+/* Reads name and metadata of a field's extension type. Some extension types change what a value
+ * is. */
 static void read_extension(const struct reader *reader, const struct psti_flat_table *table,
                            struct psti_arrow_field *field)
 {
@@ -184,7 +186,7 @@ static enum pst_status grow(const struct reader *reader)
     return PST_OK;
 }
 
-/* How many children a type has; -1: any number. */
+/* Returns how many children a type must have; -1: any number. */
 static int children_of(enum psti_arrow_type type)
 {
     switch (type) {
@@ -235,7 +237,8 @@ static enum pst_status read_field(const struct reader *reader, const struct psti
                            "has another number of parts than its type");
     if (status != PST_OK)
         return status;
-    field.n_inside = (uint32_t)children.n; /* fields of the schema are fewer, or it fails */
+    field.n_inside = (uint32_t)children.n; /* no overflow: a schema with that many fields fails
+                                            * below */
     schema->fields[schema->n++] = field;
     status = read_fields(reader, &children, depth + 1);
     schema->fields[self].end = schema->n;

@@ -1,9 +1,9 @@
-/* containers_arrow_values.c - reads values by the layouts of Columnar.rst.
+/* containers_arrow_values.c - reads values from buffers laid out as Columnar.rst says.
  *
- * In: buffers. Out: numbers, places, and what is missing.
+ * In: buffers. Out: numbers, locations, and which values are missing.
  *
- * A buffer of validity has a bit for each value, from the lowest on; it may be empty if no value is
- * missing. Values of bytes lie between two offsets, or where a view of 16 bytes says. */
+ * The validity buffer has one bit for each value, from the lowest bit on. It may be empty if no
+ * value is missing. Values of bytes are delimited by two offsets, or located by a 16-byte view. */
 #include "containers/arrow/containers_arrow_values.h"
 
 #include "base/bits.h"
@@ -15,7 +15,8 @@
 
 #define ROOM "containers"
 
-enum { VALIDITY = 0, VALUES = 1, OFFSETS = 1, DATA = 2, VIEWS = 1 }; /* buffers of a field */
+enum { VALIDITY = 0, VALUES = 1, OFFSETS = 1, DATA = 2, VIEWS = 1 }; /* numbers of a field's
+                                                                      * buffers */
 enum { VIEW_NBYTES = 16, VIEW_INLINE_MAX = 12 };
 
 static enum pst_status corrupt(const struct psti_arrow_leaf *leaf, uint64_t i, const char *what,
@@ -57,7 +58,7 @@ static uint32_t int_bits(const struct psti_arrow_leaf *leaf)
     return leaf->field->type == PSTI_ARROW_BOOL ? 1 : leaf->field->bits;
 }
 
-/* How many bytes the second buffer of a field has to have. */
+/* Returns the bytes that the second buffer of a field must have. */
 static uint64_t needed_nbytes(const struct psti_arrow_leaf *leaf)
 {
     const struct psti_arrow_field *field = leaf->field;
@@ -175,7 +176,7 @@ enum pst_status psti_containers_arrow_int(struct psti_arrow_leaf *leaf, uint64_t
     return PST_OK;
 }
 
-/* IEEE 754 half precision. */
+/* Converts an IEEE 754 half-precision number. */
 static double half_to_double(uint16_t half)
 {
     uint64_t sign = (uint64_t)(half >> 15) << 63, fraction = half & 0x3FF,

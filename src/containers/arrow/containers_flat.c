@@ -1,6 +1,7 @@
-/* containers_flat.c - finds tables, members and vectors in a buffer, and trusts none of its bytes.
+/* containers_flat.c - finds tables, members and vectors in a FlatBuffers buffer, with every byte
+ * checked.
  *
- * In: a buffer. Out: values, and places that lie within it. */
+ * In: a buffer. Out: values, and offsets that lie within the buffer. */
 #include "containers/arrow/containers_flat.h"
 
 #include "base/bits.h"
@@ -43,7 +44,7 @@ struct psti_flat_table psti_containers_flat_root(struct psti_flat *flat)
     return flat->nbytes < 4 ? no_table(flat) : table_at(flat, psti_load_u32(flat->bytes));
 }
 
-/* Finds the bytes of a member. NULL: it is not there. */
+/* Finds the bytes of a member. Returns NULL if the table does not have it. */
 static const uint8_t *find(const struct psti_flat_table *table, uint32_t i_member, size_t nbytes)
 {
     struct psti_flat *flat = table->flat;
@@ -87,7 +88,8 @@ uint8_t psti_containers_flat_u8(const struct psti_flat_table *table, uint32_t i_
     return bytes == NULL ? otherwise : *bytes;
 }
 
-/* Follows the distance that lies at these bytes of the buffer. */
+/* Follows the relative offset stored at `bytes`. Returns the offset in the buffer that it points
+ * to. */
 static size_t follow(const struct psti_flat *flat, const uint8_t *bytes)
 {
     return (size_t)(bytes - flat->bytes) + psti_load_u32(bytes);

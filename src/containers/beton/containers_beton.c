@@ -3,8 +3,8 @@
  * In: records of the metadata, on one thread. Out: a column for each field, and a row for each
  * sample.
  *
- * All images of a field must be JPEGs, or all must be pixels. This is checked over all records
- * first, before any row is given. */
+ * The images of a field must be either all JPEGs or all raw pixels. A first pass over all records
+ * checks this before any row is given. */
 #include "containers/beton/containers_beton.h"
 
 #include "containers/beton/containers_beton_int.h"
@@ -20,7 +20,7 @@
 
 #define NONE UINT64_MAX
 
-/* Takes an image of the survey into account. */
+/* Counts an image in the first pass, and compares its kind and shape with the images before it. */
 static enum pst_status survey_image(const struct psti_beton *beton, struct psti_beton_field *field,
                                     const uint8_t *record, uint64_t i, struct pst_error *err)
 {
@@ -35,7 +35,7 @@ static enum pst_status survey_image(const struct psti_beton *beton, struct psti_
     }
     field->has_shape = field->has_shape && memcmp(field->shape, shape, sizeof shape) == 0;
     field->n_jpegs += image.is_jpeg;
-    /* All images before this one are of one kind. The number of JPEGs says of which. */
+    /* All images so far are of one kind if none of them is a JPEG, or all i + 1 are. */
     if (field->other == NONE && field->n_jpegs != (image.is_jpeg ? i + 1 : 0))
         field->other = i;
     return PST_OK;
@@ -60,7 +60,7 @@ static enum pst_status survey(struct psti_beton *beton, struct pst_error *err)
     return PST_OK;
 }
 
-/* Makes the column of a field. */
+/* Describes the column that a field becomes. */
 static struct psti_column column_of(const struct psti_beton_field *field)
 {
     struct psti_column column = {.name = field->name};
@@ -117,7 +117,7 @@ static enum pst_status declare(struct psti_beton *beton, struct psti_containers_
     return has_jpegs ? psti_containers_beton_sizes(beton, err) : PST_OK;
 }
 
-/* Gives small texts by their bytes. */
+/* Copies small texts and empty values into the index; other values stay in the file. */
 static enum pst_status hold_text(struct psti_beton *beton, const struct psti_beton_field *field,
                                  struct psti_container_value *value, uint8_t *held,
                                  struct pst_error *err)
@@ -136,7 +136,7 @@ static enum pst_status hold_text(struct psti_beton *beton, const struct psti_bet
     return status;
 }
 
-/* Passes the NUL over that ends FFCV's JSON. */
+/* Drops the NUL at the end of FFCV's JSON. */
 static enum pst_status take_json(struct psti_beton *beton, const struct psti_beton_field *field,
                                  uint64_t i, struct psti_container_value *value,
                                  struct pst_error *err)
@@ -153,7 +153,7 @@ static enum pst_status take_json(struct psti_beton *beton, const struct psti_bet
     return status;
 }
 
-/* Sets the size of an image. */
+/* Sets offset, size and shape of an image's value. */
 static enum pst_status take_image(const struct psti_beton *beton,
                                   const struct psti_beton_field *field, uint64_t i,
                                   const struct psti_beton_image *image,
@@ -175,7 +175,7 @@ static enum pst_status take_image(const struct psti_beton *beton,
     return PST_OK;
 }
 
-/* Makes the value of a field. `at`: the field's part of the record. */
+/* Makes the value of a field. `at`: the field's bytes in the record. */
 static enum pst_status take_value(struct psti_beton *beton, const struct psti_beton_field *field,
                                   uint64_t i, const uint8_t *at, uint8_t *held,
                                   struct psti_container_value *value, struct pst_error *err)
@@ -208,7 +208,7 @@ static enum pst_status take_value(struct psti_beton *beton, const struct psti_be
     }
     if (status != PST_OK)
         return status;
-    /* FFCV gives an empty item any place. */
+    /* The stored offset of an empty item has no meaning, so a valid one replaces it. */
     if (value->nbytes == 0)
         value->offset = beton->data;
     if (value->offset < beton->data ||
@@ -234,12 +234,12 @@ static enum pst_status give_rows(struct psti_beton *beton, struct psti_container
             const uint8_t *record = NULL;
             if (field->i_field == PSTI_COLUMN_LEFT_OUT)
                 continue;
-            /* What a value needs of the file may have taken the record's place in the window. */
+            /* Reading a value may have refilled the window, so the record is read again. */
             status = psti_containers_beton_record(beton, i, &record, err);
             if (status == PST_OK)
                 status =
                     take_value(beton, field, i, record + field->offset, held[n], &values[n], err);
-            n++; /* at most PST_MAX_FIELDS have a column */
+            n++; /* n stays at most PST_MAX_FIELDS, because no more fields have a column */
         }
         if (status == PST_OK && n > 0) {
             ++*n_rows;

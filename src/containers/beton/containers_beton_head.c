@@ -2,8 +2,8 @@
  *
  * In: the file's beginning. Out: the fields, and where the tables lie.
  *
- * The layout of a record follows from the types of all fields: numpy puts each 8-byte number at a
- * multiple of 8, and what is itself a struct (an image, bytes) anywhere. */
+ * The types of all fields determine the layout of a record: numpy aligns each 8-byte number to 8
+ * bytes, and does not align members that are structs themselves (an image, bytes). */
 #include "containers/beton/containers_beton_int.h"
 
 #include "containers/containers_npy.h"
@@ -21,7 +21,7 @@
 
 enum {
     VERSION = 2,
-    N_DIMENSIONS = 32, /* that the arguments of an array have room for */
+    N_DIMENSIONS = 32, /* number of dimensions that fit into the arguments of an array field */
     DESCRIPTION = 8 * N_DIMENSIONS + 8,
     ARGUMENTS = PSTI_BETON_FIELD - 1 - PSTI_BETON_NAME,
 };
@@ -80,7 +80,7 @@ static enum pst_status read_header(struct psti_beton *beton, struct pst_error *e
     return PST_OK;
 }
 
-/* Finds the text of the element type in a description: [["", "<f4"]]. NULL: there is none that is
+/* Finds the element type in a numpy description such as [["", "<f4"]]. Returns NULL if it is not
  * one plain type. */
 static const char *find_description(const struct psti_tree *tree)
 {
@@ -93,7 +93,7 @@ static const char *find_description(const struct psti_tree *tree)
     name = psti_containers_tree_first(tree, pair);
     if (name != NULL)
         type = psti_containers_tree_next(tree, name);
-    /* A third entry is the shape of an element that is an array itself. */
+    /* A third entry means that each element is itself an array, which is not supported. */
     if (type == NULL || type->kind != PSTI_TREE_SCALAR ||
         psti_containers_tree_next(tree, type) != NULL)
         return NULL;
@@ -130,7 +130,7 @@ static enum pst_status read_dtype(const struct psti_beton *beton, struct psti_be
     return status;
 }
 
-/* Parses the shape of an array: numbers that end with zeros. */
+/* Parses the shape of an array: its dimensions, followed by zeros. */
 static enum pst_status read_shape(const struct psti_beton *beton, struct psti_beton_field *field,
                                   const uint8_t *arguments, struct pst_error *err)
 {
@@ -150,7 +150,7 @@ static enum pst_status read_shape(const struct psti_beton *beton, struct psti_be
     return PST_OK;
 }
 
-/* Reads a field, and gives it its place in the record. */
+/* Reads a field's description, and computes its offset in a record. */
 static enum pst_status read_field(struct psti_beton *beton, struct psti_beton_field *field,
                                   const uint8_t *bytes, struct pst_error *err)
 {

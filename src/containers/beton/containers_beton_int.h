@@ -1,12 +1,12 @@
-/* containers_beton_int.h - what the files of the walk over FFCV files share.
+/* containers_beton_int.h - declarations that the source files of the walk over FFCV files share.
  *
- * The file is, in little-endian order (FFCV's types.py):
- *   header          u16 version = 2, u16 fields, u32 page size, u64 samples, u64 place of the table
- *                   of allocations, which is 0 until the writer has finished
- *   fields          1,041 bytes each: u8 type, 16 bytes of the name, 1,024 bytes of arguments
+ * An FFCV file has these parts, little-endian (FFCV's types.py):
+ *   header          u16 version = 2, u16 fields, u32 page size, u64 samples, u64 offset of the
+ *                   allocation table, which is 0 until the writer has finished
+ *   fields          1,041 bytes each: u8 type, 16 bytes of name, 1,024 bytes of arguments
  *   metadata        a record for each sample: a struct that numpy lays out with align=True
- *   pages           the items' bytes
- *   allocations     3 x u64 for each item: its sample, its place, its size; to the file's end */
+ *   pages           the bytes of the items
+ *   allocations     3 x u64 for each item: its sample, offset and size; up to the file's end */
 #ifndef PST_CONTAINERS_BETON_CONTAINERS_BETON_INT_H
 #define PST_CONTAINERS_BETON_CONTAINERS_BETON_INT_H
 
@@ -35,29 +35,29 @@ enum psti_beton_type {
 struct psti_beton_field {
     enum psti_beton_type type;
     char name[PSTI_BETON_NAME + 1];
-    uint64_t offset; /* in a record of the metadata */
-    /* Arrays: all of the field's have this type and shape. */
+    uint64_t offset; /* offset of the field in a record of the metadata */
+    /* Arrays: element type and shape, the same for all samples. */
     enum pst_dtype dtype;
     uint8_t ndim;
     uint32_t shape[PST_MAX_NDIM];
     uint64_t nbytes;
-    /* Images: how many are JPEGs, the first sample of the other kind, and the shape if all images
-     * of pixels have one. */
+    /* Images: number of JPEGs, number of the first sample of the other kind, and the shape if all
+     * images of raw pixels have the same. */
     uint64_t n_jpegs, other;
     bool has_shape;
-    /* What the walk makes of it. */
+    /* The column that the walk declares for the field. */
     uint32_t i_field; /* or PSTI_COLUMN_LEFT_OUT */
     enum pst_field_type given;
 };
 
-/* What an RGB field has in a record. */
+/* An image's entry in a record: its size, kind and offset. */
 struct psti_beton_image {
     bool is_jpeg;
     uint16_t width, height;
     uint64_t at;
 };
 
-/* A place and a size of the table of allocations, of one sample. */
+/* An entry of the allocation table: offset and size of an item, and its sample. */
 struct psti_beton_size {
     uint64_t at;
     uint32_t nbytes, sample;
@@ -66,27 +66,28 @@ struct psti_beton_size {
 struct psti_beton {
     struct psti_window window;
     const char *path;
-    uint64_t n_samples, records, record_nbytes; /* place and size of records of the metadata */
-    uint64_t data, allocations;                 /* items lie between these */
+    uint64_t n_samples, records, record_nbytes; /* location of the metadata, and bytes of one
+                                                 * record */
+    uint64_t data, allocations;                 /* all items lie between these two offsets */
     uint32_t n_fields;
     struct psti_beton_field *fields;
-    struct psti_beton_size *sizes; /* by place; NULL unless there are JPEGs */
+    struct psti_beton_size *sizes; /* sorted by offset; NULL if there are no JPEGs */
     uint64_t n_sizes;
 };
 
-/* Reads the header and the fields, and checks that the tables lie in the file. */
+/* Reads the header and the fields, and checks that the tables lie within the file. */
 enum pst_status psti_containers_beton_head(struct psti_beton *beton, struct pst_error *err);
-/* Gives the record of a sample. It is the window's. */
+/* Returns the record of sample i. It lies in the window, until the window's next read. */
 enum pst_status psti_containers_beton_record(struct psti_beton *beton, uint64_t i,
                                              const uint8_t **record, struct pst_error *err);
-/* Parses what an RGB field has in a record. False: the mode is unknown. */
+/* Parses an image's entry in a record. False: its mode is unknown. */
 bool psti_containers_beton_image(const uint8_t *bytes, struct psti_beton_image *image);
-/* Reads the table of allocations, for the sizes of JPEGs. */
+/* Reads the sizes of JPEGs from the allocation table. */
 enum pst_status psti_containers_beton_sizes(struct psti_beton *beton, struct pst_error *err);
-/* Finds the size of the item of a sample at a place. False: the table has none. */
+/* Finds the size of the item of `sample` at the offset `at`. False: the table has no such entry. */
 bool psti_containers_beton_find_size(const struct psti_beton *beton, uint64_t sample, uint64_t at,
                                      uint64_t *nbytes);
-/* Fills in an error about a field of a sample. Returns the status. */
+/* Fills in an error that names a field and sample i. Returns the status. */
 enum pst_status psti_containers_beton_bad(const struct psti_beton *beton,
                                           const struct psti_beton_field *field, uint64_t i,
                                           enum pst_status status, const char *what,

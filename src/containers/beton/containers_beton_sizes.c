@@ -1,7 +1,7 @@
-/* containers_beton_sizes.c - the sizes of JPEGs, which stand in the table of allocations alone.
+/* containers_beton_sizes.c - reads the sizes of JPEGs, which only the allocation table states.
  *
- * In: the table at the file's end, in the order in which FFCV's processes worked. Out: 16 bytes of
- * memory for each item, by place. */
+ * In: the table at the file's end, in the order in which FFCV's processes wrote. Out: 16 bytes of
+ * memory for each item, sorted by offset. */
 #include "containers/beton/containers_beton_int.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { SEVERAL = 1 << 12 }; /* entries that are looked at at a time */
+enum { SEVERAL = 1 << 12 }; /* table entries that are read at a time */
 
 static int compare(const void *a, const void *b)
 {
@@ -22,8 +22,8 @@ static int compare(const void *a, const void *b)
     return left->nbytes < right->nbytes ? -1 : left->nbytes > right->nbytes;
 }
 
-/* Adds an entry. Empty items, which share their places with others, are left out, and so are
- * entries that no sample can need. */
+/* Adds an entry. Leaves out empty items, which share their offsets with other items, and entries
+ * that no sample can refer to. */
 static void add(struct psti_beton *beton, const uint8_t *bytes)
 {
     uint64_t sample = psti_load_u64(bytes), nbytes = psti_load_u64(bytes + 16);
@@ -63,7 +63,7 @@ bool psti_containers_beton_find_size(const struct psti_beton *beton, uint64_t sa
 {
     struct psti_beton_size wanted = {.at = at, .nbytes = UINT32_MAX, .sample = (uint32_t)sample};
     uint64_t first = 0, end = beton->n_sizes;
-    while (first < end) { /* the first one behind the last that is wanted */
+    while (first < end) { /* binary search for the end of the entries up to the wanted one */
         uint64_t middle = first + (end - first) / 2;
         if (compare(&beton->sizes[middle], &wanted) <= 0)
             first = middle + 1;

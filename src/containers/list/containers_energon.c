@@ -1,7 +1,7 @@
-/* containers_energon.c - reads the folder .nv-meta of Megatron-Energon.
+/* containers_energon.c - reads the folder .nv-meta of a Megatron-Energon data set.
  *
- * In: three small files that nobody vouches for. Out: shards with their counts, excluded samples,
- * fields. Names are looked up in shard_counts by bisection. */
+ * In: three small untrusted files. Out: shards with their sample counts, excluded samples, fields.
+ * Names are looked up in shard_counts by binary search. */
 #include "containers/list/containers_energon.h"
 
 #include "base/alloc.h"
@@ -18,14 +18,15 @@
 #define ROOM "containers"
 enum {
     MAX_EXCLUDED = 1 << 18,
-    MAX_WORK = 1 << 28, /* for patterns of split.yaml, which are some in files that people use */
+    MAX_WORK = 1 << 28, /* limit of `work` for patterns of split.yaml; real files have only a few
+                         * patterns */
 };
 
-/* A shard of shard_counts. */
+/* A shard that shard_counts lists. */
 struct counted {
     const char *name; /* the tree's */
     int64_t n_samples;
-    size_t i; /* place in shard_counts */
+    size_t i; /* position in shard_counts */
     bool is_excluded, is_taken;
 };
 
@@ -33,11 +34,11 @@ struct energon {
     struct psti_container_list *list;
     const char *folder;
     struct psti_container_home home;
-    uint64_t work; /* names that were compared, or expanded */
+    uint64_t work; /* names that were compared or expanded so far */
     char info_path[PATH_MAX], split_path[PATH_MAX];
     struct psti_tree info, splits;
     struct counted *counted; /* sorted by name */
-    size_t *order;           /* places in `counted`, in the order of shard_counts */
+    size_t *order;           /* indices into `counted`, in the order of shard_counts */
     size_t n;
     struct psti_container_names excluded; /* "SHARD/KEY" */
     struct pst_error *err;
@@ -67,7 +68,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct counted *)a)->name, ((const struct counted *)b)->name);
 }
 
-/* Reads shard_counts. */
+/* Reads the shards and sample counts of shard_counts. */
 static enum pst_status read_counts(struct energon *energon)
 {
     const struct psti_tree *tree = &energon->info;
@@ -116,7 +117,7 @@ static struct counted *find(struct energon *energon, const char *name)
                            : bsearch(&key, energon->counted, energon->n, sizeof key, by_name);
 }
 
-/* Counts work that a pattern makes. */
+/* Adds to the work that patterns cause. Fails if it exceeds MAX_WORK. */
 static enum pst_status spend(struct energon *energon, uint64_t work)
 {
     energon->work += work;
@@ -126,7 +127,7 @@ static enum pst_status spend(struct energon *energon, uint64_t work)
                               "the patterns of the file mean too many names");
 }
 
-/* Takes a shard into the list. */
+/* Adds a shard to the list. */
 static enum pst_status take(struct energon *energon, struct counted *counted, int32_t i_split)
 {
     char path[PATH_MAX];
@@ -142,7 +143,7 @@ static enum pst_status take(struct energon *energon, struct counted *counted, in
                             : status;
 }
 
-/* Takes the shards that one name or pattern of split.yaml means. */
+/* Adds the shards that one name or pattern of split.yaml matches. */
 static enum pst_status take_named(struct energon *energon, const struct psti_tree_node *node,
                                   const char *name, int32_t i_split)
 {
@@ -171,7 +172,7 @@ static enum pst_status take_named(struct energon *energon, const struct psti_tre
                                           "'%.200s' is no shard of \"shard_counts\"", name);
 }
 
-/* Takes the shards of a split, which is a list of names. */
+/* Adds the shards of a split, which is a list of names and patterns. */
 static enum pst_status take_split(struct energon *energon, const struct psti_tree_node *part,
                                   int32_t i_split)
 {
@@ -193,7 +194,7 @@ static enum pst_status take_split(struct energon *energon, const struct psti_tre
     return status;
 }
 
-/* Reads the list of what is left out. Names that mean nothing here are passed over, as Energon
+/* Reads the list of excluded shards and samples. Names that match no shard are ignored, as Energon
  * does. */
 static enum pst_status read_excluded(struct energon *energon)
 {
@@ -234,14 +235,14 @@ static int by_shard_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A shard of the list, for look-ups by its name in the folder. */
+/* A shard of the list, sorted by its name for look-ups. */
 struct listed {
     const char *name;
     uint32_t i_shard;
 };
 
-/* Cuts "SHARD/KEY" at the slash behind the longest beginning that names a shard. Returns the place
- * of the slash; NULL: none does. */
+/* Splits "SHARD/KEY" at a slash, so that the part before it is the longest that names a shard.
+ * Returns the slash, or NULL if no part names a shard. */
 static char *split_sample(struct energon *energon, char *name)
 {
     char *slash = strrchr(name, '/'), *next;
@@ -255,7 +256,7 @@ static char *split_sample(struct energon *energon, char *name)
     return NULL;
 }
 
-/* Finds the shards of the excluded samples. */
+/* Finds the shard of each excluded sample. */
 static enum pst_status place_excluded(struct energon *energon)
 {
     const struct psti_container_list *list = energon->list;
@@ -288,7 +289,7 @@ static enum pst_status place_excluded(struct energon *energon)
     return status;
 }
 
-/* Chooses the split: the one that is asked for, or the only one that has shards. */
+/* Chooses the split: the one the user asked for, or the only one that has shards. */
 static enum pst_status choose(struct energon *energon, const struct psti_tree_node *parts,
                               const char *split, int32_t *i_split, bool *is_all)
 {
@@ -328,7 +329,7 @@ static enum pst_status choose(struct energon *energon, const struct psti_tree_no
     return status;
 }
 
-/* Takes the shards that are asked for, by split.yaml. */
+/* Adds the shards of the requested split, as split.yaml names them. */
 static enum pst_status take_shards(struct energon *energon, const char *split, bool *done)
 {
     static const char *const names[] = {".nv-meta/split.yaml", ".nv-meta/split.json"};
@@ -368,7 +369,7 @@ static enum pst_status take_shards(struct energon *energon, const char *split, b
     return status;
 }
 
-/* Takes the fields of dataset.yaml. */
+/* Reads the fields of dataset.yaml. */
 static enum pst_status read_fields(struct energon *energon)
 {
     static const char *const functions[] = {"sample_loader", "part_filter"};

@@ -1,7 +1,7 @@
-/* containers_foreign.c - reads indexes of samples that others made, only to compare them.
+/* containers_foreign.c - reads sample indexes that other programs made, only to compare them.
  *
- * In: bytes of a file that nobody vouches for, and what a walk found. Out: whether both agree. No
- * number of the file is used for anything but a comparison. */
+ * In: bytes of an untrusted file, and the offsets that a walk found. Out: whether both agree.
+ * Numbers of the file are used for nothing but the comparison. */
 #include "containers/list/containers_foreign.h"
 
 #include "base/alloc.h"
@@ -32,7 +32,8 @@ static bool differs(const char *path, struct pst_error *notice, const char *what
     return false;
 }
 
-/* what: "begins at byte" and the like, of the sample with that number in the tar. */
+/* Fills in a notice that one number of the index differs. what: "begins at byte" or another verb
+ * for the sample with the number `sample`. */
 static bool sample_differs(const char *path, struct pst_error *notice, uint64_t sample,
                            const char *what, uint64_t theirs, uint64_t ours)
 {
@@ -57,7 +58,7 @@ static uint64_t read_u64(const uint8_t *bytes)
     return value;
 }
 
-/* Energon's: as many offsets as samples, and the end. */
+/* Compares an index of Energon: one offset for each sample, and the end of the last one. */
 static bool fits_offsets(const char *path, const uint8_t *bytes, size_t nbytes,
                          const uint64_t *offsets, uint64_t n, struct pst_error *notice)
 {
@@ -79,7 +80,7 @@ static bool fits_offsets(const char *path, const uint8_t *bytes, size_t nbytes,
            sample_differs(path, notice, n - 1, "ends behind byte", last, offsets[n - 1]);
 }
 
-/* Takes a word of a line. */
+/* Takes the next word of a line. */
 static bool take_word(struct text *text, const char **word, size_t *nbytes)
 {
     while (text->at < text->end && *text->at == ' ')
@@ -113,8 +114,9 @@ static void end_line(struct text *text)
     text->line++;
 }
 
-/* That of wds2idx. A line's first group has the offset of the content of the sample's first member,
- * which lies behind that sample's first header and before the next one's. */
+/* Compares an index of wds2idx. The first group of a line has the offset of the content of the
+ * sample's first member, which must lie between that sample's first header and the next
+ * sample's. */
 static bool fits_lines(const char *path, struct text text, const uint64_t *offsets, uint64_t n,
                        struct pst_error *notice)
 {

@@ -1,7 +1,7 @@
-/* containers_hub_folder.c - reads the small files of saved and cached data sets of `datasets`.
+/* containers_hub_folder.c - reads the small JSON files of saved and cached data sets of `datasets`.
  *
- * In: state.json, dataset_dict.json, dataset_info.json, which nobody vouches for. Out: shards with
- * their splits. */
+ * In: state.json, dataset_dict.json, dataset_info.json, all untrusted. Out: shards with their
+ * splits. */
 #include "containers/list/containers_hub_folder.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,8 @@
 #define DICT "dataset_dict.json"
 #define INFO "dataset_info.json"
 
-/* Reads a file of the folder, which becomes the one that messages name. path outlives the tree. */
+/* Parses a JSON file of the folder. Messages name that file from now on. path must outlive the
+ * tree. */
 static enum pst_status read_tree(struct psti_hub_folder *hub, const char *folder, const char *name,
                                  char path[PATH_MAX], struct psti_tree *tree)
 {
@@ -28,14 +29,14 @@ static enum pst_status read_tree(struct psti_hub_folder *hub, const char *folder
     return status;
 }
 
-/* True for an entry that has something. */
+/* True for a JSON value that is neither null nor empty. */
 static bool has_any(const struct psti_tree_node *node)
 {
     return node != NULL && !psti_containers_tree_is_null(node) &&
            (node->kind == PSTI_TREE_SCALAR || node->first != 0);
 }
 
-/* Refuses a data set whose rows are chosen and ordered by a list of indices. */
+/* Refuses a data set whose rows are selected and ordered by a list of indices. */
 static enum pst_status refuse_indices(const struct psti_hub_folder *hub,
                                       const struct psti_tree *tree)
 {
@@ -54,7 +55,8 @@ static enum pst_status refuse_indices(const struct psti_hub_folder *hub,
     return PST_OK;
 }
 
-/* Adds the files that state.json lists. prefix: of their names below the home; "" or "NAME/". */
+/* Adds the files that state.json lists. prefix: folder below the home that their names are relative
+ * to: "" or "NAME/". */
 static enum pst_status add_files(struct psti_hub_folder *hub, const struct psti_tree *tree,
                                  const char *prefix, int32_t i_split)
 {
@@ -77,7 +79,8 @@ static enum pst_status add_files(struct psti_hub_folder *hub, const struct psti_
                                  name->text[0] == '\0'))
             return psti_containers_tree_bad(tree, node, hub->err,
                                             "\"filename\" must be the name of a file");
-        /* A name that leads elsewhere must not become one that does not by what is before it. */
+        /* A prefix would turn an absolute path into one below the folder, so absolute paths keep
+         * their form and are refused later. */
         bool is_absolute = status == PST_OK && name->text[0] == '/';
         if (status == PST_OK && !is_absolute)
             status = psti_containers_join(prefix, name->text, joined, hub->err);
@@ -87,8 +90,8 @@ static enum pst_status add_files(struct psti_hub_folder *hub, const struct psti_
     return status;
 }
 
-/* Adds a saved data set. name: of its folder below the home; "" for the home itself. split: of a
- * dataset_dict.json; NULL: the data set's own. */
+/* Adds a saved data set. name: its folder below the home; "" for the home itself. split: the split
+ * that dataset_dict.json states; NULL: the data set's own. */
 static enum pst_status add_saved(struct psti_hub_folder *hub, const char *name, const char *split)
 {
     char folder[PATH_MAX], path[PATH_MAX];
@@ -112,7 +115,7 @@ static enum pst_status add_saved(struct psti_hub_folder *hub, const char *name, 
     return status;
 }
 
-/* Adds the data sets of a DatasetDict. */
+/* Adds the shards of all data sets (one for each split) of a saved DatasetDict. */
 static enum pst_status add_dict(struct psti_hub_folder *hub)
 {
     char path[PATH_MAX];
@@ -152,7 +155,7 @@ static bool takes_arrow(void *context, const char *name, bool is_folder)
            strncmp(name, "cache-", 6) != 0;
 }
 
-/* Does the folder have files of a cache? */
+/* True if the folder has Arrow files of the cache of `datasets`. */
 static bool has_arrow(const char *folder)
 {
     struct psti_container_names names = {0};
@@ -162,7 +165,7 @@ static bool has_arrow(const char *folder)
     return has;
 }
 
-/* True if the stem of a file's name ends in "-SPLIT". */
+/* True if a file's name without its ending ends with "-SPLIT". */
 static bool is_of_split(const char *name, size_t n, const char *split)
 {
     size_t n_split = strlen(split);
@@ -170,7 +173,7 @@ static bool is_of_split(const char *name, size_t n, const char *split)
            strncmp(name + n - n_split, split, n_split) == 0;
 }
 
-/* Adds the files of one split of a cache, of which none may be missing. */
+/* Adds the files of one split of a cached data set. All of its numbered files must exist. */
 static enum pst_status add_cached_split(struct psti_hub_folder *hub,
                                         const struct psti_container_names *names, const char *split)
 {
@@ -195,7 +198,7 @@ static enum pst_status add_cached_split(struct psti_hub_folder *hub,
     return status;
 }
 
-/* Adds the files of a folder of the cache. */
+/* Adds the files of a folder in the cache of `datasets`. */
 static enum pst_status add_cache(struct psti_hub_folder *hub)
 {
     char path[PATH_MAX];
@@ -211,7 +214,8 @@ static enum pst_status add_cache(struct psti_hub_folder *hub)
         status = psti_containers_folder(hub->home.folder, takes_arrow, NULL, &names, hub->err);
     psti_containers_paths_sort(&names);
     bool has_splits = status == PST_OK && splits != NULL && splits->kind == PSTI_TREE_MAP;
-    /* All names are known before one is chosen by the user's word. */
+    /* The first pass collects the names of all splits, because the user's word for a split is
+     * compared with all of them. The second pass adds files. */
     for (int pass = 0; pass < 2; pass++)
         for (node = has_splits ? psti_containers_tree_first(&tree, splits) : NULL;
              node != NULL && status == PST_OK; node = psti_containers_tree_next(&tree, node))

@@ -1,9 +1,10 @@
-/* containers_hub_repository.c - finds the files of a repository of the Hub, as `datasets` does.
+/* containers_hub_repository.c - finds the data files of a Hub repository, by the rules of
+ * `datasets`.
  *
  * In: README.md, whose first lines may be YAML, and names of files. Out: shards with their splits.
  *
- * Of the YAML only the entry "configs" is read: what stands beside it may be of any form. Patterns
- * are those of the library: "*" within a part of a path, "**" for any number of folders. */
+ * Only the entry "configs" of the YAML is parsed; the rest may have any form. Patterns are those of
+ * `datasets`: "*" matches within one folder or file name, "**" any number of folders. */
 #include "containers/list/containers_hub_int.h"
 
 #include "base/alloc.h"
@@ -24,12 +25,12 @@
 
 enum { README_MAX_NBYTES = 16 << 20, MAX_FOLDERS = 16, MAX_NAMES = 1 << 20 };
 
-/* The entry "configs" of README.md. All zero: there is none. */
+/* The entry "configs" of README.md. All members zero if there is none. */
 struct card {
     char path[PATH_MAX];
-    char *text; /* the file, without all that is not of the entry but line ends */
+    char *text; /* text of README.md, where all but the entry is blanked; line ends are kept */
     struct psti_tree tree;
-    const struct psti_tree_node *configs; /* a list; NULL: there is none */
+    const struct psti_tree_node *configs; /* list of configurations; NULL if there is none */
 };
 
 static bool is_data_name(const char *name)
@@ -43,7 +44,7 @@ static bool takes_data(void *context, const char *name, bool is_folder)
     return !is_folder && is_data_name(name);
 }
 
-/* Reads README.md. *text: NUL-terminated, NULL if there is no such file. */
+/* Reads README.md. *text: NUL-terminated; NULL if the file does not exist. */
 static enum pst_status read_readme(const char *path, char **text, struct pst_error *err)
 {
     int fd;
@@ -72,8 +73,8 @@ static bool is_line(const char *line, size_t n, const char *text)
     return n == strlen(text) && memcmp(line, text, n) == 0;
 }
 
-/* Blanks all of a text but the lines of the entry "configs" of its YAML. The lines keep their
- * numbers. False: there is no such entry. */
+/* Blanks the whole text except the YAML entry "configs". Line numbers stay right. False: there is
+ * no such entry. */
 static bool keep_configs(char *text)
 {
     bool is_inside = false, has = false, has_ended = false;
@@ -111,7 +112,7 @@ static void close_card(struct card *card)
     card->configs = NULL;
 }
 
-/* Reads the entry "configs", if there is one. */
+/* Reads README.md and parses its entry "configs", if it has one. */
 static enum pst_status open_card(const char *folder, struct card *card, struct pst_error *err)
 {
     memset(card, 0, sizeof *card);
@@ -130,15 +131,15 @@ static enum pst_status open_card(const char *folder, struct card *card, struct p
     return status;
 }
 
-/* A search for the files of one pattern. */
+/* State of the search for the files that match one pattern. */
 struct search {
     const struct psti_hub_folder *hub;
-    struct psti_container_names *found; /* below the home */
-    uint64_t n_names;                   /* that were looked at */
+    struct psti_container_names *found; /* matching files, relative to the home */
+    uint64_t n_names;                   /* number of names that were compared so far */
 };
 
 struct chooser {
-    const char *part; /* of the pattern; NULL: any name */
+    const char *part; /* the part of the pattern to match; NULL: any name */
     bool wants_folder;
 };
 
@@ -153,7 +154,8 @@ static bool takes_part(void *context, const char *name, bool is_folder)
 static enum pst_status search_below(struct search *search, const char *prefix, const char *rest,
                                     int depth);
 
-/* Lists what one part of a pattern takes, and goes on with the rest of the pattern. */
+/* Lists the entries that match one part of the pattern, and matches the rest of the pattern below
+ * them. */
 static enum pst_status search_part(struct search *search, const char *prefix,
                                    const struct chooser *chooser, const char *rest, int depth)
 {
@@ -182,7 +184,7 @@ static enum pst_status search_part(struct search *search, const char *prefix,
     return status;
 }
 
-/* Finds the files that `rest` of a pattern matches in the folder `prefix` of the home. */
+/* Finds the files that `rest`, the end of a pattern, matches below the folder `prefix`. */
 static enum pst_status search_below(struct search *search, const char *prefix, const char *rest,
                                     int depth)
 {
@@ -205,7 +207,7 @@ static enum pst_status search_below(struct search *search, const char *prefix, c
     return status;
 }
 
-/* True for a pattern that stays below the folder. */
+/* True if the pattern cannot lead out of the folder, such as by "..". */
 static bool stays_below(const char *pattern)
 {
     if (*pattern == '/' || strstr(pattern, "://") != NULL)
@@ -219,7 +221,7 @@ static bool stays_below(const char *pattern)
     return true;
 }
 
-/* Adds the files of one pattern of a split. */
+/* Adds the files that one pattern of a split matches. */
 static enum pst_status add_pattern(struct psti_hub_folder *hub, const char *base,
                                    const char *pattern, int32_t i_split)
 {
@@ -236,7 +238,7 @@ static enum pst_status add_pattern(struct psti_hub_folder *hub, const char *base
     status = search_below(&search, base, pattern, 0);
     psti_containers_paths_sort(&found);
     for (size_t i = 0; i < found.n && status == PST_OK; i++)
-        /* Two ways through "**" may lead to one file. */
+        /* With "**" in the pattern, the search may find a file twice; add it once. */
         if (i == 0 || strcmp(found.at[i - 1], found.at[i]) != 0)
             status = psti_containers_hub_shard(hub, found.at[i], i_split);
     if (status == PST_OK && found.n == 0)
@@ -246,7 +248,7 @@ static enum pst_status add_pattern(struct psti_hub_folder *hub, const char *base
     return status;
 }
 
-/* Adds the files of one split: a pattern, or a list of patterns. */
+/* Adds the files of one split, given by one pattern or a list of patterns. */
 static enum pst_status add_split(struct psti_hub_folder *hub, const struct psti_tree *tree,
                                  const char *base, const char *split,
                                  const struct psti_tree_node *paths)
@@ -268,7 +270,7 @@ static enum pst_status add_split(struct psti_hub_folder *hub, const struct psti_
     return status;
 }
 
-/* Reads an entry {split: NAME, path: PATTERN} of a list, and adds its files, or only its name. */
+/* Reads an entry {split: NAME, path: PATTERN}. Adds its files, or with only_name just the split. */
 static enum pst_status take_entry(struct psti_hub_folder *hub, const struct psti_tree *tree,
                                   const char *base, const struct psti_tree_node *entry,
                                   bool only_name)
@@ -288,8 +290,8 @@ static enum pst_status take_entry(struct psti_hub_folder *hub, const struct psti
                      : add_split(hub, tree, base, split->text, path);
 }
 
-/* Adds the files of "data_files": a pattern, patterns, entries, or a map of splits. All names of
- * splits are known before the first file is looked for. */
+/* Adds the files of "data_files": a pattern, a list of patterns or entries, or a map of splits. All
+ * names of splits are collected before any files are searched. */
 static enum pst_status add_data_files(struct psti_hub_folder *hub, const struct psti_tree *tree,
                                       const char *base, const struct psti_tree_node *files)
 {
@@ -312,8 +314,8 @@ static enum pst_status add_data_files(struct psti_hub_folder *hub, const struct 
     return status;
 }
 
-/* Adds the files of a folder by their names: "train-00000-of-00002.parquet" is of the split
- * "train". Other names tell their splits later. */
+/* Adds the files of a folder by their names: "train-00000-of-00002.parquet" belongs to the split
+ * "train". Files with other names get their splits later. */
 static enum pst_status add_by_names(struct psti_hub_folder *hub, const char *folder)
 {
     struct psti_container_names names = {0};
@@ -344,7 +346,7 @@ static enum pst_status add_by_names(struct psti_hub_folder *hub, const char *fol
     return status;
 }
 
-/* True for the configuration that is taken where there are several. */
+/* True for the configuration that README.md marks as default. */
 static bool is_default(const struct psti_tree *tree, const struct psti_tree_node *config)
 {
     const struct psti_tree_node *name = NULL, *mark = NULL;
@@ -355,7 +357,7 @@ static bool is_default(const struct psti_tree *tree, const struct psti_tree_node
            (name != NULL && strcmp(name->text, "default") == 0);
 }
 
-/* Chooses the configuration: the only one, or the default. */
+/* Chooses the configuration: the only one, or the one marked as default. */
 static enum pst_status choose(const struct psti_hub_folder *hub, const struct card *card,
                               const struct psti_tree_node **out)
 {
@@ -391,7 +393,7 @@ static enum pst_status choose(const struct psti_hub_folder *hub, const struct ca
                         names);
 }
 
-/* Adds the files of the configuration that is chosen. */
+/* Adds the files of the chosen configuration. */
 static enum pst_status add_card(struct psti_hub_folder *hub, const struct card *card)
 {
     const struct psti_tree *tree = &card->tree;
@@ -412,8 +414,8 @@ static enum pst_status add_card(struct psti_hub_folder *hub, const struct card *
     return add_by_names(hub, base[0] == '\0' ? "data" : base);
 }
 
-/* In the Hub's cache a repository is ".../NAME/snapshots/REVISION", and its files are links into
- * ".../NAME/blobs". Then the real folder is ".../NAME". */
+/* Sets `real` to the folder that all shards must lie below. In the Hub's cache,
+ * ".../NAME/snapshots/REVISION" has links into ".../NAME/blobs", so the folder is ".../NAME". */
 static void widen(char real[PATH_MAX])
 {
     static const char snapshots[] = "/snapshots";
@@ -445,7 +447,7 @@ enum pst_status psti_containers_hub_repository(struct psti_hub_folder *hub)
     return status;
 }
 
-/* Does a folder hold *.parquet or *.arrow? */
+/* True if a folder holds *.parquet or *.arrow. */
 static bool holds_data(const char *folder)
 {
     struct psti_container_names names = {0};
@@ -463,7 +465,8 @@ static bool takes_tars(void *context, const char *name, bool is_folder)
             psti_containers_is_packed_name(name));
 }
 
-/* Does a folder hold tars or zips? It is theirs, whatever its card says. */
+/* True if a folder holds tars or zips. It is then opened as a folder of these, whatever README.md
+ * says. */
 static bool holds_tars(const char *folder)
 {
     struct psti_container_names names = {0};
@@ -473,7 +476,7 @@ static bool holds_tars(const char *folder)
     return has;
 }
 
-/* Does the card of a folder name files that are read? */
+/* True if README.md of a folder names data files that can be read. */
 static bool names_data(const char *folder)
 {
     char path[PATH_MAX];
@@ -492,7 +495,7 @@ static bool names_data(const char *folder)
         widen(hub->home.real);
         if (status == PST_OK)
             status = add_card(hub, card);
-        /* What is wrong with files that are read, psti_containers_hub_add tells. */
+        /* Other errors are ignored here; psti_containers_hub_add reports them. */
         has = hub->n_shards > 0 || status == PST_ERROR_ARGUMENT;
     }
     if (card != NULL)
@@ -509,7 +512,8 @@ bool psti_containers_hub_is_repository(const char *folder)
     struct stat st;
     bool has_data = psti_containers_join(folder, "data", path, NULL) == PST_OK &&
                     stat(path, &st) == 0 && S_ISDIR(st.st_mode) && holds_data(path);
-    /* A folder of images is asked, too: it is not listed for nothing. */
+    /* Plain folders of images are tested too, so the folder is listed only if it has data/ or
+     * README.md. */
     if ((!has_data && !psti_containers_hub_has(folder, README, path)) || holds_tars(folder))
         return false;
     return (has_data && !holds_data(folder)) || names_data(folder);

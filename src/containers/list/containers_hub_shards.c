@@ -1,6 +1,6 @@
-/* containers_hub_shards.c - what the readers of the folders of `datasets` do with names of files.
+/* containers_hub_shards.c - checks file names that Hugging Face's files state, and adds shards.
  *
- * In: names that files of others state. Out: shards in the list. */
+ * In: untrusted names of files. Out: shards in the list. */
 #include "containers/list/containers_hub_int.h"
 
 #include <string.h>
@@ -33,7 +33,8 @@ bool psti_containers_hub_wants(const struct psti_hub_folder *hub, const char *na
     int32_t i_split = PSTI_SPLIT_NONE;
     if (hub->split == NULL || strcasecmp(hub->split, name) == 0)
         return true;
-    /* All are wanted if the split is none of these: its words decide later. */
+    /* If no split has the name that the user asked for, all shards are added. The words in their
+     * names are compared with it later. */
     return psti_containers_splits_choose(&hub->list->splits, hub->split, &i_split, NULL) !=
                PST_OK ||
            i_split == PSTI_SPLIT_NONE || strcmp(hub->list->splits.at[i_split], name) == 0;

@@ -1,9 +1,10 @@
-/* containers_list.c - makes the list of shards that a user means.
+/* containers_list.c - makes the list of shards from what the user names.
  *
- * In: texts of the user, folders and small files of indexes. Out: paths below one folder, in order.
+ * In: the user's texts, folders and small index files. Out: paths below one folder, in order.
  *
- * First all texts add their shards, with the ways to them from here. Then one split is kept, the
- * common folder is cut off, and the first bytes of the first shard tell what kind all are. */
+ * First each text adds its shards, with paths relative to the current folder. Then the shards of
+ * one split are kept, paths are made relative to the shards' common folder, and the first bytes of
+ * the first shard tell the kind of all. */
 #include "containers/list/containers_list.h"
 
 #include "base/alloc.h"
@@ -30,9 +31,9 @@
 struct gather {
     struct psti_container_list *list;
     const char *split;
-    bool is_alone;      /* one text that is one path */
-    bool has_own_split; /* Energon chose the split */
-    bool needs_split;   /* a folder stands alone */
+    bool is_alone;      /* the user gave one text, and it is one path */
+    bool has_own_split; /* Energon's files determined the split */
+    bool needs_split;   /* a folder was given, so a split must be named if it has several */
     struct pst_error *err;
 };
 
@@ -79,7 +80,7 @@ static enum pst_status refuse_remote(const char *text, struct pst_error *err)
     return PST_OK;
 }
 
-/* Notes the folder to which all paths are relative, where one path is the whole of it. */
+/* Sets the folder that all paths are relative to, if one path is all that the user gave. */
 static enum pst_status set_base(struct gather *gather, const char *path, size_t nbytes)
 {
     struct psti_container_list *list = gather->list;
@@ -94,7 +95,7 @@ static enum pst_status set_base(struct gather *gather, const char *path, size_t 
     return PST_OK;
 }
 
-/* Refuses a compressed tar, unless the tar itself lies beside it. */
+/* Refuses a compressed tar, unless the same tar lies beside it uncompressed. */
 static enum pst_status check_packed(struct gather *gather, const char *folder,
                                     const struct psti_container_names *names, const char *name)
 {
@@ -118,7 +119,7 @@ static enum pst_status fail_kinds(const char *folder, enum psti_container_kind a
                         psti_containers_kind(a)->ends[0], psti_containers_kind(b)->ends[0]);
 }
 
-/* Adds the shards that lie in a folder itself, by their names. *kind: of all of them. */
+/* Adds the shards that lie directly in a folder. *kind: kind of all of them. */
 static enum pst_status add_named(struct gather *gather, const char *folder,
                                  const struct psti_container_names *names, int32_t i_split,
                                  enum psti_container_kind *kind)
@@ -142,8 +143,9 @@ static enum pst_status add_named(struct gather *gather, const char *folder,
     return status;
 }
 
-/* Adds the shards that lie in a folder itself. *names: also its folders of splits. An index of
- * MosaicML tells order and numbers of samples, and shards in folders below. */
+/* Adds the shards that lie directly in a folder. `names` may include folders of splits too. If the
+ * folder has an index of MosaicML, that states order and sample counts, and shards in folders
+ * below. */
 static enum pst_status add_files(struct gather *gather, const char *folder,
                                  const struct psti_container_names *names, int32_t i_split)
 {
@@ -165,7 +167,7 @@ static enum pst_status add_files(struct gather *gather, const char *folder,
                : status;
 }
 
-/* Lists a folder and adds its shards. */
+/* Lists a folder and adds its shards. *names: the entries that were found. */
 static enum pst_status add_level(struct gather *gather, const char *folder, int32_t i_split,
                                  struct psti_container_names *names)
 {
@@ -175,7 +177,7 @@ static enum pst_status add_level(struct gather *gather, const char *folder, int3
     return status == PST_OK ? add_files(gather, folder, names, i_split) : status;
 }
 
-/* Adds the shards in the folders of splits of a folder. */
+/* Adds the shards that lie in a folder's subfolders for splits. */
 static enum pst_status add_split_folders(struct gather *gather, const char *folder,
                                          const struct psti_container_names *names)
 {
@@ -234,7 +236,8 @@ static enum pst_status add_folder(struct gather *gather, const char *path)
     return status;
 }
 
-/* Adds the shards that an index of others names: of MosaicML, by its name, or of wids. */
+/* Adds the shards that an index of another program lists. The file's name tells whether it is
+ * MosaicML's index or one of wids. */
 static enum pst_status add_index(struct gather *gather, const char *path, size_t n_folder)
 {
     char folder[PATH_MAX];
@@ -251,7 +254,7 @@ static enum pst_status add_index(struct gather *gather, const char *path, size_t
                                       : psti_containers_wids_add(gather->list, path, gather->err);
 }
 
-/* Adds a path that exists. */
+/* Adds the shards for a path that exists. */
 static enum pst_status add_path(struct gather *gather, const char *path, const struct stat *st)
 {
     size_t n_folder = (size_t)(psti_containers_base_name(path) - path);
@@ -274,7 +277,7 @@ static enum pst_status add_path(struct gather *gather, const char *path, const s
                : psti_containers_shards_add(gather->list, path, -1, PSTI_SPLIT_NONE, gather->err);
 }
 
-/* Adds what wildcards match: files of known kinds, and no others. */
+/* Adds the files of known kinds that a pattern with wildcards matches. */
 static enum pst_status add_matches(struct gather *gather, const char *pattern)
 {
     struct psti_container_names found = {0};
@@ -300,7 +303,7 @@ static enum pst_status add_matches(struct gather *gather, const char *pattern)
     return status;
 }
 
-/* Adds a part of a text, between its "::". */
+/* Adds the shards of one piece of a text, which is split at "::". */
 static enum pst_status add_piece(struct gather *gather, const char *piece)
 {
     struct psti_container_names names = {0};
@@ -353,21 +356,21 @@ static enum pst_status add_text(struct gather *gather, const char *text)
     return status;
 }
 
-/* Length of the folder of a path, without its slash but for the root's. */
+/* Returns the length of a path's folder, without the last slash unless it is the root. */
 static size_t folder_length(const char *path)
 {
     size_t n = (size_t)(psti_containers_base_name(path) - path);
     return n > 1 ? n - 1 : n;
 }
 
-/* True if [path, path + n) is a folder above `other`. */
+/* True if the first n bytes of `path` name a folder above `other`. */
 static bool is_above(const char *path, size_t n, const char *other)
 {
     return strncmp(path, other, n) == 0 &&
            (n == 0 ? other[0] != '/' : (path[n - 1] == '/' || other[n] == '/'));
 }
 
-/* Length of the folder that all shards have in common, in the path of the first; -1: they have
+/* Returns the length of the common folder of all shards, within the first one's path; -1: there is
  * none. */
 static int64_t common_length(const struct psti_container_list *list)
 {
@@ -392,7 +395,7 @@ static int64_t common_length(const struct psti_container_list *list)
     return (int64_t)n;
 }
 
-/* Replaces the folders of all paths by their true places. */
+/* Replaces the folder in each path by its real path, without links. */
 static enum pst_status resolve(struct psti_container_list *list, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -416,7 +419,7 @@ static enum pst_status resolve(struct psti_container_list *list, struct pst_erro
     return status;
 }
 
-/* Makes all paths relative to their base. */
+/* Makes all paths relative to the list's base folder. */
 static enum pst_status cut_base(struct psti_container_list *list, struct pst_error *err)
 {
     const char *first = list->shards[0].path;
@@ -468,7 +471,7 @@ static enum pst_status refuse_twice(const struct psti_container_list *list, stru
     return status;
 }
 
-/* Tells by the first bytes of a file whether it is a zip or a tar. */
+/* Finds by the first bytes of a file whether it is a zip or a tar. */
 static enum pst_status look_at_bytes(struct psti_container_list *list, struct pst_error *err)
 {
     char path[PATH_MAX], bytes[4] = "";
@@ -487,7 +490,8 @@ static enum pst_status look_at_bytes(struct psti_container_list *list, struct ps
     return status;
 }
 
-/* Tells by the first shard what all are: a table by its name, a tar or zip by its first bytes. */
+/* Finds the kind of all shards from the first one: a table by its name, a tar or zip by its first
+ * bytes. */
 static enum pst_status find_kind(struct psti_container_list *list, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -555,7 +559,8 @@ enum pst_status psti_containers_list_indexes(struct psti_container_list *list,
         size_t n = strlen(shard->path);
         if (shard->index != NULL || !psti_containers_ends_with(shard->path, ".tar"))
             continue;
-        for (size_t n_kept = n; n_kept + 4 >= n; n_kept -= 4) { /* with ".tar", and without */
+        for (size_t n_kept = n; n_kept + 4 >= n; n_kept -= 4) { /* first "a.tar.idx", then
+                                                                 * "a.idx" */
             struct psti_text text = {name, sizeof name, 0};
             struct stat st;
             psti_text_add(&text, "%.*s.idx", (int)n_kept, shard->path);

@@ -1,7 +1,7 @@
 /* containers_mds_index.c - reads the index of MosaicML Streaming.
  *
- * In: a JSON file that nobody vouches for. Out: paths below its folder. What it says of columns is
- * for the walk over the shards. */
+ * In: an untrusted JSON file. Out: paths of shards below its folder. The columns it states are
+ * checked later, by the walk over the shards. */
 #include "containers/list/containers_mds_index.h"
 
 #include "base/fail.h"
@@ -21,7 +21,7 @@ struct mds_index {
     struct pst_error *err;
 };
 
-/* Finds the two members that such an index has. */
+/* Finds "version" and "shards", which each such index has. */
 static bool find_parts(const struct psti_tree *tree, const struct psti_tree_node **version,
                        const struct psti_tree_node **shards)
 {
@@ -45,8 +45,8 @@ bool psti_containers_mds_index_is(const char *folder)
     return is;
 }
 
-/* Finds a member of a shard's entry that must be a text or null. *text: NULL if it is null or not
- * there. */
+/* Finds a member of a shard's entry that must be a text or null. *text: NULL if it is null or
+ * absent. */
 static enum pst_status find_text(const struct mds_index *index, const struct psti_tree_node *map,
                                  const char *key, const char **text)
 {
@@ -73,8 +73,8 @@ static enum pst_status find_number(const struct mds_index *index, const struct p
     return status;
 }
 
-/* Adds the shard at `path`, or tells why it is not there. compression NULL: it is said to be none.
- */
+/* Adds a shard, or reports why its file is missing. compression: as the index states; NULL:
+ * none. */
 static enum pst_status add_there(const struct mds_index *index, const char *name,
                                  const char *compression, int64_t n_samples)
 {

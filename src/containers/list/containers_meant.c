@@ -1,7 +1,7 @@
-/* containers_meant.c - tells by names whether a text means files with many samples.
+/* containers_meant.c - decides by names whether a text of the user names shards.
  *
- * In: a text of the user, folders of the file system. Out: yes or no. Only an index of MosaicML is
- * read, where a folder has a file of its name. Any thread. */
+ * In: the text, folders of the file system. Out: yes or no. The only file that may be read is an
+ * index.json, to see whether it is MosaicML's. Any thread. */
 #include "containers/list/containers_meant.h"
 
 #include "containers/containers_kinds.h"
@@ -31,7 +31,7 @@ bool psti_containers_takes_shards(void *context, const char *name, bool is_folde
                      psti_containers_kind(PSTI_CONTAINER_MDS) != NULL;
 }
 
-/* True for the name of a shard, or of an index of MosaicML that is one. */
+/* True for the name of a shard, or of an index.json that is MosaicML's. */
 static bool says_shard(const char *folder, const char *name)
 {
     if (psti_containers_is_split_name(name))
@@ -39,7 +39,7 @@ static bool says_shard(const char *folder, const char *name)
     return strcmp(name, PSTI_MDS_INDEX_NAME) != 0 || psti_containers_mds_index_is(folder);
 }
 
-/* Does a folder hold shards, and no index of Penstock? */
+/* True if a folder holds shards and no index of Penstock. */
 static bool holds_shards(const char *folder, bool looks_below)
 {
     struct psti_container_names names = {0};
@@ -61,7 +61,7 @@ static bool holds_shards(const char *folder, bool looks_below)
 
 static bool is_plain_folder(const char *folder, int n_below);
 
-/* The type of a file by the end of its name. */
+/* Finds the field type of a file by the end of its name. */
 static enum pst_field_type type_of(const char *name)
 {
     char suffix[16];
@@ -76,8 +76,8 @@ static enum pst_field_type type_of(const char *name)
     return rule.type;
 }
 
-/* True for an entry that folders of shards do not have: a picture, a sound, or a folder with such
- * entries. n_below: how many folders below each other are looked into. */
+/* True for an entry that shows a plain folder: a picture, a sound, or a folder with such entries.
+ * n_below: how many levels of folders are searched. */
 static bool is_plain_entry(const char *folder, const struct dirent *entry, int n_below)
 {
     char path[PATH_MAX];
@@ -95,8 +95,8 @@ static bool is_plain_entry(const char *folder, const struct dirent *entry, int n
     return n_below > 0 && is_plain_folder(path, n_below - 1);
 }
 
-/* True for a folder in which files of a plain folder lie, also beside shards: somebody unpacked a
- * tar and kept it. It ends at the first of them, and allocates nothing. */
+/* True if a folder holds pictures or sounds as files; shards beside them do not matter, since users
+ * keep a tar that they unpacked. Stops at the first picture or sound. */
 static bool is_plain_folder(const char *folder, int n_below)
 {
     bool is_plain = false;
@@ -115,7 +115,7 @@ static bool is_shard_name(const char *text)
            psti_containers_is_packed_name(text);
 }
 
-/* True if a text has the name of a shard before one of its "::". */
+/* True if one of the pieces before a "::" ends like a shard's name. */
 static bool has_shard_before(const char *text)
 {
     char piece[PATH_MAX];
@@ -136,7 +136,7 @@ bool psti_containers_list_is_meant(const char *text)
 {
     struct stat st;
     if (strstr(text, "://") != NULL)
-        return false; /* addresses are refused by who opens data sets */
+        return false; /* the function that opens data sets refuses URLs */
     if (stat(text, &st) != 0)
         return strncmp(text, "pipe:", 5) == 0 || is_shard_name(text) || has_shard_before(text) ||
                (strpbrk(text, "*?[{") != NULL && psti_containers_kind_is_in(text));

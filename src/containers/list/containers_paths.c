@@ -1,6 +1,6 @@
-/* containers_paths.c - lists of names and paths, folders, and what the name of a shard tells.
+/* containers_paths.c - lists of names, contents of folders, and helpers for file names.
  *
- * In: folders of the file system. Out: names in memory. Nothing but folders is opened. */
+ * In: folders of the file system. Out: names in memory. Only folders are opened, no files. */
 #include "containers/list/containers_paths.h"
 
 #include "base/alloc.h"
@@ -66,7 +66,7 @@ void psti_containers_paths_free(struct psti_container_names *names)
     memset(names, 0, sizeof *names);
 }
 
-/* Tells what an entry is. False: it is neither a file nor a folder. */
+/* Finds whether an entry is a folder or a file. False: it is neither. */
 static bool look_at(int fd, const struct dirent *entry, bool *is_folder)
 {
     struct stat st;

@@ -1,9 +1,10 @@
 /* containers_pattern.c - expands brace lists, and finds the files that wildcards match.
  *
- * In: a pattern of the user, or of an index that nobody vouches for. Out: names.
+ * In: a pattern of the user or of an untrusted index. Out: names.
  *
- * Brace lists multiply: the number of names is bounded at each step. Each part of a pattern is a
- * list of alternatives, and the result so far is multiplied by it. */
+ * Each brace list multiplies the number of names, so the number is checked at each step. A pattern
+ * is expanded from left to right: the names so far are combined with each alternative of the next
+ * group. */
 #include "containers/list/containers_pattern.h"
 
 #include "base/alloc.h"
@@ -35,7 +36,7 @@ static enum pst_status unbalanced(const struct braces *braces)
                      braces->pattern);
 }
 
-/* Adds a + b + c to names. */
+/* Adds the concatenation of a, b and c to `names`. */
 static enum pst_status add_joined(const struct braces *braces, struct psti_container_names *names,
                                   const char *a, const char *b, size_t n_b, const char *c)
 {
@@ -53,7 +54,7 @@ static enum pst_status add_joined(const struct braces *braces, struct psti_conta
     return psti_containers_paths_add(names, joined, n_a + n_b + n_c, braces->err);
 }
 
-/* Puts, behind each name of *done, the literal and each of the options. */
+/* Replaces each name in *done by that name plus the literal plus each of the options. */
 static enum pst_status multiply(const struct braces *braces, struct psti_container_names *done,
                                 const char *literal, size_t n_literal,
                                 const struct psti_container_names *options)
@@ -68,7 +69,7 @@ static enum pst_status multiply(const struct braces *braces, struct psti_contain
     return status;
 }
 
-/* Reads a number of a range, "-7" or "007", at *at. */
+/* Parses a number of a range, such as "-7" or "007", and moves *at behind it. */
 static bool take_number(const char **at, const char *end, int64_t *value, size_t *length)
 {
     const char *start = *at;
@@ -89,7 +90,7 @@ static bool take_dots(const char **at, const char *end)
     return has;
 }
 
-/* Reads "..STEP" at the end of a range, or nothing. */
+/* Parses an optional "..STEP" at the end of a range. */
 static bool take_step(const char *at, const char *end, int64_t *step)
 {
     size_t length;
@@ -108,7 +109,7 @@ static bool has_leading_zero(const char *number, size_t length)
     return number[i] == '0' && length > i + 1;
 }
 
-/* Adds the numbers of a range. *is_range: false if the expression is none. */
+/* Adds the numbers of a range such as 0..9. *is_range: false if the text is no such range. */
 static enum pst_status add_numbers(const struct braces *braces, const char *at, const char *end,
                                    struct psti_container_names *options, bool *is_range)
 {
@@ -136,7 +137,7 @@ static enum pst_status add_numbers(const struct braces *braces, const char *at, 
     return status;
 }
 
-/* Does that for letters. */
+/* Adds the letters of a range such as a..e. *is_range: false if the text is no such range. */
 static enum pst_status add_letters(const struct braces *braces, const char *at, const char *end,
                                    struct psti_container_names *options, bool *is_range)
 {
@@ -158,7 +159,7 @@ static enum pst_status add_letters(const struct braces *braces, const char *at, 
     return status;
 }
 
-/* Finds the end of the group whose brace opens at `at`: its closing brace; NULL: there is none. */
+/* Returns the closing brace of the group whose opening brace is at `at`, or NULL. */
 static const char *group_end(const char *at, const char *end)
 {
     int depth = 0;
@@ -176,7 +177,8 @@ static const char *group_end(const char *at, const char *end)
 static enum pst_status expand(const struct braces *braces, const char *at, const char *end,
                               int depth, struct psti_container_names *names);
 
-/* Adds the alternatives of a list with commas. *is_list: false if it has no comma of its own. */
+/* Adds the alternatives of a comma-separated list. *is_list: false if there is no comma outside of
+ * inner braces. */
 static enum pst_status add_list(const struct braces *braces, const char *at, const char *end,
                                 int depth, struct psti_container_names *options, bool *is_list)
 {
@@ -200,7 +202,7 @@ static enum pst_status add_list(const struct braces *braces, const char *at, con
     return status;
 }
 
-/* Adds what stands for a group, whose inside is [at, end). */
+/* Adds the alternatives of a group. Its text between the braces is [at, end). */
 static enum pst_status add_group(const struct braces *braces, const char *at, const char *end,
                                  int depth, struct psti_container_names *options)
 {
@@ -212,7 +214,7 @@ static enum pst_status add_group(const struct braces *braces, const char *at, co
         status = add_list(braces, at, end, depth, options, &is_done);
     if (status != PST_OK || is_done)
         return status;
-    /* The braces stand for themselves. */
+    /* The group is neither a range nor a list, so its braces are literal. */
     struct psti_container_names inner = {0};
     status = expand(braces, at, end, depth + 1, &inner);
     for (size_t i = 0; i < inner.n && status == PST_OK; i++)
@@ -221,7 +223,7 @@ static enum pst_status add_group(const struct braces *braces, const char *at, co
     return status;
 }
 
-/* Adds all names of a part of the pattern. Backslashes stay. */
+/* Adds all names that a part of the pattern expands to. Backslashes are kept. */
 static enum pst_status expand(const struct braces *braces, const char *at, const char *end,
                               int depth, struct psti_container_names *names)
 {
@@ -283,8 +285,8 @@ enum pst_status psti_containers_braces(const char *pattern, size_t n_max,
 
 bool psti_containers_has_wildcard(const char *text) { return strpbrk(text, "*?[") != NULL; }
 
-/* Matches one character against a set that begins at *pattern, behind its bracket. Moves *pattern
- * behind the closing bracket. A set that does not end is a bracket: *is_set becomes false. */
+/* Matches c against a set such as [a-z]. *pattern points behind the opening bracket, and is moved
+ * behind the closing one. *is_set: false if there is none, so the bracket is literal. */
 static bool matches_set(const char **pattern, unsigned char c, bool *is_set)
 {
     const char *at = *pattern;
@@ -304,7 +306,8 @@ static bool matches_set(const char **pattern, unsigned char c, bool *is_set)
     return has != is_inverse;
 }
 
-/* Matches one character that is no NUL. Moves *pattern behind what it was compared with. */
+/* Matches one character that is not NUL, and moves *pattern behind the element that it was compared
+ * with. */
 static bool matches_one(const char **pattern, char c)
 {
     char p = *(*pattern)++;
@@ -320,7 +323,8 @@ static bool matches_one(const char **pattern, char c)
 
 bool psti_containers_matches(const char *pattern, const char *path)
 {
-    const char *star = NULL, *retry = NULL; /* behind the last star; where it may end next */
+    const char *star = NULL, *retry = NULL; /* pattern behind the last star; next end in the path to
+                                             * try for that star's match */
     while (*path != '\0') {
         const char *next = pattern;
         if (*pattern == '*') {
@@ -341,9 +345,9 @@ bool psti_containers_matches(const char *pattern, const char *path)
     return *pattern == '\0';
 }
 
-/* A search for the files of a pattern. */
+/* State of the search for the entries of one folder that match a part of a pattern. */
 struct search {
-    char part[NAME_MAX + 1]; /* of the pattern, in which wildcards are */
+    char part[NAME_MAX + 1]; /* part of the pattern between two slashes */
     bool wants_folder;
 };
 
@@ -353,7 +357,8 @@ static bool takes(void *context, const char *name, bool is_folder)
     return (is_folder || !search->wants_folder) && psti_containers_matches(search->part, name);
 }
 
-/* Adds what the pattern's rest matches below a path, which ends with a slash or is "". */
+/* Adds the paths that `rest` of the pattern matches below `path`, which is "" or ends with a
+ * slash. */
 static enum pst_status descend(const char *path, const char *rest,
                                struct psti_container_names *names, struct pst_error *err)
 {
@@ -363,7 +368,7 @@ static enum pst_status descend(const char *path, const char *rest,
     const char *next = rest + n + n_slashes;
     struct search search = {.wants_folder = n_slashes > 0};
     if (n >= sizeof search.part)
-        return PST_OK; /* no file has such a name */
+        return PST_OK; /* longer than any file name, so nothing can match */
     memcpy(search.part, rest, n);
     struct psti_container_names found = {0};
     enum pst_status status;
@@ -379,7 +384,7 @@ static enum pst_status descend(const char *path, const char *rest,
         struct psti_text text = {joined, sizeof joined, 0};
         psti_text_add(&text, "%s%s%s", path, found.at[i], n_slashes > 0 ? "/" : "");
         if (text.length >= sizeof joined)
-            continue; /* nothing can be there */
+            continue; /* longer than any path, so nothing can be there */
         if (*next != '\0')
             status = descend(joined, next, names, err);
         else if (stat(joined, &st) == 0)

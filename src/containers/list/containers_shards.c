@@ -1,4 +1,5 @@
-/* containers_shards.c - a list of shards as it grows, and what indexes of others may name. */
+/* containers_shards.c - adds shards to a list, and checks the paths that other programs' indexes
+ * state. */
 #include "containers/list/containers_shards.h"
 
 #include "base/alloc.h"
@@ -11,7 +12,7 @@
 
 #define ROOM "containers"
 
-/* Makes room for one more of n things of `size` bytes. */
+/* Makes room in *things for one more element of `size` bytes. */
 static enum pst_status reserve(void *things, size_t n, size_t *capacity, size_t size,
                                struct pst_error *err)
 {
@@ -112,7 +113,7 @@ enum pst_status psti_containers_shards_field(struct psti_container_list *list, c
     return status;
 }
 
-/* True if a name has only parts that lead down. */
+/* True for a relative path without "..". */
 static bool leads_down(const char *name)
 {
     if (*name == '\0' || *name == '/')

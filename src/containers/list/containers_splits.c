@@ -1,4 +1,5 @@
-/* containers_splits.c - splits that names of shards tell, and the one that a user asks for.
+/* containers_splits.c - finds the splits of shards by their names, and selects the split that the
+ * user asks for.
  *
  * In: paths of shards. Out: the list keeps the shards of one split. */
 #include "containers/list/containers_shards.h"
@@ -12,7 +13,7 @@
 #define ROOM "containers"
 #define ALL "all"
 
-/* Words with one number mean the same. */
+/* Words for splits. Words with the same number mean the same split. */
 static const struct {
     const char *word;
     int meaning;
@@ -23,7 +24,7 @@ static const struct {
 
 static bool is_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 
-/* Number of a word in the table; -1: none. */
+/* Returns the number of a word in the table; -1 if it is not there. */
 static int find_word(const char *word, size_t n)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -38,7 +39,8 @@ bool psti_containers_is_split_name(const char *name)
     return i >= 0 && strcmp(words[i].word, name) == 0;
 }
 
-/* Gives the next word of a name, from *at on. *n: 0 behind the last one. */
+/* Returns the next run of letters of a name and moves *at behind it. *n: its length; 0 at the
+ * end. */
 static const char *next_word(const char **at, const char *end, size_t *n)
 {
     while (*at < end && !is_letter(**at))
@@ -50,7 +52,7 @@ static const char *next_word(const char **at, const char *end, size_t *n)
     return start;
 }
 
-/* Where the name of a file ends, without its ending. */
+/* Returns the end of a file's name without its ending. */
 static const char *stem_end(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -69,7 +71,8 @@ static bool has_word(const char *path, const char *word)
     return false;
 }
 
-/* Finds the split's word in a path: its number, -1 if there is none, -2 if there are two. */
+/* Finds the word of a split in a path. Returns its number, -1 if there is none, -2 if there are
+ * words of two splits. */
 static int word_of_path(const char *path)
 {
     const char *name = psti_containers_base_name(path), *at = name, *end = stem_end(name);
@@ -141,7 +144,7 @@ enum pst_status psti_containers_splits_choose(const struct psti_container_names 
     return psti_containers_splits_fail(splits, PST_ERROR_ARGUMENT, what, err);
 }
 
-/* Gives shards without a split the one that their names tell. */
+/* Gives each shard that has no split the one that its name tells. */
 static enum pst_status assign(struct psti_container_list *list, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -166,7 +169,8 @@ static bool has_several(const struct psti_container_list *list)
     return false;
 }
 
-/* Keeps the shards of a split; of a word that names have, if i_split is PSTI_SPLIT_NONE. */
+/* Keeps the shards of split i_split. If that is PSTI_SPLIT_NONE, keeps the shards whose names have
+ * the word `split`. */
 static enum pst_status keep(struct psti_container_list *list, const char *split, int32_t i_split,
                             struct pst_error *err)
 {

@@ -1,9 +1,9 @@
-/* containers_tree.c - the tree of a text, and the reader of JSON.
+/* containers_tree.c - the tree of a JSON or YAML text, and the reader of JSON.
  *
- * In: bytes of a file that nobody vouches for. Out: nodes, and the texts of keys and scalars.
+ * In: bytes of an untrusted file. Out: nodes, and the texts of keys and scalars.
  *
- * No text is longer in the tree than it is in the file, where a delimiter follows it: so the memory
- * of all texts is known before the first is read, and pointers into it stay as they are. */
+ * A key or scalar with its NUL is never longer in the tree than in the file, where a delimiter
+ * follows it. So memory of the file's size holds all texts, and pointers into it stay valid. */
 #include "containers/list/containers_tree.h"
 
 #include "base/alloc.h"
@@ -37,7 +37,7 @@ enum pst_status psti_containers_tree_begin(struct psti_tree *tree, const char *p
 void psti_containers_tree_put(struct psti_tree *tree, const char *bytes, size_t nbytes)
 {
     size_t room = tree->text_capacity - tree->n_text;
-    if (nbytes > room) /* never: see above */
+    if (nbytes > room) /* cannot happen: the texts are no longer than the file */
         nbytes = room;
     memcpy(tree->text + tree->n_text, bytes, nbytes);
     tree->n_text += nbytes;
@@ -158,7 +158,7 @@ size_t psti_containers_utf8(uint32_t code, char out[4])
     return n;
 }
 
-/* JSON. Its grammar is checked before: here every bracket has its counterpart. */
+/* State of the JSON reader. The grammar was checked before, so brackets are balanced. */
 struct json {
     struct psti_tree *tree;
     const char *at, *end;
@@ -186,7 +186,7 @@ static uint32_t hex4(const char *at)
     return value;
 }
 
-/* Reads the digits of \u, and those of the second half of a pair. */
+/* Reads the hex digits of \u, and of the second \u of a surrogate pair. */
 static enum pst_status read_code(struct json *json)
 {
     char utf8[4];

@@ -1,6 +1,6 @@
-/* containers_tree_file.c - reads a small file of others whole, as JSON or as YAML.
+/* containers_tree_file.c - reads a small file of another program whole, as JSON or as YAML.
  *
- * In: a path. Out: a tree. The file is closed, and its bytes are freed, when the call returns. */
+ * In: a path. Out: a tree. The file is closed and its bytes are freed when the call returns. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/read.h"

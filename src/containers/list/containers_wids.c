@@ -8,7 +8,7 @@
 
 #define ROOM "containers"
 
-/* Reads one entry of the shardlist. */
+/* Reads one entry of the shardlist, and passes it to `take`. */
 static enum pst_status read_shard(const struct psti_tree *tree, const struct psti_tree_node *node,
                                   psti_wids_take take, void *context, struct pst_error *err)
 {

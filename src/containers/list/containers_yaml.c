@@ -1,10 +1,10 @@
-/* containers_yaml.c - reads the simple part of YAML (YAML 1.2.2, chapters 7 and 8) into a tree.
+/* containers_yaml.c - parses the simple part of YAML (YAML 1.2.2, chapters 7 and 8) into a tree.
  *
- * In: bytes of a file that nobody vouches for. Out: nodes, and the texts of keys and scalars.
+ * In: bytes of an untrusted file. Out: nodes, and the texts of keys and scalars.
  *
- * A reader of a block ends at the first word of the next line that holds something, whose column
- * tells to which block it belongs. What is not read is an error with the number of its line: what
- * a file says is never guessed. */
+ * The function that reads a block stops at the first word of the next non-empty line; the column of
+ * that word tells which block it belongs to. Unsupported YAML is an error with its line number;
+ * nothing is guessed. */
 #include "containers/list/containers_tree.h"
 
 #include "base/fail.h"
@@ -13,15 +13,15 @@
 #include <string.h>
 
 #define ROOM "containers"
-enum { NO_LINE = -1 }; /* column at the end of the text */
+enum { NO_LINE = -1 }; /* value of `column` at the end of the text */
 
 struct yaml {
     struct psti_tree *tree;
     const char *at, *end;
     const char *line_start;
-    int64_t column; /* of the first word of this line */
+    int64_t column; /* column of the first word of the current line */
     uint32_t line, depth;
-    bool has_begun; /* its first word was found, or the dashes before it */
+    bool has_begun; /* the document's first word was found, or the "---" before it */
     struct pst_error *err;
 };
 
@@ -49,7 +49,7 @@ static void skip_spaces(struct yaml *yaml)
         yaml->at++;
 }
 
-/* True if `c` ends a word of an indicator: "- ", ": ". */
+/* True if `c` can follow an indicator, as in "- " and ": ". */
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r'; }
 
 static bool is_dash(const struct yaml *yaml)
@@ -57,7 +57,7 @@ static bool is_dash(const struct yaml *yaml)
     return peek(yaml, 0) == '-' && yaml->at < yaml->end && is_blank(peek(yaml, 1));
 }
 
-/* Steps over the end of the line. */
+/* Moves behind the end of the current line. */
 static void end_line(struct yaml *yaml)
 {
     while (yaml->at < yaml->end && *yaml->at != '\n')
@@ -68,21 +68,21 @@ static void end_line(struct yaml *yaml)
     yaml->line_start = yaml->at;
 }
 
-/* True if nothing but a comment follows in the line. */
+/* True if the rest of the line is empty or a comment. */
 static bool is_rest_empty(struct yaml *yaml)
 {
     skip_spaces(yaml);
     return ends_line(yaml) || (*yaml->at == '#' && yaml->at[-1] == ' ');
 }
 
-/* True at the dashes that begin a document, or the dots that end it. */
+/* True at "---", which begins a document, or "...", which ends it. */
 static bool is_document_mark(const struct yaml *yaml)
 {
     return yaml->end - yaml->at >= 3 && is_blank(peek(yaml, 3)) &&
            (memcmp(yaml->at, "---", 3) == 0 || memcmp(yaml->at, "...", 3) == 0);
 }
 
-/* Goes to the first word of the next line that has one, beginning with the start of a line. */
+/* Moves to the first word of the next non-empty line. Called at the start of a line. */
 static enum pst_status next_line(struct yaml *yaml)
 {
     for (yaml->column = NO_LINE; yaml->at < yaml->end; end_line(yaml)) {
@@ -107,7 +107,8 @@ static enum pst_status next_line(struct yaml *yaml)
     return PST_OK;
 }
 
-/* After a value: nothing but a comment may follow in its line. Goes to the next line's word. */
+/* Called behind a value: only a comment may follow in the line. Moves to the next line's first
+ * word. */
 static enum pst_status finish_line(struct yaml *yaml)
 {
     const char *behind = yaml->at;
@@ -121,7 +122,7 @@ static enum pst_status finish_line(struct yaml *yaml)
 
 static bool is_flow_mark(char c) { return c != '\0' && strchr(",[]{}", c) != NULL; }
 
-/* Finds the end of a scalar without quotes that begins at `at`. */
+/* Finds the end of an unquoted scalar that begins at `at`. */
 static const char *plain_end(const struct yaml *yaml, const char *at, bool in_flow)
 {
     for (; !is_end_of_line(at, yaml->end); at++) {
@@ -158,7 +159,7 @@ static enum pst_status read_plain(struct yaml *yaml, bool in_flow, const char **
     return PST_OK;
 }
 
-/* Reads an escape between double quotes, at its backslash. */
+/* Reads an escape in double quotes; the current byte is its backslash. */
 static enum pst_status read_escape(struct yaml *yaml)
 {
     static const char from[] = "abtnvfre \"/\\", to[] = "\a\b\t\n\v\f\r\033 \"/\\";
@@ -204,7 +205,7 @@ static enum pst_status read_quoted(struct yaml *yaml, const char **out)
             continue;
         }
         psti_containers_tree_put(yaml->tree, &c, 1);
-        yaml->at += c == quote ? 2 : 1; /* two single quotes are one */
+        yaml->at += c == quote ? 2 : 1; /* two single quotes stand for one */
     }
     return bad(yaml, "a quoted text does not end in its line");
 }
@@ -216,7 +217,7 @@ static enum pst_status read_scalar(struct yaml *yaml, bool in_flow, const char *
     return is_quote(peek(yaml, 0)) ? read_quoted(yaml, out) : read_plain(yaml, in_flow, out);
 }
 
-/* Finds the place behind a quoted text that begins at `at`. */
+/* Returns the place behind a quoted text that begins at `at`. */
 static const char *quoted_end(const struct yaml *yaml, const char *at)
 {
     char quote = *at;
@@ -231,7 +232,7 @@ static const char *quoted_end(const struct yaml *yaml, const char *at)
     return at < yaml->end ? at : yaml->end;
 }
 
-/* True if a key and its colon stand here. */
+/* True if a key and its colon begin here. */
 static bool is_key(const struct yaml *yaml)
 {
     const char *at = yaml->at;
@@ -267,7 +268,7 @@ static enum pst_status deeper(struct yaml *yaml)
     return ++yaml->depth > PSTI_TREE_MAX_DEPTH ? bad(yaml, "it is nested deeper than 64") : PST_OK;
 }
 
-/* Skips what may stand between the parts of a flow list or map: spaces, ends of lines, comments. */
+/* Skips spaces, line ends and comments within a flow list or map. */
 static void skip_flow_space(struct yaml *yaml)
 {
     while (yaml->at < yaml->end) {
@@ -283,7 +284,7 @@ static void skip_flow_space(struct yaml *yaml)
 static enum pst_status read_inline(struct yaml *yaml, uint32_t parent, const char *key,
                                    bool in_flow);
 
-/* Reads an entry of a flow map or list. */
+/* Reads one entry of a flow map or list. */
 static enum pst_status read_flow_entry(struct yaml *yaml, uint32_t self, bool is_map)
 {
     const char *key = NULL;
@@ -345,7 +346,7 @@ static enum pst_status read_inline(struct yaml *yaml, uint32_t parent, const cha
 static enum pst_status read_block(struct yaml *yaml, uint32_t parent, const char *key);
 static enum pst_status read_list(struct yaml *yaml, uint32_t parent, const char *key);
 
-/* Reads the value behind a colon. */
+/* Reads the value behind a map key's colon. */
 static enum pst_status read_map_value(struct yaml *yaml, uint32_t self, const char *key,
                                       int64_t column)
 {
@@ -360,7 +361,7 @@ static enum pst_status read_map_value(struct yaml *yaml, uint32_t self, const ch
         return status;
     if (yaml->column > column)
         return read_block(yaml, self, key);
-    /* The dashes of a list may stand below its key. */
+    /* A list may be indented no deeper than its key. */
     if (yaml->column == column && is_dash(yaml))
         return read_list(yaml, self, key);
     return add_null(yaml, self, key);
@@ -412,7 +413,7 @@ static enum pst_status read_list(struct yaml *yaml, uint32_t parent, const char 
     return status;
 }
 
-/* Reads what begins at this word, and goes to the word of the line behind it. */
+/* Reads the block that begins at the current word, and moves to the first word behind it. */
 static enum pst_status read_block(struct yaml *yaml, uint32_t parent, const char *key)
 {
     enum pst_status status = deeper(yaml);
@@ -449,7 +450,7 @@ static enum pst_status read_document(struct yaml *yaml)
     return status;
 }
 
-/* Refuses bytes that no text has. */
+/* Refuses bytes that cannot occur in a text, such as control characters. */
 static enum pst_status check_bytes(struct yaml *yaml)
 {
     if (!psti_format_is_utf8(yaml->at, (size_t)(yaml->end - yaml->at)))

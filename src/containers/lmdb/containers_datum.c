@@ -1,9 +1,9 @@
-/* containers_datum.c - reads the fields of one message of protobuf, by its wire format.
+/* containers_datum.c - parses a Datum, a message of protobuf, from its wire format.
  *
- * In: a range of a file. Out: which kind of Datum it is, its shape, and where its numbers lie.
+ * In: a range of a file. Out: the kind of Datum, its shape, and where its numbers lie.
  *
- * All fields of a Datum have numbers below 16, so that each begins with one byte: 8 times its
- * number, and the way in which it is written. The last one of a field counts. */
+ * All fields of a Datum have numbers below 16, so the tag of each is one byte: 8 times the field
+ * number plus the wire type. If a field occurs twice, the last one counts. */
 #include "containers/lmdb/containers_datum.h"
 
 #include "containers/table/containers_guess.h"
@@ -17,14 +17,14 @@ enum {
     WIDTH = 3 << 3,
     DATA = 4 << 3 | 2,
     LABEL = 5 << 3,
-    FLOAT = 6 << 3 | 5, /* one */
+    FLOAT = 6 << 3 | 5, /* a single float */
     FLOATS = 6 << 3 | 2,
     ENCODED = 7 << 3,
-    FIELD_NBYTES = 11, /* the first byte, and a number of at most ten */
-    MAX_FIELDS = 64,   /* besides floats that stand alone */
+    FIELD_NBYTES = 11, /* maximum number of bytes of a tag and a varint */
+    MAX_FIELDS = 64,   /* maximum number of fields of a message; unpacked floats do not count */
 };
 
-/* A message that is being parsed. */
+/* State of the parser of one message. */
 struct datum_message {
     struct psti_window *window;
     uint64_t at, end;
@@ -35,8 +35,9 @@ struct datum_message {
     bool has_data, has_floats, is_encoded;
 };
 
-/* Keeps a number of the message. field: the byte that says which field it is of. False: a Datum
- * has no such field, or not with that number. */
+/* Stores a field of the message. field: its protobuf tag byte. number: the field's value, or the
+ * length of its bytes. False: a Datum has no such field, or the field does not allow this
+ * number. */
 static bool take_field(struct datum_message *message, uint8_t field, uint64_t number)
 {
     switch (field) {
@@ -70,7 +71,7 @@ static bool take_field(struct datum_message *message, uint8_t field, uint64_t nu
     return true;
 }
 
-/* Parses the next field. *is_one: false if it is none of a Datum. */
+/* Parses the next field. *is_one: false if a Datum has no such field. */
 static enum pst_status next_field(struct datum_message *message, bool *is_one,
                                   struct pst_error *err)
 {
@@ -97,7 +98,7 @@ static enum pst_status next_field(struct datum_message *message, bool *is_one,
     return PST_OK;
 }
 
-/* Does the shape have n numbers? */
+/* True if the shape has exactly n elements. */
 static bool has_shape(const struct datum_message *message, uint64_t n)
 {
     uint64_t product = 1;
@@ -107,7 +108,7 @@ static bool has_shape(const struct datum_message *message, uint64_t n)
     return product == n;
 }
 
-/* Decides by a whole message. */
+/* Decides from all parsed fields what kind of Datum the value is. */
 static enum pst_status decide(const struct datum_message *message, struct psti_datum *datum,
                               struct pst_error *err)
 {

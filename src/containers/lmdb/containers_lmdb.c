@@ -1,9 +1,9 @@
 /* containers_lmdb.c - makes rows of the entries of an LMDB database.
  *
- * In: keys and places of values, on one thread. Out: two columns, and a row for each entry.
+ * In: keys and locations of values, on one thread. Out: two columns, and a row for each entry.
  *
- * The first value decides the kind of all. Entries that tell about the database (its length, its
- * keys) and entries of databases with names are passed over. */
+ * The first value decides the kind of all values. Entries that describe the database (its length,
+ * its keys) and entries of named sub-databases are skipped. */
 #include "containers/lmdb/containers_lmdb.h"
 
 #include "containers/lmdb/containers_datum.h"
@@ -30,21 +30,22 @@ enum lmdb_kind {
     KIND_BYTES,
 };
 
-enum { HEAD_NBYTES = 24 }; /* of a value that are looked at, at most */
+enum { HEAD_NBYTES = 24 }; /* maximum number of bytes at the start of a value that are read to find
+                            * its kind */
 
 struct lmdb_walk {
     struct psti_lmdb_tree tree;
     struct psti_containers_columns *columns;
     const char *path;
-    enum lmdb_kind kind;       /* of the first value; NONE: there was none yet */
+    enum lmdb_kind kind;       /* kind of the first value; NONE before it was read */
     uint32_t i_value, i_label; /* PSTI_COLUMN_LEFT_OUT */
-    enum pst_field_type type;  /* that the value is given with */
+    enum pst_field_type type;  /* field type of the column of values */
     uint64_t n_rows, n_about, n_names;
-    char about[64], named[64]; /* first key of each of these */
-    char name[PST_NAME_CAP];   /* of the entry */
+    char about[64], named[64]; /* first key of the skipped entries of each sort */
+    char name[PST_NAME_CAP];   /* sample name of the current entry */
 };
 
-/* An entry's value. */
+/* The value of an entry, and what it was found to be. */
 struct lmdb_value {
     enum lmdb_kind kind;
     struct psti_datum datum;
@@ -65,13 +66,13 @@ static const char *kind_name(enum lmdb_kind kind)
     return names[kind];
 }
 
-/* A Datum of which an image or numbers are taken, and the label. */
+/* True for a Datum whose image or numbers become the value, besides a label. */
 static bool is_datum(enum lmdb_kind kind)
 {
     return kind == KIND_DATUM_IMAGE || kind == KIND_DATUM_PIXELS || kind == KIND_DATUM_FLOATS;
 }
 
-/* Reads the first bytes of a value. *n: how many, at most HEAD_NBYTES. */
+/* Reads the first bytes of a value. *n: their number, at most HEAD_NBYTES. */
 static enum pst_status read_head(struct lmdb_walk *walk, const struct psti_lmdb_entry *entry,
                                  const uint8_t **head, size_t *n, struct pst_error *err)
 {
@@ -81,7 +82,9 @@ static enum pst_status read_head(struct lmdb_walk *walk, const struct psti_lmdb_
 
 static bool is_pickle(const uint8_t *head, size_t n)
 {
-    return n >= 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5; /* PROTO, its number */
+    return n >= 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5; /* the opcode PROTO and a
+                                                                       * protocol number: a Python
+                                                                       * pickle */
 }
 
 static bool is_number(const uint8_t *head, size_t n)
@@ -92,7 +95,7 @@ static bool is_number(const uint8_t *head, size_t n)
     return n > 0 && n < HEAD_NBYTES && i == n;
 }
 
-/* Is this a key that tells about a database, and not of a sample? */
+/* True for a key that describes the database and names no sample, such as "length". */
 static bool is_about(const struct psti_lmdb_entry *entry)
 {
     static const char *const keys[] = {"length", "len",         "keys",       "nSamples",
@@ -107,7 +110,7 @@ static bool is_about(const struct psti_lmdb_entry *entry)
     return false;
 }
 
-/* Finds out what a value is. */
+/* Finds the kind of a value from its first bytes. */
 static enum pst_status classify(struct lmdb_walk *walk, const struct psti_lmdb_entry *entry,
                                 struct lmdb_value *value, struct pst_error *err)
 {
@@ -132,7 +135,7 @@ static enum pst_status classify(struct lmdb_walk *walk, const struct psti_lmdb_e
     return status;
 }
 
-/* Refuses the kind of the first value. */
+/* Fills in the error for a first value of a kind that is not supported. */
 static enum pst_status refuse(const struct lmdb_walk *walk, const struct psti_lmdb_entry *entry,
                               struct pst_error *err)
 {
@@ -150,7 +153,7 @@ static enum pst_status refuse(const struct lmdb_walk *walk, const struct psti_lm
                         walk->name);
 }
 
-/* Declares the columns, by the first value. */
+/* Declares the columns, according to the kind of the first value. */
 static enum pst_status declare(struct lmdb_walk *walk, const struct psti_lmdb_entry *entry,
                                const struct lmdb_value *first, struct pst_error *err)
 {
@@ -158,7 +161,7 @@ static enum pst_status declare(struct lmdb_walk *walk, const struct psti_lmdb_en
     bool is_image = kind == KIND_IMAGE || kind == KIND_DATUM_IMAGE;
     bool is_array = kind == KIND_DATUM_PIXELS || kind == KIND_DATUM_FLOATS;
     bool is_refused = kind == KIND_PICKLE || kind == KIND_DATUM_APART;
-    /* What is refused is declared as a text: only if the user asks for bytes it becomes bytes. */
+    /* A refused kind is declared as a text. It is admitted only if a user's rule makes it bytes. */
     struct psti_column column = {
         .name = is_image   ? "image"
                 : is_array ? "data"
@@ -187,7 +190,7 @@ static enum pst_status declare(struct lmdb_walk *walk, const struct psti_lmdb_en
     return psti_containers_columns_add(walk->columns, &column, &walk->i_label, err);
 }
 
-/* Sets the place of a value. */
+/* Sets offset and size of a value. */
 static enum pst_status set_place(struct lmdb_walk *walk, const struct psti_lmdb_entry *entry,
                                  const struct lmdb_value *from, struct psti_container_value *value,
                                  struct pst_error *err)
@@ -218,7 +221,8 @@ static enum pst_status give(struct lmdb_walk *walk, const struct psti_lmdb_entry
     struct lmdb_value from = {.kind = walk->kind};
     struct psti_container_value values[2] = {{0}, {0}};
     uint32_t n = 0;
-    /* Bytes are bytes, and so are images and pickles that the user asks to be bytes. */
+    /* A column of bytes admits every kind of value but Datums: also images and pickles that a
+     * user's rule makes bytes. */
     bool is_any =
         walk->kind == KIND_BYTES || (walk->type == PST_FIELD_BYTES && !is_datum(walk->kind));
     if (!is_any) {
@@ -248,7 +252,7 @@ static enum pst_status give(struct lmdb_walk *walk, const struct psti_lmdb_entry
     return psti_containers_columns_row(walk->columns, walk->name, values, n, err);
 }
 
-/* Counts an entry that is passed over, and keeps the first one's name. */
+/* Counts a skipped entry in *n, and keeps the key of the first one. */
 static void pass(struct lmdb_walk *walk, uint64_t *n, char name[64])
 {
     struct psti_text text = {name, 64, 0};
@@ -256,7 +260,7 @@ static void pass(struct lmdb_walk *walk, uint64_t *n, char name[64])
         psti_text_add(&text, "%.63s", walk->name);
 }
 
-/* Takes an entry. */
+/* Handles an entry: skips it, or gives its row. */
 static enum pst_status take(struct lmdb_walk *walk, const struct psti_lmdb_entry *entry,
                             struct pst_error *err)
 {
@@ -283,7 +287,8 @@ static enum pst_status take(struct lmdb_walk *walk, const struct psti_lmdb_entry
     return give(walk, entry, err);
 }
 
-/* Says what was passed over, and whether the database was written meanwhile. */
+/* Reports what was skipped. Fails if the database had two or more commits during the walk, and
+ * warns if it had one. */
 static enum pst_status end(struct lmdb_walk *walk, struct pst_error *err)
 {
     uint64_t n_commits = 0;

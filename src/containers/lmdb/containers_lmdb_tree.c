@@ -1,10 +1,10 @@
-/* containers_lmdb_tree.c - goes down and along the pages of a B+tree.
+/* containers_lmdb_tree.c - traverses the pages of a B+tree.
  *
- * In: pages, by a window. Out: keys, and the places of their values.
+ * In: pages, through a window. Out: keys, and the locations of their values.
  *
- * All pages of the way from the root to the entry are kept as copies, because the window has room
- * for one piece alone. Keys that rise from entry to entry, and the number of pages that can be
- * read, bound the walk through any file. */
+ * Copies of all pages from the root to the current entry are kept, because the window holds one
+ * piece only. The walk ends for any file, because keys must rise and the number of pages is
+ * limited. */
 #include "containers/lmdb/containers_lmdb_tree.h"
 
 #include "base/alloc.h"
@@ -19,16 +19,16 @@
 #define ROOM "containers"
 #define MAGIC 0xbeefc0deu
 
-/* Offsets in a page. */
+/* Offsets of a page's members. */
 enum {
     PAGE_NUMBER = 0,
     PAGE_FLAGS = 10,
-    PAGE_LOWER = 12, /* where the list of nodes ends; number of pages of an overflow page */
-    PAGE_UPPER = 14, /* where the first node may be */
+    PAGE_LOWER = 12, /* end of the list of nodes; in an overflow page, the number of its pages */
+    PAGE_UPPER = 14, /* offset of the lowest node */
     PAGE_HEAD = 16,
     META_VERSION = 20,
     META_PAGE_NBYTES = 40,
-    META_FLAGS = 92, /* of the main database */
+    META_FLAGS = 92, /* flags of the main database */
     META_DEPTH = 94,
     META_ENTRIES = 120,
     META_ROOT = 128,
@@ -42,20 +42,20 @@ enum {
     IS_LEAF = 0x02,
     IS_OVERFLOW = 0x04,
     IS_META = 0x08,
-    IS_LEAF2 = 0x20, /* values of one key, all of one size */
+    IS_LEAF2 = 0x20, /* a page of fixed-size values of one key */
     KINDS = IS_BRANCH | IS_LEAF | IS_OVERFLOW | IS_META | IS_LEAF2,
     NODE_HEAD = 8,
     NODE_IS_BIG = 0x01, /* the value lies in overflow pages */
     NODE_IS_DATABASE = 0x02,
     NODE_IS_SEVERAL = 0x04,
-    FLAG_REVERSE_KEY = 0x02, /* keys are compared from their ends */
+    FLAG_REVERSE_KEY = 0x02, /* keys are compared from their last byte to the first */
     FLAG_DUPSORT = 0x04,
     FLAG_INTEGER_KEY = 0x08,
     PAGE_MIN = 256,
     PAGE_MAX = 1 << 16,
 };
 
-/* Fills in an error about a page. */
+/* Fills in an error that names the number of a page. Returns the status. */
 static enum pst_status bad_page(const struct psti_lmdb_tree *tree, uint64_t number,
                                 const char *what, struct pst_error *err)
 {
@@ -71,8 +71,8 @@ static enum pst_status refuse(const struct psti_lmdb_tree *tree, const char *wha
                         what);
 }
 
-/* Makes the error that the file ends early again, with the name of the last whole entry. Other
- * errors stay. */
+/* If the error says that the file ends early, adds the name of the last whole entry. Leaves other
+ * errors as they are. */
 static enum pst_status blame(const struct psti_lmdb_tree *tree, enum pst_status status,
                              struct pst_error *err)
 {
@@ -90,7 +90,7 @@ static enum pst_status blame(const struct psti_lmdb_tree *tree, enum pst_status 
                         name);
 }
 
-/* Parses a page of the two first ones. False: it is none. */
+/* Parses a meta page, page 0 or 1. False: it is not valid. */
 static bool parse_meta(const uint8_t *page, uint64_t number, struct psti_lmdb_meta *meta)
 {
     *meta = (struct psti_lmdb_meta){
@@ -113,7 +113,7 @@ static bool parse_meta(const uint8_t *page, uint64_t number, struct psti_lmdb_me
            is_size && is_tree && meta->last_page < (uint64_t)INT64_MAX / PAGE_MAX;
 }
 
-/* Says why a first page is not one of liblmdb 0.9 on a machine of 64 bits. */
+/* Fills in the error for a file that is not one of 64-bit liblmdb 0.9, and says why. */
 static enum pst_status refuse_file(const struct psti_lmdb_tree *tree, const uint8_t *page,
                                    struct pst_error *err)
 {
@@ -138,7 +138,7 @@ static enum pst_status refuse_file(const struct psti_lmdb_tree *tree, const uint
                         "this is no data file of LMDB, which is called data.mdb as a rule");
 }
 
-/* Reads the two first pages, and takes the newer one. */
+/* Reads both meta pages and returns the newer one. */
 static enum pst_status read_meta(struct psti_lmdb_tree *tree, struct psti_lmdb_meta *meta,
                                  struct pst_error *err)
 {
@@ -202,14 +202,14 @@ enum pst_status psti_containers_lmdb_moved(struct psti_lmdb_tree *tree, uint64_t
                                            struct pst_error *err)
 {
     struct psti_lmdb_meta now;
-    tree->window.n = 0; /* the pages may be others by now */
+    tree->window.n = 0; /* drop the cached bytes, because pages may have changed */
     enum pst_status status = read_meta(tree, &now, err);
     if (status == PST_OK)
         *n_commits = now.commit - tree->meta.commit;
     return status;
 }
 
-/* Checks the head of a page that has nodes. */
+/* Checks the header of a page that has nodes. */
 static enum pst_status check_page(const struct psti_lmdb_tree *tree, uint64_t number,
                                   const uint8_t *page, bool is_leaf, struct pst_error *err)
 {
@@ -229,7 +229,7 @@ static enum pst_status check_page(const struct psti_lmdb_tree *tree, uint64_t nu
     return PST_OK;
 }
 
-/* Reads a page of the next level down. */
+/* Reads a page one level down from the current one. */
 static enum pst_status go_down(struct psti_lmdb_tree *tree, uint64_t number, struct pst_error *err)
 {
     const uint8_t *bytes = NULL;
@@ -257,7 +257,7 @@ static enum pst_status go_down(struct psti_lmdb_tree *tree, uint64_t number, str
     return PST_OK;
 }
 
-/* Finds a node of a page: its head and its key lie in the page. */
+/* Finds node i of a page, and checks that its header and key lie within the page. */
 static enum pst_status find_node(const struct psti_lmdb_tree *tree,
                                  const struct psti_lmdb_level *level, uint32_t i, uint32_t *at,
                                  struct pst_error *err)
@@ -270,7 +270,7 @@ static enum pst_status find_node(const struct psti_lmdb_tree *tree,
     return PST_OK;
 }
 
-/* Compares two keys as the database does. */
+/* Compares two keys in the order of the database. */
 static int compare(const struct psti_lmdb_tree *tree, const uint8_t *a, uint32_t n_a,
                    const uint8_t *b, uint32_t n_b)
 {
@@ -278,7 +278,7 @@ static int compare(const struct psti_lmdb_tree *tree, const uint8_t *a, uint32_t
     uint16_t flags = tree->meta.flags;
     bool is_integer = (flags & FLAG_INTEGER_KEY) != 0 && n_a == n_b;
     if (is_integer || (flags & FLAG_REVERSE_KEY) != 0) {
-        /* Little-endian numbers are compared from their ends too. */
+        /* Integer keys are little-endian, so they too are compared from the last byte on. */
         for (uint32_t i = 1; i <= n; i++)
             if (a[n_a - i] != b[n_b - i])
                 return a[n_a - i] < b[n_b - i] ? -1 : 1;
@@ -290,7 +290,7 @@ static int compare(const struct psti_lmdb_tree *tree, const uint8_t *a, uint32_t
     return n_a < n_b ? -1 : n_a > n_b;
 }
 
-/* Finds the overflow pages of a value. */
+/* Finds the overflow pages that hold a value. */
 static enum pst_status find_big(struct psti_lmdb_tree *tree, const uint8_t *node_value,
                                 struct psti_lmdb_entry *entry, struct pst_error *err)
 {
@@ -315,7 +315,7 @@ static enum pst_status find_big(struct psti_lmdb_tree *tree, const uint8_t *node
     return PST_OK;
 }
 
-/* Reads the leaf's next node. */
+/* Reads the next node of a leaf page as an entry. */
 static enum pst_status take_leaf(struct psti_lmdb_tree *tree, struct psti_lmdb_level *level,
                                  struct psti_lmdb_entry *entry, struct pst_error *err)
 {
@@ -332,7 +332,8 @@ static enum pst_status take_leaf(struct psti_lmdb_tree *tree, struct psti_lmdb_l
         .page = level->number,
         .nbytes = psti_load_u32(node),
     };
-    uint32_t value = at + NODE_HEAD + entry->key_nbytes; /* at most a page's end */
+    uint32_t value = at + NODE_HEAD + entry->key_nbytes; /* the key lies within the page, so this is
+                                                          * at most the page's end */
     bool is_big = (flags & NODE_IS_BIG) != 0;
     if ((flags & NODE_IS_SEVERAL) != 0)
         return refuse(tree, "the database has keys with several values, which cannot be samples",
@@ -357,7 +358,7 @@ static enum pst_status take_leaf(struct psti_lmdb_tree *tree, struct psti_lmdb_l
     return status;
 }
 
-/* Goes down by the branch's next node. */
+/* Goes down to the child page of the next node of a branch page. */
 static enum pst_status take_branch(struct psti_lmdb_tree *tree, struct psti_lmdb_level *level,
                                    struct pst_error *err)
 {
@@ -365,7 +366,7 @@ static enum pst_status take_branch(struct psti_lmdb_tree *tree, struct psti_lmdb
     enum pst_status status = find_node(tree, level, level->i++, &at, err);
     if (status != PST_OK)
         return status;
-    /* The number of the page has 48 bits here. */
+    /* In a branch node, the page number has 48 bits. */
     return go_down(tree, psti_load_u64(level->page + at) & ((UINT64_C(1) << 48) - 1), err);
 }
 

@@ -1,7 +1,7 @@
-/* containers_mds.c - reads a shard of MDS from sample to sample.
+/* containers_mds.c - reads an MDS shard sample by sample.
  *
- * In: a file by a window, on one thread. Out: columns and rows. Offsets are read in blocks into a
- * buffer of their own, so that the window stays at the samples. */
+ * In: a file through a window, on one thread. Out: columns and rows. Offsets are read in blocks
+ * into a separate buffer, so that the window stays at the samples. */
 #include "containers/mds/containers_mds_int.h"
 
 #include "base/alloc.h"
@@ -21,11 +21,11 @@ struct mds {
     struct psti_containers_columns *columns;
     struct psti_window window;
     struct psti_mds_config config;
-    uint64_t n;         /* samples */
-    uint64_t first;     /* sample of offsets[0] */
-    uint32_t n_offsets; /* that are here */
+    uint64_t n;         /* number of samples */
+    uint64_t first;     /* number of the sample that offsets[0] belongs to */
+    uint32_t n_offsets; /* offsets that the buffer holds */
     uint8_t offsets[4 * (BLOCK + 1)];
-    uint64_t at, end; /* of the sample that is being read */
+    uint64_t at, end; /* range in the file of the current sample */
     struct psti_container_value *values;
     struct pst_error *err;
 };
@@ -62,7 +62,7 @@ static enum pst_status check_packed(struct mds *mds)
     return status;
 }
 
-/* Brings the offsets of sample i and its end into the buffer. */
+/* Loads the offsets of sample i's begin and end into the buffer. */
 static enum pst_status load_offsets(struct mds *mds, uint64_t i)
 {
     if (i >= mds->first && i - mds->first + 1 < mds->n_offsets)
@@ -88,7 +88,7 @@ static uint64_t offset_at(const struct mds *mds, uint64_t i)
     return psti_load_u32(mds->offsets + 4 * (i - mds->first));
 }
 
-/* Says what is wrong with the end of sample i, which lies behind the file's end. */
+/* Fills in the error for a file that ends within sample i. */
 static enum pst_status ends_early(const struct mds *mds, uint64_t i)
 {
     const char *path = mds->source->path;
@@ -102,7 +102,7 @@ static enum pst_status ends_early(const struct mds *mds, uint64_t i)
                         i, mds->n, i - 1);
 }
 
-/* Checks that offsets rise, from the header's end to the file's. */
+/* Checks that the offsets rise, from the header's end to the end of the file. */
 static enum pst_status check_offsets(struct mds *mds, uint64_t header_end)
 {
     const struct psti_walk_source *source = mds->source;
@@ -138,7 +138,7 @@ static enum pst_status check_offsets(struct mds *mds, uint64_t header_end)
     return PST_OK;
 }
 
-/* Reads the header: number of samples, offsets, configuration. */
+/* Reads the header: number of samples, offsets, and the JSON with the columns. */
 static enum pst_status read_header(struct mds *mds)
 {
     const struct psti_walk_source *source = mds->source;
@@ -177,7 +177,7 @@ static enum pst_status read_header(struct mds *mds)
                : status;
 }
 
-/* Finds the columns of sample i. */
+/* Finds the values of all columns in sample i. */
 static enum pst_status read_sample(struct mds *mds, uint64_t i)
 {
     struct psti_mds_config *config = &mds->config;
@@ -198,7 +198,7 @@ static enum pst_status read_sample(struct mds *mds, uint64_t i)
             column->length = psti_load_u32(sizes);
             sizes += 4;
         }
-        at += column->length; /* at most 2^10 times 2^32 */
+        at += column->length; /* no overflow: at most 2^10 columns of less than 2^32 bytes */
     }
     if (status == PST_OK && at != end)
         status = psti_fail_at(mds->err, PST_ERROR_CORRUPT, ROOM, mds->source->path, (int64_t)begin,
@@ -208,7 +208,7 @@ static enum pst_status read_sample(struct mds *mds, uint64_t i)
     return status;
 }
 
-/* Gives sample i. */
+/* Gives the row of sample i. */
 static enum pst_status give_sample(struct mds *mds, uint64_t i)
 {
     struct psti_mds_config *config = &mds->config;
@@ -231,7 +231,7 @@ static enum pst_status walk(struct mds *mds, const struct psti_table_notes *note
         status = psti_containers_mds_compare(config, notes, mds->source->path, mds->n,
                                              mds->source->nbytes, mds->err);
     if (status != PST_OK || mds->n == 0)
-        return status; /* a shard without samples states no columns that others would lack */
+        return status; /* an empty shard declares no columns, so it lacks none that others have */
     status = psti_containers_columns_file(mds->columns, mds->source->path, mds->err);
     if (status == PST_OK)
         status = read_sample(mds, 0);

@@ -1,8 +1,8 @@
-/* containers_mds_config.c - the JSON of a shard of MDS, and its entry in index.json.
+/* containers_mds_config.c - parses the JSON of an MDS shard, and the shard's entry in index.json.
  *
- * In: texts that nobody vouches for. Out: columns, or what contradicts what. An index.json may have
- * entries of thousands of shards, and is given with each of them: so the entry is looked for by the
- * shard's name, and only what is around that is parsed. */
+ * In: untrusted texts. Out: columns, or an error that says what contradicts what. An index.json may
+ * have entries for thousands of shards and is given with each of them. So the entry is found by
+ * searching the shard's name, and only the text around it is parsed. */
 #include "containers/mds/containers_mds_int.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,8 @@
 #define ROOM "containers"
 enum {
     MAX_COLUMNS = 1024,
-    ENTRY_MAX_NBYTES = 1 << 20, /* of an entry of index.json, before the shard's name in it */
+    ENTRY_MAX_NBYTES = 1 << 20, /* maximum number of bytes of an entry of index.json before the
+                                 * shard's name */
 };
 
 static const char *const list_names[] = {"column_names", "column_encodings", "column_sizes"};
@@ -43,7 +44,7 @@ enum pst_status psti_containers_mds_is_packed(const char *path, const char *pack
                         packer);
 }
 
-/* Finds a list of the configuration; NULL is an error. */
+/* Finds a list in the shard's JSON. A missing list is an error. */
 static enum pst_status find_list(const struct psti_tree *tree, const struct psti_tree_node *map,
                                  const char *key, const struct psti_tree_node **list,
                                  struct pst_error *err)
@@ -56,7 +57,7 @@ static enum pst_status find_list(const struct psti_tree *tree, const struct psti
     return status;
 }
 
-/* Checks version and format. */
+/* Checks that version and format are those of MDS, version 2. */
 static enum pst_status check_kind(const struct psti_tree *tree, const struct psti_tree_node *map,
                                   struct pst_error *err)
 {
@@ -77,7 +78,7 @@ static enum pst_status check_kind(const struct psti_tree *tree, const struct pst
                : psti_containers_tree_bad(tree, map, err, "\"format\" must be \"mds\"");
 }
 
-/* Reads one column from the three lists. */
+/* Adds one column: its name, encoding and size are the next entries of the three lists. */
 static enum pst_status read_column(struct psti_mds_config *config,
                                    const struct psti_tree_node *const nodes[3],
                                    struct pst_error *err)
@@ -101,7 +102,7 @@ static enum pst_status read_column(struct psti_mds_config *config,
     return psti_containers_mds_encoding(config->tree.path, column, err);
 }
 
-/* Reads the columns of a tree that was parsed. */
+/* Reads the columns from the parsed JSON. */
 static enum pst_status read_columns(struct psti_mds_config *config, struct pst_error *err)
 {
     const struct psti_tree *tree = &config->tree;
@@ -146,7 +147,7 @@ void psti_containers_mds_config_free(struct psti_mds_config *config)
     *config = (struct psti_mds_config){0};
 }
 
-/* True if a path is this name, or ends with it behind a slash. */
+/* True if a path is equal to `name`, or ends with a slash and `name`. */
 static bool is_named(const char *path, const char *name)
 {
     size_t n_path = strlen(path), n = strlen(name);
@@ -154,7 +155,7 @@ static bool is_named(const char *path, const char *name)
            (n == n_path || path[n_path - n - 1] == '/');
 }
 
-/* Finds the name of a file of an entry: "raw_data" or "zip_data". NULL: it has none. */
+/* Returns the file name in an entry of index.json; key: "raw_data" or "zip_data". NULL: none. */
 static const char *file_of(const struct psti_tree *tree, const char *key,
                            const struct psti_tree_node **file)
 {
@@ -168,12 +169,13 @@ static const char *file_of(const struct psti_tree *tree, const char *key,
     return name->text;
 }
 
-/* Parses the entry around the name at `at`, if it is one and names the shard. */
+/* Parses the JSON object around the file name at `at`. False: it is no entry for the shard. */
 static bool parse_entry(struct psti_tree *tree, const struct psti_table_notes *notes,
                         const char *at, const char *path)
 {
     const char *stop = at - notes->bytes > ENTRY_MAX_NBYTES ? at - ENTRY_MAX_NBYTES : notes->bytes;
-    int n_tries = 8; /* braces of the entry before the name: hashes, raw_data, zip_data, itself */
+    int n_tries = 8; /* nested objects that may open before the name: hashes, raw_data, zip_data,
+                      * the entry */
     for (const char *begin = at; begin > stop && n_tries > 0;) {
         const struct psti_tree_node *file;
         if (*--begin != '{')
@@ -195,8 +197,9 @@ static bool parse_entry(struct psti_tree *tree, const struct psti_table_notes *n
     return false;
 }
 
-/* Finds the entry of a shard. Of several names that its path ends with, the longest one counts:
- * indexes that were merged have names with folders. The tree is empty if there is none. */
+/* Finds the entry of a shard in index.json. If several names match the end of the shard's path, the
+ * longest is taken, because merged indexes have names with folders. *tree is empty if there is no
+ * entry. */
 static void find_entry(struct psti_tree *tree, const struct psti_table_notes *notes,
                        const char *path)
 {
@@ -228,7 +231,7 @@ static void find_entry(struct psti_tree *tree, const struct psti_table_notes *no
     }
 }
 
-/* Says that index.json and the shard differ. */
+/* Fills in the error that a number of index.json and the shard differ. */
 static enum pst_status differs(const struct psti_table_notes *notes, const char *path,
                                const char *what, uint64_t theirs, uint64_t ours,
                                struct pst_error *err)
@@ -239,7 +242,7 @@ static enum pst_status differs(const struct psti_table_notes *notes, const char 
                         ours, what, notes->path, theirs);
 }
 
-/* Compares a number of the entry, or of its file. */
+/* Compares a number of the shard with the one in its entry, or in the file object of the entry. */
 static enum pst_status compare_number(const struct psti_tree *tree,
                                       const struct psti_tree_node *map, const char *key,
                                       const char *what, uint64_t ours,

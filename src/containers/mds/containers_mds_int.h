@@ -1,19 +1,20 @@
-/* containers_mds_int.h - the columns of a shard, between the files of this folder. */
+/* containers_mds_int.h - the columns of an MDS shard; declarations shared by the files of this
+ * folder. */
 #ifndef PST_CONTAINERS_MDS_CONTAINERS_MDS_INT_H
 #define PST_CONTAINERS_MDS_CONTAINERS_MDS_INT_H
 
 #include "containers/list/containers_tree.h"
 #include "containers/mds/containers_mds.h"
 
-/* Groups of encodings that are read in one way. */
+/* Groups of encodings; all encodings of a group are read in the same way. */
 enum psti_mds_kind {
     PSTI_MDS_BYTES,   /* bytes */
     PSTI_MDS_TEXT,    /* str, str_decimal */
     PSTI_MDS_JSON,    /* json */
     PSTI_MDS_IMAGE,   /* jpeg, png */
-    PSTI_MDS_INT,     /* int, int8 to int64 */
-    PSTI_MDS_UINT,    /* uint8 to uint64 */
-    PSTI_MDS_FLOAT,   /* float16 to float64 */
+    PSTI_MDS_INT,     /* int, int8, int16, int32, int64 */
+    PSTI_MDS_UINT,    /* uint8, uint16, uint32, uint64 */
+    PSTI_MDS_FLOAT,   /* float16, float32, float64 */
     PSTI_MDS_STR_INT, /* str_int */
     PSTI_MDS_STR_FLOAT,
     PSTI_MDS_NDARRAY,
@@ -25,51 +26,51 @@ enum psti_mds_kind {
 struct psti_mds_column {
     const char *name, *encoding; /* the configuration's */
     enum psti_mds_kind kind;
-    uint32_t nbytes;            /* of each value; 0: they differ, and are stated with each sample */
-    enum pst_dtype dtype;       /* of an array; 0: stated with each value */
-    enum pst_dtype first_dtype; /* of the array of the first sample */
-    uint8_t ndim;               /* of an array; 0: its shape is stated with each value */
+    uint32_t nbytes;            /* bytes of each value; 0: they vary, and each sample states them */
+    enum pst_dtype dtype;       /* element type of an array; 0: each value states its own */
+    enum pst_dtype first_dtype; /* element type of the array in the first sample */
+    uint8_t ndim;               /* dimensions of an array; 0: each value states its own shape */
     uint32_t shape[PST_MAX_NDIM];
-    uint32_t i_field; /* as psti_containers_columns_add gave it */
+    uint32_t i_field; /* number of the field that psti_containers_columns_add returned */
     enum pst_field_type type;
-    /* Of the sample that is being read. */
+    /* Location of the column's value in the current sample. */
     uint64_t offset, length;
     char text[PSTI_TEXT_IN_INDEX_NBYTES];
 };
 
-/* The configuration of a shard. All zero is empty. */
+/* The columns that a shard's JSON states. All members zero means none. */
 struct psti_mds_config {
     struct psti_tree tree;
     struct psti_mds_column *columns;
-    uint32_t n, n_sized; /* n_sized: of those whose sizes differ */
+    uint32_t n, n_sized; /* number of columns; number of those whose sizes vary */
 };
 
-/* Reads the JSON of a shard. path: the shard's, which outlives the configuration. */
+/* Parses the JSON of a shard. path: the shard's path, which must outlive the configuration. */
 enum pst_status psti_containers_mds_config(struct psti_mds_config *config, const char *path,
                                            const char *json, size_t nbytes, struct pst_error *err);
 void psti_containers_mds_config_free(struct psti_mds_config *config);
-/* Compares what a shard has with its entry in index.json: samples, bytes and columns. A shard
- * without an entry is fine. */
+/* Compares a shard with its entry in index.json: samples, bytes and columns. It is no error if
+ * there is no entry. */
 enum pst_status psti_containers_mds_compare(const struct psti_mds_config *config,
                                             const struct psti_table_notes *notes, const char *path,
                                             uint64_t n_samples, uint64_t nbytes,
                                             struct pst_error *err);
-/* Makes the error for a shard that is compressed as a whole. Returns PST_ERROR_UNSUPPORTED. */
+/* Fills in the error for a shard that is compressed as a whole. Returns PST_ERROR_UNSUPPORTED. */
 enum pst_status psti_containers_mds_is_packed(const char *path, const char *packer,
                                               struct pst_error *err);
-/* The program that packed a shard of this name: "zstd" of "a.mds.zstd"; NULL: none. */
+/* Returns the program that compressed a shard, by its name: "zstd" for "a.mds.zstd"; NULL: none. */
 const char *psti_containers_mds_packer(const char *path);
 
-/* Reads the name of an encoding: fills kind, dtype, ndim and shape, and checks the size that the
- * configuration states. */
+/* Parses the name of a column's encoding: sets kind, dtype, ndim and shape, and checks the size
+ * that the shard's JSON states. */
 enum pst_status psti_containers_mds_encoding(const char *path, struct psti_mds_column *column,
                                              struct pst_error *err);
-/* Declares a column, of which offset and length are those of the first sample. */
+/* Declares a column. Its offset and length must be set to the value in the first sample. */
 enum pst_status psti_containers_mds_declare(struct psti_mds_column *column,
                                             struct psti_window *window,
                                             struct psti_containers_columns *columns,
                                             struct pst_error *err);
-/* Makes the value of a column that is not left out, of the sample that is being read. */
+/* Makes the value of a column in the current sample. The column must not be left out. */
 enum pst_status psti_containers_mds_value(struct psti_mds_column *column,
                                           struct psti_window *window, uint64_t i_sample,
                                           struct psti_container_value *value,

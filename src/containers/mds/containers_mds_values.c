@@ -1,7 +1,7 @@
-/* containers_mds_values.c - encodings of MDS: types of columns, and values of samples.
+/* containers_mds_values.c - the encodings of MDS: types of columns, and values of samples.
  *
- * In: names of encodings, and bytes by a window. Out: columns and values. What a value needs of its
- * bytes is read before it is given: numbers, short texts, the headers of arrays. */
+ * In: names of encodings, and bytes through a window. Out: columns and values. Only numbers, short
+ * texts and the headers of arrays are read; other values are given by their location. */
 #include "containers/mds/containers_mds_int.h"
 
 #include "base/bits.h"
@@ -22,7 +22,7 @@ enum { NUMBER_NBYTES_MAX = 63, DIMS_MAX = 63, ARRAY_HEAD_NBYTES = 2 + 8 * DIMS_M
 static const struct {
     const char *name;
     enum psti_mds_kind kind;
-    uint8_t nbytes; /* of each value; 0: they differ */
+    uint8_t nbytes; /* bytes of each value; 0: they vary */
 } encodings[] = {
     {"bytes", PSTI_MDS_BYTES, 0},      {"str", PSTI_MDS_TEXT, 0},
     {"str_decimal", PSTI_MDS_TEXT, 0}, {"json", PSTI_MDS_JSON, 0},
@@ -40,7 +40,7 @@ static const struct {
     {"list[png]", PSTI_MDS_IMAGES, 0}, {"list[pil]", PSTI_MDS_IMAGES, 0},
 };
 
-/* Element types of ndarray, with their numbers in the header of a value. */
+/* Element types of ndarray, by their numbers in the header of a value. */
 static const struct {
     uint8_t number;
     enum pst_dtype dtype;
@@ -50,7 +50,7 @@ static const struct {
     {64, PST_DTYPE_U64}, {65, PST_DTYPE_I64}, {66, PST_DTYPE_F64},
 };
 
-/* Modes of Pillow whose pixels are channels of 8 bits that lie beside each other. */
+/* Pillow modes whose pixels are interleaved 8-bit channels. */
 static const struct {
     const char *mode;
     uint8_t n_channels;
@@ -63,7 +63,7 @@ static enum pst_status bad_encoding(const char *path, const struct psti_mds_colu
                         column->name, column->encoding, what);
 }
 
-/* Reads "DTYPE" or "DTYPE:N,N" behind "ndarray:". */
+/* Parses "DTYPE" or "DTYPE:N,N", the part of an encoding's name behind "ndarray:". */
 static const char *read_static_array(struct psti_mds_column *column, const char *text)
 {
     char name[16];
@@ -82,7 +82,7 @@ static const char *read_static_array(struct psti_mds_column *column, const char 
         char *end;
         if (column->ndim == PST_MAX_NDIM)
             return "has more than 8 dimensions";
-        if (at[1] < '0' || at[1] > '9') /* strtoull also takes signs and spaces */
+        if (at[1] < '0' || at[1] > '9') /* strtoull would also accept signs and spaces */
             return "has no legal shape";
         unsigned long long dim = strtoull(at + 1, &end, 10);
         if (dim < 1 || dim > UINT32_MAX || (*end != '\0' && *end != ','))
@@ -93,7 +93,7 @@ static const char *read_static_array(struct psti_mds_column *column, const char 
     return NULL;
 }
 
-/* Bytes of an array. False: more than 64 bits hold. */
+/* Computes the bytes of an array. False: the number overflows 64 bits. */
 static bool array_nbytes(enum pst_dtype dtype, const uint32_t *shape, uint8_t ndim,
                          uint64_t *nbytes)
 {
@@ -137,7 +137,7 @@ static bool is_fixed(const struct psti_mds_column *column)
            column->kind == PSTI_MDS_FLOAT;
 }
 
-/* Fills in an error about the value of a sample. */
+/* Fills in an error about the value of a column in sample i_sample. */
 static enum pst_status bad_value(const struct psti_mds_column *column,
                                  const struct psti_window *window, uint64_t i_sample,
                                  enum pst_status status, const char *what, struct pst_error *err)
@@ -147,7 +147,8 @@ static enum pst_status bad_value(const struct psti_mds_column *column,
                         column->encoding, what);
 }
 
-/* The type and, of an array, the elements of the header of a value. */
+/* Sets the value's type and location. For an array whose header is stored with each value, reads
+ * element type and shape from it. */
 static enum pst_status read_array(const struct psti_mds_column *column, struct psti_window *window,
                                   uint64_t i_sample, enum pst_dtype *dtype,
                                   struct psti_container_value *value, struct pst_error *err)
@@ -197,7 +198,8 @@ static enum pst_status read_array(const struct psti_mds_column *column, struct p
     return PST_OK;
 }
 
-/* Raw pixels: u32 width, height and length of the mode, the mode, rows. */
+/* Reads the header of raw pixels: u32 width, height and length of the mode's name, then the name.
+ * The rows follow. */
 static enum pst_status read_pixels(const struct psti_mds_column *column, struct psti_window *window,
                                    uint64_t i_sample, struct psti_container_value *value,
                                    struct pst_error *err)
@@ -233,7 +235,7 @@ static enum pst_status read_pixels(const struct psti_mds_column *column, struct 
     return PST_OK;
 }
 
-/* What the column is by its encoding, for psti_containers_columns_add. */
+/* Describes the column that an encoding becomes, for psti_containers_columns_add. */
 static enum pst_status describe(struct psti_mds_column *column, struct psti_window *window,
                                 struct psti_column *out, struct pst_error *err)
 {
@@ -249,8 +251,9 @@ static enum pst_status describe(struct psti_mds_column *column, struct psti_wind
         [PSTI_MDS_STR_FLOAT] = PST_FIELD_FLOAT,
         [PSTI_MDS_NDARRAY] = PST_FIELD_ARRAY,
         [PSTI_MDS_PIL] = PST_FIELD_ARRAY,
-        /* These are declared as JSON only to tell whether a rule has taken them as bytes: no rule
-         * makes JSON of them, so a column that is still JSON has no rule. */
+        /* Not readable by default. Declared as JSON, because no user's rule makes JSON of it: if
+         * the type is still JSON after the rules, no rule made it bytes, and the column is
+         * refused. */
         [PSTI_MDS_CODE] = PST_FIELD_JSON,
         [PSTI_MDS_IMAGES] = PST_FIELD_JSON,
     };
@@ -279,7 +282,7 @@ static enum pst_status describe(struct psti_mds_column *column, struct psti_wind
     return status;
 }
 
-/* Returns why values of the column cannot have the type of the column's field; NULL if they can. */
+/* Returns why the column's values cannot have the type of its field; NULL if they can. */
 static const char *type_problem(const struct psti_mds_column *column)
 {
     enum pst_field_type type = column->type;
@@ -318,7 +321,7 @@ enum pst_status psti_containers_mds_declare(struct psti_mds_column *column,
                                             struct pst_error *err)
 {
     struct psti_column out;
-    /* What else the bytes of a value can be. */
+    /* Types that a rule may give to values of bytes. */
     static const enum pst_field_type others[] = {PST_FIELD_IMAGE, PST_FIELD_MASK, PST_FIELD_AUDIO,
                                                  PST_FIELD_BYTES, PST_FIELD_TEXT, PST_FIELD_FLOAT,
                                                  PST_FIELD_INT};
@@ -336,7 +339,7 @@ enum pst_status psti_containers_mds_declare(struct psti_mds_column *column,
     return PST_OK;
 }
 
-/* Reads a half float. */
+/* Converts an IEEE 754 half-precision number. */
 static double half(uint16_t bits)
 {
     uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -349,7 +352,7 @@ static double half(uint16_t bits)
     return bits >> 15 != 0 ? -value : value;
 }
 
-/* Reads a number of a fixed size. False: it does not fit in an int field. */
+/* Reads a number of a fixed size. False: it does not fit into an int field. */
 static bool read_fixed(const struct psti_mds_column *column, const uint8_t *bytes,
                        struct psti_container_value *value)
 {
@@ -373,7 +376,7 @@ static bool read_fixed(const struct psti_mds_column *column, const uint8_t *byte
     return true;
 }
 
-/* Reads a number as Python's str() writes it. */
+/* Parses a number in the form of Python's str(). False: it is none. */
 static bool read_text_number(const uint8_t *bytes, size_t n, bool is_int,
                              struct psti_container_value *value)
 {
@@ -389,7 +392,7 @@ static bool read_text_number(const uint8_t *bytes, size_t n, bool is_int,
         value->int_value = strtoll(text, &end, 10);
         return end == text + n && errno == 0;
     }
-    /* The host program may have set a locale in which 1.5 is written 1,5. */
+    /* The program that uses the library may have set a locale that writes 1.5 as 1,5. */
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c_locale == (locale_t)0)
         return false;
@@ -398,7 +401,7 @@ static bool read_text_number(const uint8_t *bytes, size_t n, bool is_int,
     return end == text + n;
 }
 
-/* Reads a value that becomes a number. */
+/* Reads a value that becomes a number: binary, or as text. */
 static enum pst_status read_number(const struct psti_mds_column *column, struct psti_window *window,
                                    uint64_t i_sample, struct psti_container_value *value,
                                    struct pst_error *err)

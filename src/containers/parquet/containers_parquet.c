@@ -1,9 +1,8 @@
 /* containers_parquet.c - walks over the rows of a Parquet file.
  *
- * In: a file, which is not trusted. Out: its columns and its rows, in their order, to the
- * columns that make fields.
+ * In: an untrusted file. Out: its columns and rows in order, given to psti_containers_columns.
  *
- * All columns of a row group are gone through at once, a row at a time, because their pages end at
+ * All columns of a row group are read in parallel, one row at a time, because their pages end at
  * different rows. */
 #include "containers/parquet/containers_parquet.h"
 
@@ -16,7 +15,7 @@
 
 #define ROOM "containers"
 
-/* A walk. The arrays are of its meta's leaves and of its plan's columns. */
+/* State of a walk. `chunks` has one entry for each leaf of the schema. */
 struct walk {
     struct psti_parquet_meta meta;
     struct psti_parquet_file file;
@@ -25,7 +24,7 @@ struct walk {
     struct psti_walk_counts *counts;
 };
 
-/* Calls back for each leaf that is taken: its cursor and its chunk. */
+/* Callback for each leaf that is read, with its cursor and its chunk in the current row group. */
 typedef enum pst_status each_leaf(const struct walk *walk, struct psti_parquet_cursor *cursor,
                                   const struct psti_parquet_chunk *chunk, struct pst_error *err);
 
@@ -57,7 +56,7 @@ static enum pst_status begin_leaf(const struct walk *walk, struct psti_parquet_c
     return PST_OK;
 }
 
-/* Behind the last row of a row group there is nothing. */
+/* Checks that a leaf has no values left after the last row of a row group. */
 static enum pst_status end_leaf(const struct walk *walk, struct psti_parquet_cursor *cursor,
                                 const struct psti_parquet_chunk *chunk, struct pst_error *err)
 {
@@ -70,7 +69,7 @@ static enum pst_status end_leaf(const struct walk *walk, struct psti_parquet_cur
     return status;
 }
 
-/* Checks all row groups, before the first row is given. */
+/* Checks that the chunks of all row groups can be read, before the first row is given. */
 static enum pst_status check_all(const struct walk *walk, struct pst_error *err)
 {
     enum pst_status status = PST_OK;

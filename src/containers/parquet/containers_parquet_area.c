@@ -1,7 +1,8 @@
-/* containers_parquet_area.c - bytes and places of values in a page, and errors that name a column.
+/* containers_parquet_area.c - gives bytes and locations of values in a page, and makes errors that
+ * name a column.
  *
- * In: entries whose places were compared with their areas. Out: their bytes, from memory or by the
- * cursor's window, or their places for the index. */
+ * In: entries whose ranges were checked against their areas. Out: their bytes, from memory or
+ * through the cursor's window, or their locations for the index. */
 #include "containers/parquet/containers_parquet_cursor.h"
 
 #include "base/fail.h"

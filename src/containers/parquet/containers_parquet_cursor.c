@@ -1,9 +1,8 @@
-/* containers_parquet_cursor.c - takes the entries of a leaf, one after the other.
+/* containers_parquet_cursor.c - reads the entries of a leaf, one after the other.
  *
- * In: pages that containers_parquet_page.c opened. Out: levels, numbers and places of values.
+ * In: pages that containers_parquet_page.c opened. Out: levels, numbers and locations of values.
  *
- * Nothing is taken from behind a page's end: each place is compared with its area before it is
- * given. */
+ * Each location is checked against the page's end before it is returned. */
 #include "containers/parquet/containers_parquet_cursor.h"
 
 #include "base/bits.h"
@@ -106,7 +105,8 @@ enum pst_status psti_containers_cursor_peek(struct psti_parquet_cursor *cursor, 
     return PST_OK;
 }
 
-/* Returns the bytes of a value that has a fixed number of them; 0: it varies, or is a bit. */
+/* Returns the bytes of each value, if all have the same number. 0: it varies, or values are
+ * bits. */
 static uint32_t width_of(const struct psti_parquet_node *leaf)
 {
     switch (leaf->type) {
@@ -184,7 +184,8 @@ static enum pst_status take_from_dictionary(struct psti_parquet_cursor *cursor,
     return PST_OK;
 }
 
-/* The bytes of a number stand apart: all first ones, then all second ones. */
+/* Reads a number in the encoding BYTE_STREAM_SPLIT: the page has the first bytes of all numbers,
+ * then all second bytes, and so on. */
 static enum pst_status take_split(struct psti_parquet_cursor *cursor,
                                   struct psti_parquet_entry *entry, struct pst_error *err)
 {

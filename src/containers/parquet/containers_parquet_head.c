@@ -1,7 +1,7 @@
 /* containers_parquet_head.c - reads the header of a page.
  *
- * In: the bytes at a place of the file. Out: what the page is, and where its bytes lie. Statistics
- * may make a header long, so that more and more of it is read. */
+ * In: bytes at an offset of the file. Out: the kind of the page, and where its bytes lie.
+ * Statistics can make a header long, so a growing number of bytes is tried. */
 #include "containers/parquet/containers_parquet_cursor.h"
 
 #include "base/checked.h"
@@ -13,7 +13,7 @@ static enum pst_status corrupt(const struct psti_parquet_cursor *cursor,
     return psti_containers_cursor_fail(cursor, PST_ERROR_CORRUPT, head->header, err, "%s", what);
 }
 
-/* The header of a data page or of a dictionary, which have two fields in common. */
+/* Reads the header of a data page or a dictionary page: both begin with the same two fields. */
 static void read_data(struct psti_thrift *thrift, struct psti_parquet_head *head)
 {
     struct psti_thrift_field field = {0};

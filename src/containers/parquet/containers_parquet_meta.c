@@ -1,10 +1,10 @@
 /* containers_parquet_meta.c - reads the footer of a Parquet file.
  *
- * In: the end of the file, which is not trusted. Out: the nodes of the schema with their levels,
- * the places of row groups and chunks.
+ * In: the end of an untrusted file. Out: the nodes of the schema with their levels, and the
+ * locations of row groups and chunks.
  *
  * A file ends with the footer, the footer's length in 4 bytes, and "PAR1". The whole footer is
- * looked at once, so that a damage in the last row group is known before the first row is given. */
+ * checked at once, so that damage in the last row group is found before the first row is given. */
 #include "containers/parquet/containers_parquet_meta.h"
 
 #include "base/alloc.h"
@@ -47,7 +47,7 @@ static enum pst_status corrupt(const struct psti_parquet_meta *meta, size_t at, 
                         what);
 }
 
-/* Reads the bytes of the footer. */
+/* Reads the footer into memory. */
 static enum pst_status load(struct psti_parquet_meta *meta, struct pst_error *err)
 {
     const struct psti_walk_source *source = meta->source;
@@ -84,7 +84,7 @@ static enum pst_status load(struct psti_parquet_meta *meta, struct pst_error *er
     return psti_containers_parquet_read(source, meta->footer, meta->nbytes, meta->offset, err);
 }
 
-/* The union LogicalType: its field says which type it is. */
+/* Reads the union LogicalType: the number of its field is the type. */
 static void read_logical(struct psti_thrift *thrift, struct psti_parquet_node *node)
 {
     static const uint8_t meanings[] = {
@@ -171,8 +171,8 @@ static void read_node(struct psti_thrift *thrift, struct psti_parquet_node *node
         node->meaning = converted;
         node->scale = scale;
     }
-    /* Some writers state only the number of children for a group. Others state that a leaf has 0
-     * children. So children alone tell a group. */
+    /* Some writers state only the number of children for a group; others state 0 children for a
+     * leaf. So a node is a group if it has children. */
     if (node->n_children > 0)
         node->type = PSTI_PARQUET_GROUP;
 }
@@ -211,7 +211,7 @@ static const char *problem_of_node(const struct psti_parquet_node *node, bool is
     return NULL;
 }
 
-/* Gives each node its parent, its end and its levels. */
+/* Sets the parent, the end and the levels of each node. */
 static enum pst_status connect(struct psti_parquet_meta *meta, struct pst_error *err)
 {
     uint32_t above[PSTI_PARQUET_MAX_DEPTH], left[PSTI_PARQUET_MAX_DEPTH], depth = 0;
@@ -238,7 +238,7 @@ static enum pst_status connect(struct psti_parquet_meta *meta, struct pst_error 
             left[depth++] = node->n_children;
             continue;
         }
-        if (node->type != PSTI_PARQUET_GROUP) /* a group without parts has no leaf */
+        if (node->type != PSTI_PARQUET_GROUP) /* a group without children is no leaf either */
             meta->leaves[meta->n_leaves++] = i;
         while (depth > 0 && left[depth - 1] == 0)
             meta->nodes[above[--depth]].end = i + 1;
@@ -312,7 +312,7 @@ static enum pst_status read_meta(struct psti_parquet_meta *meta, struct pst_erro
     return connect(meta, err);
 }
 
-/* Looks at each row group once. */
+/* Checks each row group once. */
 static enum pst_status check_groups(const struct psti_parquet_meta *meta, struct pst_error *err)
 {
     uint64_t n_rows = 0;
@@ -358,7 +358,7 @@ void psti_containers_parquet_meta_close(struct psti_parquet_meta *meta)
     *meta = (struct psti_parquet_meta){0};
 }
 
-/* What the footer says of a chunk. */
+/* Fields of a chunk's metadata in the footer. */
 struct chunk_facts {
     int64_t type, n_values, data_offset, dictionary_offset, codec;
 };
@@ -400,13 +400,13 @@ static enum pst_status read_chunk(const struct psti_parquet_meta *meta, struct p
         chunk->is_encrypted |= field.id == 8 || field.id == 9;
     }
     if (thrift->is_bad || chunk->is_encrypted || chunk->is_elsewhere)
-        return PST_OK; /* it is refused if its column is taken */
+        return PST_OK; /* not checked further: the chunk is refused if its column becomes a field */
     const struct psti_parquet_node *leaf = &meta->nodes[meta->leaves[i_leaf]];
     if (facts.type != (int64_t)leaf->type)
         return corrupt(meta, at, "a row group has a column of another type than the schema", err);
     if (facts.n_values < 0 || facts.codec < 0 || facts.codec > UINT8_MAX)
         return corrupt(meta, at, "what a row group says of a column is not possible", err);
-    /* Some writers have a dictionary and do not say where, or say 0 where there is none. */
+    /* Some writers have a dictionary without stating its offset, or state 0 without having one. */
     bool has_dictionary =
         facts.dictionary_offset >= MAGIC_NBYTES && facts.dictionary_offset < facts.data_offset;
     int64_t offset = has_dictionary ? facts.dictionary_offset : facts.data_offset;

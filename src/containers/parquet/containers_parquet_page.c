@@ -1,10 +1,11 @@
 /* containers_parquet_page.c - opens the pages of a chunk, one after the other.
  *
- * In: the bytes of the file from a chunk's beginning on, which are not trusted. Out: in the cursor,
- * the levels of a page, and where its values begin; the spans of the chunk's dictionary.
+ * In: untrusted bytes of the file from a chunk's beginning on. Out: in the cursor, the levels of a
+ * page, the offset of its values, and the locations of the dictionary's values.
  *
- * A page of the first version is compressed whole, with its levels; one of the second has them in
- * front, and may have its values as they are although the chunk has a codec. */
+ * A page of version 1 is compressed as a whole, with its levels. In a page of version 2 the levels
+ * come first and uncompressed, and the values may be uncompressed although the chunk has a
+ * codec. */
 #include "containers/parquet/containers_parquet_cursor.h"
 
 #include "base/bits.h"
@@ -17,11 +18,12 @@
 
 #define ROOM "containers"
 enum {
-    LONG_NBYTES = 2048,     /* values that are longer, on average, are not read */
-    LENGTHS_MAX = 1 << 24,  /* of a page whose lengths stand before its values */
-    LENGTHS_NBYTES = 4096,  /* that lengths and levels of a page have, as a rule */
-    LENGTH_NBYTES = 16,     /* and for each value */
-    SNAPPY_FACTOR_MAX = 64, /* bytes that a byte can give */
+    LONG_NBYTES = 2048,     /* values that are longer on average are located without being read */
+    LENGTHS_MAX = 1 << 24,  /* maximum number of bytes of lengths that stand before the values of a
+                             * page */
+    LENGTHS_NBYTES = 4096,  /* usual bytes of the levels and lengths of a page */
+    LENGTH_NBYTES = 16,     /* additional bytes of them for each value */
+    SNAPPY_FACTOR_MAX = 64, /* maximum number of decoded bytes that one compressed byte can give */
     ZSTD_FACTOR_MAX = 1 << 16,
 };
 
@@ -41,7 +43,7 @@ static enum pst_status wrong_sum(const struct psti_parquet_cursor *cursor,
                    err);
 }
 
-/* Compares a page that is not read otherwise with its checksum. */
+/* Compares a page with its checksum, for a page that is read for nothing else. */
 static enum pst_status check_sum(struct psti_parquet_cursor *cursor,
                                  const struct psti_parquet_head *head, struct pst_error *err)
 {
@@ -89,8 +91,8 @@ static void begin_area(struct psti_parquet_area *area, const struct psti_parquet
     };
 }
 
-/* Decodes a page, whose stored bytes are in file->stored. Its first `skip` bytes are not
- * compressed, and are not decoded. */
+/* Decodes a page whose stored bytes are in file->stored. Its first `skip` bytes are not compressed,
+ * and are left out. */
 static enum pst_status decode(struct psti_parquet_cursor *cursor,
                               const struct psti_parquet_head *head, uint32_t skip,
                               struct psti_parquet_area *area, struct pst_error *err)
@@ -129,7 +131,7 @@ static bool is_dictionary(uint32_t encoding)
     return encoding == PSTI_ENCODING_PLAIN_DICTIONARY || encoding == PSTI_ENCODING_RLE_DICTIONARY;
 }
 
-/* True if the page's values are told by places alone, and are not read. */
+/* True if the page's values are so long that only their locations are needed. */
 static bool is_passed_over(const struct psti_parquet_cursor *cursor,
                            const struct psti_parquet_head *head)
 {
@@ -141,7 +143,7 @@ static bool is_passed_over(const struct psti_parquet_cursor *cursor,
            head->nbytes / n > LONG_NBYTES;
 }
 
-/* Reads the first n bytes of a page that is not compressed. */
+/* Reads the first n bytes of an uncompressed page. */
 static enum pst_status load_part(struct psti_parquet_cursor *cursor, size_t n,
                                  struct pst_error *err)
 {
@@ -161,7 +163,7 @@ static enum pst_status load_part(struct psti_parquet_cursor *cursor, size_t n,
 
 /* Dictionary ----------------------------------------------------------------- */
 
-/* Finds the values of a dictionary of byte arrays. */
+/* Finds where each value of a dictionary of byte arrays lies. */
 static enum pst_status find_spans(struct psti_parquet_cursor *cursor,
                                   const struct psti_parquet_head *head, struct pst_error *err)
 {
@@ -224,7 +226,7 @@ static uint32_t bits_of(uint32_t level)
     return level == 0 ? 0 : 32 - (uint32_t)__builtin_clz(level);
 }
 
-/* Begins the levels of the second version, which lie in front of the values. */
+/* Begins reading the levels of a page of version 2, which stand before the values. */
 static enum pst_status begin_levels_2(struct psti_parquet_cursor *cursor,
                                       const struct psti_parquet_head *head, const uint8_t *bytes,
                                       struct pst_error *err)
@@ -238,8 +240,8 @@ static enum pst_status begin_levels_2(struct psti_parquet_cursor *cursor,
     return PST_OK;
 }
 
-/* Finds one kind of level of the first version: 4 bytes of length, and the runs. *at moves behind
- * them. */
+/* Finds one kind of levels of a page of version 1: 4 bytes of length, then the runs. Moves *at
+ * behind them. */
 static enum pst_status find_level(struct psti_parquet_cursor *cursor,
                                   const struct psti_parquet_head *head, uint32_t most,
                                   uint32_t encoding, const struct psti_parquet_area *area,
@@ -268,7 +270,7 @@ static enum pst_status find_level(struct psti_parquet_cursor *cursor,
     return PST_OK;
 }
 
-/* Begins both kinds of levels of the first version. */
+/* Begins reading both kinds of levels of a page of version 1. */
 static enum pst_status begin_levels(struct psti_parquet_cursor *cursor,
                                     const struct psti_parquet_head *head, struct pst_error *err)
 {
@@ -284,7 +286,7 @@ static enum pst_status begin_levels(struct psti_parquet_cursor *cursor,
     if (status != PST_OK)
         return status;
     const uint8_t *bytes = area->bytes;
-    if (area->n_loaded < area->nbytes) { /* the page is passed over, its levels are not */
+    if (area->n_loaded < area->nbytes) { /* the values are not read, but the levels must be */
         status = psti_buffer_reserve(&cursor->levels, at, ROOM, "of levels of Parquet", err);
         if (status == PST_OK)
             status = psti_containers_parquet_read(cursor->file->meta->source, cursor->levels.bytes,
@@ -337,8 +339,8 @@ static bool is_known(enum psti_parquet_type type, uint32_t encoding)
     }
 }
 
-/* Reads the lengths that stand before the values, from the bytes that are in memory. False: they go
- * on behind these, or are damaged. */
+/* Reads the lengths that stand before the values, from the bytes in memory. False: the lengths go
+ * on behind these bytes, or are damaged. */
 static bool read_lengths(struct psti_parquet_cursor *cursor, struct psti_parquet_deltas *deltas)
 {
     uint32_t *lengths = cursor->lengths.bytes;
@@ -352,7 +354,8 @@ static bool read_lengths(struct psti_parquet_cursor *cursor, struct psti_parquet
     return true;
 }
 
-/* Begins values whose lengths stand before them all. *is_whole: the lengths were in memory. */
+/* Begins values whose lengths all stand before them. *is_whole: true if all lengths were in
+ * memory. */
 static enum pst_status try_lengths(struct psti_parquet_cursor *cursor,
                                    const struct psti_parquet_head *head, bool *is_whole,
                                    struct pst_error *err)
@@ -382,7 +385,7 @@ static enum pst_status begin_lengths(struct psti_parquet_cursor *cursor,
     const struct psti_parquet_area *area = &cursor->area;
     bool is_whole = false;
     cursor->n_lengths = 0;
-    if (cursor->first_at == area->nbytes) /* a page of nulls */
+    if (cursor->first_at == area->nbytes) /* the page has only nulls */
         return PST_OK;
     enum pst_status status = try_lengths(cursor, head, &is_whole, err);
     if (status == PST_OK && !is_whole && area->n_loaded < area->nbytes) {
@@ -395,7 +398,7 @@ static enum pst_status begin_lengths(struct psti_parquet_cursor *cursor,
     return status;
 }
 
-/* Begins the values of the page, from cursor->first_at on. */
+/* Begins reading the values of the page, from cursor->first_at on. */
 static enum pst_status begin_values(struct psti_parquet_cursor *cursor,
                                     const struct psti_parquet_head *head, struct pst_error *err)
 {
@@ -430,7 +433,7 @@ static enum pst_status begin_values(struct psti_parquet_cursor *cursor,
 
 /* Pages ---------------------------------------------------------------------- */
 
-/* Gets the bytes of a page that is not compressed: all of them, or those of its levels. */
+/* Reads the bytes of an uncompressed page: all of them, or only the levels. */
 static enum pst_status get_stored(struct psti_parquet_cursor *cursor,
                                   const struct psti_parquet_head *head, struct pst_error *err)
 {

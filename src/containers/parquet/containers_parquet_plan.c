@@ -1,10 +1,10 @@
 /* containers_parquet_plan.c - declares the columns of a Parquet file.
  *
  * In: the schema, the features of `datasets`, the first rows. Out: fields, and what the walk needs
- * to know of each column.
+ * for reading each column.
  *
- * The schema does not say everything. Byte arrays may be images or anything else, which their first
- * bytes tell. How many images a list has, and the shape of an array, come from its first row. */
+ * The schema leaves some things open. The first bytes of byte arrays tell whether they are images.
+ * The first row tells how many images a list has, and the first dimension of an array. */
 #include "containers/parquet/containers_parquet_plan.h"
 
 #include "containers/parquet/containers_parquet_schema.h"
@@ -22,12 +22,12 @@
 
 #define ROOM "containers"
 
-/* What the first values of a column tell. */
+/* What the first values of a column show. */
 struct first_look {
-    bool has_value;           /* there is one that is not null or empty */
-    enum pst_field_type type; /* by its first bytes */
-    bool has_list;            /* there is one that is not null */
-    uint64_t n_items;         /* of it */
+    bool has_value;           /* a value was found that is neither null nor empty */
+    enum pst_field_type type; /* the type that its first bytes show */
+    bool has_list;            /* a list was found that is not null */
+    uint64_t n_items;         /* number of items in that list */
 };
 
 static void close_column(struct psti_parquet_column *column)
@@ -48,14 +48,14 @@ static bool is_list(const struct psti_parquet_column *column)
     return column->shape == PSTI_SHAPE_NUMBERS || column->shape == PSTI_SHAPE_FILES;
 }
 
-/* True if the first value or the first list is not known yet. */
+/* True if the column's first value or first list is still needed. */
 static bool wants(const struct psti_parquet_column *column, const struct first_look *look)
 {
     return (is_list(column) && !look->has_list) ||
            (column->shape != PSTI_SHAPE_NUMBERS && !look->has_value);
 }
 
-/* Looks at the entries of a row group until the first value and the first list are known. */
+/* Reads entries of a row group until the column's first value and first list are found. */
 static enum pst_status look_on(struct psti_parquet_cursor *cursor,
                                const struct psti_parquet_column *column, struct first_look *look,
                                struct pst_error *err)
@@ -89,8 +89,8 @@ static enum pst_status look_on(struct psti_parquet_cursor *cursor,
     return PST_OK;
 }
 
-/* What is damaged or not read is no error of a look, because the column may be left out. It is one
- * when the rows are given. */
+/* Ignores an error of the first look if the data is damaged or unsupported, because the column may
+ * be left out. If it is not, the same error comes when rows are read. */
 static enum pst_status after_look(enum pst_status status, const struct pst_error *inner,
                                   struct pst_error *err)
 {
@@ -101,7 +101,7 @@ static enum pst_status after_look(enum pst_status status, const struct pst_error
     return status;
 }
 
-/* Looks at one row group after the other, until the first value and the first list are known. */
+/* Reads row groups in order until the column's first value and first list are found. */
 static enum pst_status look_at_groups(const struct psti_parquet_file *file,
                                       struct psti_parquet_cursor *cursor,
                                       const struct psti_parquet_column *column,
@@ -123,7 +123,7 @@ static enum pst_status look_at_groups(const struct psti_parquet_file *file,
     return status;
 }
 
-/* Looks at the first values. */
+/* Finds the first value and the first list of a column. */
 static enum pst_status look_first(struct psti_parquet_file *file,
                                   const struct psti_parquet_column *column, struct first_look *look,
                                   struct pst_error *err)
@@ -151,7 +151,7 @@ static enum pst_status look_first(struct psti_parquet_file *file,
 
 /* Declarations ---------------------------------------------------------------- */
 
-/* The type that `datasets` says values have that are bytes. 0: it says none. */
+/* Returns the type that the features of `datasets` state for values that are bytes; 0: none. */
 static enum pst_field_type type_of_hub(const struct psti_hub_feature *feature)
 {
     if (feature == NULL)
@@ -161,7 +161,7 @@ static enum pst_field_type type_of_hub(const struct psti_hub_feature *feature)
                                              : 0;
 }
 
-/* Describes a column whose values are bytes, or a list of them. */
+/* Describes a column whose values are bytes, or lists of them. */
 static void describe_bytes(const struct psti_hub_feature *feature, const struct first_look *look,
                            struct psti_column *out)
 {
@@ -193,7 +193,8 @@ static void describe_value(const struct psti_parquet_column *column,
     out->class_names_nbytes = feature->class_names_nbytes;
 }
 
-/* Describes an array, by the shape that `datasets` says, or by the first row. */
+/* Describes an array. Its first dimension comes from the first row, the others from the features of
+ * `datasets`. */
 static void describe_array(struct psti_parquet_column *column,
                            const struct psti_hub_feature *feature, const struct first_look *look,
                            struct psti_column *out)
@@ -208,13 +209,13 @@ static void describe_array(struct psti_parquet_column *column,
             n_inner = 0;
     uint64_t first = n_inner > 0 ? look->n_items / n_inner : 0;
     if (!look->has_list || first > UINT32_MAX)
-        return; /* of any shape */
+        return; /* the array has any shape */
     out->ndim = column->ndim;
     memcpy(out->shape, column->dims, sizeof out->shape);
     out->shape[0] = (uint32_t)first;
 }
 
-/* Adds the fields of a column: one, or one for each item of its lists. */
+/* Adds the fields of a column: one field, or one for each item of its lists. */
 static enum pst_status add_targets(const struct psti_parquet_plan *plan,
                                    struct psti_parquet_column *column, struct psti_column *out,
                                    struct pst_error *err)
@@ -250,7 +251,7 @@ static bool is_taken(const struct psti_parquet_column *column)
     return false;
 }
 
-/* Opens what the walk needs to read a column that is taken. */
+/* Opens the cursors of a column that becomes a field. */
 static enum pst_status open_column(const struct psti_parquet_plan *plan,
                                    struct psti_parquet_column *column, struct pst_error *err)
 {
@@ -273,7 +274,8 @@ static enum pst_status open_column(const struct psti_parquet_plan *plan,
                : psti_fail(err, PST_ERROR_MEMORY, ROOM, "out of memory for arrays");
 }
 
-/* Describes a column for the fields. Returns NULL, or why the column is left out after all. */
+/* Describes a column for psti_containers_columns_add. Returns NULL, or why the column is left out
+ * after all. */
 static const char *describe(struct psti_parquet_column *column,
                             const struct psti_hub_feature *feature, const struct first_look *look,
                             struct psti_column *out)
@@ -305,7 +307,7 @@ static const char *describe(struct psti_parquet_column *column,
     return look->n_items == 0 ? "it is a list without items in its first row" : NULL;
 }
 
-/* True if the first values have to be seen to know what the column is. */
+/* True if the first values must be read to describe the column. */
 static bool needs_look(const struct psti_parquet_column *column,
                        const struct psti_hub_feature *feature)
 {
@@ -315,7 +317,7 @@ static bool needs_look(const struct psti_parquet_column *column,
            psti_containers_parquet_value_type(column->leaf) == PST_FIELD_BYTES;
 }
 
-/* Declares a column of which the schema's shape is known, and opens it if it is taken. */
+/* Declares a column after the schema was classified, and opens it if it becomes a field. */
 static enum pst_status declare(struct psti_parquet_plan *plan, struct psti_parquet_column *column,
                                const struct psti_hub_feature *feature, const char **why,
                                struct pst_error *err)
@@ -343,7 +345,7 @@ static enum pst_status declare(struct psti_parquet_plan *plan, struct psti_parqu
     return open_column(plan, column, err);
 }
 
-/* Adds the column that begins at a node. */
+/* Adds the column that begins at node i_node of the schema. */
 static enum pst_status add_column(struct psti_parquet_plan *plan, uint32_t i_node,
                                   const struct psti_hub_features *hub, struct pst_error *err)
 {
@@ -386,7 +388,7 @@ enum pst_status psti_containers_parquet_plan_open(struct psti_parquet_plan *plan
     if (meta->hub.nbytes > 0)
         status = psti_containers_hub_open(meta->hub.bytes, meta->hub.nbytes, meta->source->path,
                                           &hub, err);
-    /* At most PST_MAX_FIELDS columns are taken, and one is being added. */
+    /* At most PST_MAX_FIELDS columns are kept, and one more is needed while it is examined. */
     if (status == PST_OK)
         plan->columns = psti_calloc(PST_MAX_FIELDS + 1, sizeof *plan->columns);
     if (status == PST_OK && plan->columns == NULL)

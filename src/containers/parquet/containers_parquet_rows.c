@@ -1,10 +1,10 @@
-/* containers_parquet_rows.c - makes values of fields of the entries of a row.
+/* containers_parquet_rows.c - makes field values of the entries of a row.
  *
- * In: a column's cursors, which stand at the beginning of a row. Out: values, and the cursors at
- * the beginning of the next row.
+ * In: a column's cursors at the beginning of a row. Out: values, and the cursors at the beginning
+ * of the next row.
  *
- * A list's place is told where its numbers lie behind each other in one page. Elsewhere, as with a
- * dictionary, they are copied, and the index holds them. */
+ * If the numbers of a list are contiguous in one page, the value is their location. If not, as with
+ * a dictionary, they are copied into the index. */
 #include "containers/parquet/containers_parquet_rows.h"
 
 #include "containers/containers_fields.h"
@@ -95,7 +95,8 @@ static enum pst_status set_value(struct psti_parquet_column *column, uint64_t ro
     *value = (struct psti_container_value){.i_field = target->i_field};
     if (type == PST_FIELD_INT || type == PST_FIELD_FLOAT)
         return set_number(column, row, entry, value, type == PST_FIELD_INT, err);
-    /* The next item of a list may be in another page, so that its bytes cannot be lent. */
+    /* Short texts are lent from the cursor's page. Items of a list are not, because the next item
+     * may need another page. */
     if ((type == PST_FIELD_TEXT || type == PST_FIELD_JSON) && column->shape != PSTI_SHAPE_FILES &&
         entry->nbytes <= PSTI_TEXT_IN_INDEX_NBYTES) {
         const uint8_t *bytes = NULL;
@@ -108,7 +109,7 @@ static enum pst_status set_value(struct psti_parquet_column *column, uint64_t ro
     return psti_containers_cursor_place(&column->values, entry, entry->nbytes, value, err);
 }
 
-/* Takes the next item, and its path if it has one. *has: it has bytes. */
+/* Reads the next item, and its path if it has one. *has: true if the item has bytes. */
 static enum pst_status take_item(struct psti_parquet_column *column, uint64_t row,
                                  struct psti_parquet_entry *entry, bool *has, struct pst_error *err)
 {
@@ -155,7 +156,7 @@ static enum pst_status wrong_list(const struct psti_parquet_column *column, enum
                                        "the list of row %" PRIu64 " %s", row, what);
 }
 
-/* *has: the row's list goes on. */
+/* Finds whether the list of the current row has more entries. */
 static enum pst_status goes_on(struct psti_parquet_column *column, bool *has, struct pst_error *err)
 {
     enum pst_status status = psti_containers_cursor_peek(&column->values, has, err);
@@ -197,18 +198,18 @@ static enum pst_status take_files(struct psti_parquet_column *column, uint64_t r
                       err);
 }
 
-/* An array that is being taken. */
+/* An array whose elements are being read. */
 struct array {
-    uint64_t n;             /* elements */
-    size_t width;           /* bytes of one */
-    uint64_t page;          /* offset of the header of the first element's page */
-    size_t next;            /* where an element is that lies behind the last one */
-    bool has_place;         /* all elements until now lie behind each other */
-    bool is_null, is_empty; /* there is no list; an inner list has no elements */
+    uint64_t n;             /* number of elements */
+    size_t width;           /* bytes of one element */
+    uint64_t page;          /* offset of the header of the page that holds the first element */
+    size_t next;            /* offset of an element that would directly follow the last one */
+    bool has_place;         /* all elements so far are contiguous */
+    bool is_null, is_empty; /* the list is missing; an inner list has no elements */
     struct psti_container_value place;
 };
 
-/* Checks that an element is at the place that the shape of the array gives it. */
+/* Checks by the repetition level that an element stands where the array's shape needs it. */
 static bool has_shape(const struct psti_parquet_column *column, const struct array *array,
                       uint32_t rep)
 {
@@ -263,7 +264,7 @@ static enum pst_status take_element(struct psti_parquet_column *column, uint64_t
     return status;
 }
 
-/* Makes the value of an array whose elements were taken. */
+/* Makes the value of an array after its elements were read. */
 static enum pst_status set_array(const struct psti_parquet_column *column, uint64_t row,
                                  const struct array *array, struct psti_container_value *value,
                                  struct pst_error *err)

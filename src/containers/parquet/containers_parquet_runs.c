@@ -1,15 +1,14 @@
-/* containers_parquet_runs.c - takes small whole numbers out of the bits in which Parquet packs
- * them.
+/* containers_parquet_runs.c - decodes small integers from Parquet's packed bits.
  *
- * In: bytes in memory, which are not trusted. Out: one number a call. A call takes the same time
- * whatever the bytes say. */
+ * In: untrusted bytes in memory. Out: one number for each call. The time of a call does not depend
+ * on the bytes. */
 #include "containers/parquet/containers_parquet_runs.h"
 
 #include "base/bits.h"
 #include "base/codings/varint.h"
 
 enum {
-    MINI_MAX = 1 << 16, /* differences of a mini block */
+    MINI_MAX = 1 << 16, /* maximum number of differences in a mini block */
     MINIS_MAX = 1 << 12,
 };
 
@@ -20,7 +19,7 @@ static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
     return n > 0;
 }
 
-/* Reads `width` bits, at most 64, from bit `at` on. They lie before `end`. */
+/* Reads `width` bits, at most 64, from bit `at` on. They must lie before `end`. */
 static uint64_t read_bits(const uint8_t *bytes, const uint8_t *end, uint64_t at, uint32_t width)
 {
     const uint8_t *p = bytes + (at >> 3);
@@ -52,7 +51,7 @@ static bool next_run(struct psti_parquet_runs *runs)
     size_t left = (size_t)(runs->end - runs->at);
     runs->is_packed = head & 1;
     if (runs->is_packed) {
-        /* The bytes of the last group may be fewer, as some writers leave out what is unused. */
+        /* Some writers cut the unused bytes of the last group, so it may be shorter. */
         uint64_t nbytes = (head >> 1) * runs->width;
         runs->n_left = (head >> 1) * 8;
         runs->packed = runs->at;

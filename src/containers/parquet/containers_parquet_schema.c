@@ -2,9 +2,9 @@
  *
  * In: nodes. Out: the shape of a column.
  *
- * A list is a group with one part that repeats. In the present form that part is a group with one
- * part, the element; older writers have the element itself repeat. The rules that tell these apart
- * are those of Parquet's document on logical types. */
+ * A list is a group with one repeated child. In the current form that child is a group whose only
+ * child is the element; older writers repeat the element itself. Parquet's document on logical
+ * types has the rules that tell these forms apart. */
 #include "containers/parquet/containers_parquet_schema.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ enum pst_field_type psti_containers_parquet_value_type(const struct psti_parquet
     }
 }
 
-/* The element type of an array of such values; 0: there is none. */
+/* Returns the element type of an array of this leaf's values; 0: none. */
 static enum pst_dtype dtype_of(const struct psti_parquet_node *leaf)
 {
     bool is_unsigned = leaf->meaning == PSTI_MEANING_UNSIGNED;
@@ -70,7 +70,7 @@ static bool is_bytes_leaf(const struct psti_parquet_node *node)
     return node->type == PSTI_PARQUET_BYTE_ARRAY && node->repetition != PSTI_PARQUET_REPEATED;
 }
 
-/* True for a struct of bytes and path, as `datasets` has images and sounds. */
+/* True for a struct of bytes and path, the form of images and sounds in `datasets`. */
 static bool is_file(const struct psti_parquet_meta *meta, uint32_t i_node,
                     struct psti_parquet_column *column)
 {
@@ -91,7 +91,7 @@ static bool is_file(const struct psti_parquet_meta *meta, uint32_t i_node,
     return true;
 }
 
-/* True if the node that repeats is the element itself, and not a group around it. */
+/* True if the repeated node is the element itself, not a group around it. */
 static bool is_element(const struct psti_parquet_meta *meta, const struct psti_parquet_node *list,
                        uint32_t i_repeated)
 {
@@ -105,7 +105,7 @@ static bool is_element(const struct psti_parquet_meta *meta, const struct psti_p
            memcmp(repeated->name.bytes + n, "_tuple", 6) == 0;
 }
 
-/* Moves *i_node from a list to the element of the list. False: the node is no list. */
+/* Moves *i_node from a list to the list's element. False: the node is no list. */
 static bool step_into_list(const struct psti_parquet_meta *meta, uint32_t *i_node,
                            struct psti_parquet_column *column)
 {
@@ -125,7 +125,8 @@ static const char *classify_list(const struct psti_parquet_meta *meta, uint32_t 
     const struct psti_parquet_node *node = &meta->nodes[i_node];
     uint32_t depth = 0;
     column->n_outer = node->n_def;
-    if (node->repetition == PSTI_PARQUET_REPEATED) { /* without a list around it */
+    if (node->repetition == PSTI_PARQUET_REPEATED) { /* a repeated element without a list group
+                                                      * around it */
         column->n_outer = node->n_def - UINT32_C(1);
         column->n_inner = node->n_def;
         depth = 1;

@@ -1,8 +1,8 @@
-/* containers_parquet_thrift.c - Thrift's compact protocol, as the footers and pages of Parquet use
- * it.
+/* containers_parquet_thrift.c - decodes Thrift's compact protocol, in which Parquet writes footers
+ * and page headers.
  *
- * In: bytes of a file, which are not trusted. Out: numbers, texts, fields. No memory is allocated,
- * and each step passes at least one byte, so that the time is bounded by the bytes. */
+ * In: untrusted bytes of a file. Out: numbers, texts, fields. No memory is allocated. Each step
+ * consumes at least one byte, so the time is bounded by the number of bytes. */
 #include "containers/parquet/containers_parquet_thrift.h"
 
 #include "base/codings/varint.h"
@@ -46,7 +46,7 @@ static uint64_t varint(struct psti_thrift *thrift)
     return thrift->is_bad ? 0 : value;
 }
 
-/* A number with its sign in the lowest bit. */
+/* Reads a zigzag-encoded number: its sign is in the lowest bit. */
 static int64_t zigzag(struct psti_thrift *thrift)
 {
     uint64_t value = varint(thrift);
@@ -107,7 +107,8 @@ struct psti_thrift_text psti_containers_thrift_text(struct psti_thrift *thrift, 
     return text;
 }
 
-/* Reads the head of a list: the type and number of its elements, of which each has a byte. */
+/* Reads the head of a list: type and number of its elements. Each element takes at least one
+ * byte. */
 static uint32_t list_head(struct psti_thrift *thrift, uint8_t *element)
 {
     uint8_t b = byte(thrift);
@@ -158,7 +159,7 @@ static void skip_struct(struct psti_thrift *thrift, uint32_t depth)
         skip(thrift, field.type, false, depth);
 }
 
-/* The depth is bounded, and so is the recursion. */
+/* Skips a value of the given type. The nesting depth is limited, which limits the recursion. */
 static void skip(struct psti_thrift *thrift, uint8_t type, bool is_element, uint32_t depth)
 {
     if (depth == 0) {

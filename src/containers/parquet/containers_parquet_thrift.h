@@ -1,8 +1,8 @@
 /* containers_parquet_thrift.h - reads values of Thrift's compact protocol from bytes in memory.
  *
- * A reader that meets bytes that are none of the protocol's is bad from then on: it gives zeros, no
- * fields and empty texts, and whoever uses it looks at `is_bad` once, at the end. So loops over
- * fields and lists end by themselves. Nothing is copied; texts lie in the reader's bytes. */
+ * The first invalid byte sets `is_bad`. From then on, the reader returns zeros, empty texts and no
+ * fields, so loops over fields and lists end, and callers check `is_bad` once, at the end. Nothing
+ * is copied; texts lie in the reader's bytes. */
 #ifndef PST_CONTAINERS_PARQUET_CONTAINERS_PARQUET_THRIFT_H
 #define PST_CONTAINERS_PARQUET_CONTAINERS_PARQUET_THRIFT_H
 
@@ -12,7 +12,7 @@
 
 enum psti_thrift_type {
     PSTI_THRIFT_STOP = 0,
-    PSTI_THRIFT_TRUE = 1, /* a boolean field has its value in its type */
+    PSTI_THRIFT_TRUE = 1, /* the value of a boolean field is encoded in its type */
     PSTI_THRIFT_FALSE = 2,
     PSTI_THRIFT_I8 = 3,
     PSTI_THRIFT_I16 = 4,
@@ -27,43 +27,43 @@ enum psti_thrift_type {
     PSTI_THRIFT_UUID = 13,
 };
 
-/* Values may be so deep in each other. */
+/* Maximum number of levels of nested values. */
 enum { PSTI_THRIFT_MAX_DEPTH = 32 };
 
 struct psti_thrift {
     const uint8_t *bytes;
     size_t nbytes, at;
     bool is_bad;
-    bool is_short; /* it is bad because the bytes end too early */
+    bool is_short; /* is_bad was set because the bytes end too early */
 };
 
 struct psti_thrift_text {
-    const char *bytes; /* without a NUL */
+    const char *bytes; /* text without a NUL at its end */
     size_t nbytes;
 };
 
-/* The place in a struct. Zeros stand before its first field. */
+/* Position in a struct. All zeros: before the first field. */
 struct psti_thrift_field {
     int16_t id;
     uint8_t type; /* enum psti_thrift_type */
 };
 
-/* Steps to the next field of a struct, whose value must be read or skipped then. False: the struct
+/* Moves to the next field of a struct. The caller must read or skip its value. False: the struct
  * ends. */
 bool psti_containers_thrift_field(struct psti_thrift *thrift, struct psti_thrift_field *field);
-/* Passes the value of a field or of an element of a list. */
+/* Skips the value of a field or of a list's element. */
 void psti_containers_thrift_skip(struct psti_thrift *thrift, uint8_t type);
-/* A whole number of any width. */
+/* Reads an integer of any width. */
 int64_t psti_containers_thrift_int(struct psti_thrift *thrift, uint8_t type);
-/* A whole number that fits in 32 bits and is not negative. */
+/* Reads a non-negative integer that fits in 32 bits. */
 uint32_t psti_containers_thrift_count(struct psti_thrift *thrift, uint8_t type);
-/* The value of a boolean field, which is its type. */
+/* Returns the value of a boolean field, which is encoded in its type. */
 bool psti_containers_thrift_bool(struct psti_thrift *thrift, uint8_t type);
 struct psti_thrift_text psti_containers_thrift_text(struct psti_thrift *thrift, uint8_t type);
-/* Begins a list whose elements have the type `element`. Returns how many follow; there are at least
- * as many bytes. */
+/* Begins a list of elements of the type `element`. Returns their number, which is at most the
+ * number of bytes left. */
 uint32_t psti_containers_thrift_list(struct psti_thrift *thrift, uint8_t type, uint8_t element);
-/* Says that the value is of no use to its reader. Returns false. */
+/* Marks the reader as bad, because the value makes no sense. Returns false. */
 bool psti_containers_thrift_bad(struct psti_thrift *thrift);
 
 #endif

@@ -1,4 +1,4 @@
-/* containers_record_int.h - the layout of the record of a walk, for its writer and its reader. */
+/* containers_record_int.h - the layout of a walk's record, for its writer and its reader. */
 #ifndef PST_CONTAINERS_RECORD_CONTAINERS_RECORD_INT_H
 #define PST_CONTAINERS_RECORD_CONTAINERS_RECORD_INT_H
 
@@ -7,13 +7,14 @@
 enum {
     PSTI_RECORD_VERSION = 1,
     PSTI_RECORD_HEADER_NBYTES = 128,
-    /* The longest event: a sample of PSTI_SAMPLE_PARTS_MAX members with their heads, or a column
-     * with the names of its classes. */
+    /* Maximum number of bytes of an event: a sample of PSTI_SAMPLE_PARTS_MAX members with their
+     * first bytes, or a column with its class names. */
     PSTI_RECORD_EVENT_MAX = 1 << 28,
 };
 #define PSTI_RECORD_MAGIC "PSTWALK\n"
 
-/* Kinds of events. Each begins with the number of bytes behind its kind, u32, and the kind, u8. */
+/* Kinds of events. An event begins with a u32, the number of bytes behind the kind, and the kind as
+ * u8. */
 enum psti_walk_record_event {
     PSTI_RECORD_SAMPLE = 1,
     PSTI_RECORD_FILE = 2,
@@ -23,7 +24,7 @@ enum psti_walk_record_event {
     PSTI_RECORD_NOTE_ROWS = 6,
     PSTI_RECORD_PAGE = 7,
     PSTI_RECORD_ROW = 8,
-    PSTI_RECORD_SUMS = 9, /* of the sample or row behind it */
+    PSTI_RECORD_SUMS = 9, /* an event with the checksums of the sample or row that follows */
 };
 enum { PSTI_RECORD_EVENT_NBYTES = 5, PSTI_RECORD_SUM_NBYTES = 33 };
 
@@ -40,11 +41,11 @@ enum {
     PSTI_RECORD_AT_STAMP = 48,
     PSTI_RECORD_AT_SAMPLED = 56,
     PSTI_RECORD_AT_SAMPLES = 64,
-    PSTI_RECORD_AT_NBYTES = 72,   /* of the events */
-    PSTI_RECORD_AT_CHECKSUM = 80, /* of the events */
+    PSTI_RECORD_AT_NBYTES = 72,   /* bytes of all events */
+    PSTI_RECORD_AT_CHECKSUM = 80, /* checksum of all events */
     PSTI_RECORD_AT_FLAGS = 88,
-    PSTI_RECORD_AT_GIVEN = 96, /* samples or rows among the events */
-    PSTI_RECORD_AT_SUM = 120,  /* XXH3 of the bytes before it */
+    PSTI_RECORD_AT_GIVEN = 96, /* number of samples or rows in the events */
+    PSTI_RECORD_AT_SUM = 120,  /* XXH3 of the header's bytes before this one */
 };
 
 #endif

@@ -1,9 +1,10 @@
-/* containers_record_read.c - reads the record of a walk, and repeats what the walk gave.
+/* containers_record_read.c - reads the record of a walk, and repeats what the walk output.
  *
- * In: a file of events. Out: samples for a taker, or calls of columns. No byte of the file is
- * trusted: its checksum says only that it is what somebody wrote.
+ * In: a file of events. Out: samples for a taker, or calls to columns. No byte is trusted, because
+ * a matching checksum does not show who wrote the file.
  *
- * An event is read whole into memory, and what it gives points there until the next one. */
+ * Each event is read whole into memory. What it outputs points there and is valid until the next
+ * event. */
 #include "containers/record/containers_record_int.h"
 
 #include "base/alloc.h"
@@ -25,18 +26,19 @@ struct psti_walk_record {
     int fd;
     const char *path;
     struct psti_walk_record_head head;
-    uint64_t nbytes, checksum; /* of the events */
-    uint64_t n_given;          /* samples or rows among them */
-    uint64_t at;               /* of the next event, from the first one on */
-    struct psti_buffer buffer; /* events that were read */
-    uint64_t buffered_at;      /* where the buffer begins */
+    uint64_t nbytes, checksum; /* size and checksum of all events */
+    uint64_t n_given;          /* number of samples or rows in the events */
+    uint64_t at;               /* offset of the next event, counted from the first event */
+    struct psti_buffer buffer; /* bytes of events that were read ahead */
+    uint64_t buffered_at;      /* offset of the buffer's first byte */
     size_t n_buffered;
     struct psti_part *parts; /* [PSTI_SAMPLE_PARTS_MAX] */
     struct psti_walk_record_sum
-        *sums; /* [PST_MAX_FIELDS], n_sums of the sample or row that is played */
+        *sums; /* [PST_MAX_FIELDS]: the n_sums checksums of the current sample or row */
     size_t n_sums;
-    uint64_t first_page, n_pages;      /* of the file */
-    uint32_t of_field[PST_MAX_FIELDS]; /* the field of the columns for that of the record */
+    uint64_t first_page, n_pages;      /* pages of the file: number of the first, and count */
+    uint32_t of_field[PST_MAX_FIELDS]; /* maps a field number of the record to that of the
+                                        * columns */
 };
 
 static enum pst_status corrupt(const struct psti_walk_record *record, const char *what,
@@ -120,7 +122,8 @@ void psti_containers_record_close(struct psti_walk_record **record)
 
 /* Events ------------------------------------------------------------------------------------- */
 
-/* Gives the next nbytes of the events, which stay until the next call. They are within the file. */
+/* Returns the next nbytes bytes of the events, valid until the next call. The caller has checked
+ * that they exist. */
 static enum pst_status take(struct psti_walk_record *record, size_t nbytes, const uint8_t **bytes,
                             struct pst_error *err)
 {
@@ -177,7 +180,7 @@ enum pst_status psti_containers_record_verify(struct psti_walk_record *record,
     return status;
 }
 
-/* What is left of an event. A piece that is not there makes it bad, and reads as zeros. */
+/* The rest of an event. Reading beyond its end marks it as bad and gives zeros. */
 struct cursor {
     const uint8_t *at, *end;
     bool is_bad;
@@ -207,7 +210,7 @@ static bool get_bool(struct cursor *cursor)
     return value == 1;
 }
 
-/* NULL: there are none, or the event is bad. */
+/* Reads bytes with their length. NULL: the writer put NULL, or the event is bad. */
 static const uint8_t *get_bytes(struct cursor *cursor, size_t *nbytes)
 {
     *nbytes = 0;
@@ -221,7 +224,7 @@ static const uint8_t *get_bytes(struct cursor *cursor, size_t *nbytes)
     return bytes;
 }
 
-/* "" if the event is bad. is_needed: NULL is bad. */
+/* Reads a text; "" if the event is bad. is_needed: a NULL marks the event as bad. */
 static const char *get_text(struct cursor *cursor, bool is_needed)
 {
     size_t nbytes;
@@ -257,7 +260,7 @@ static bool is_done(const struct cursor *cursor)
     return !cursor->is_bad && cursor->at == cursor->end;
 }
 
-/* Reads the next event. *kind 0: there is none. */
+/* Reads the next event. *kind: 0 at the end. */
 static enum pst_status next_event(struct psti_walk_record *record, uint8_t *kind,
                                   struct cursor *cursor, struct pst_error *err)
 {
@@ -386,7 +389,7 @@ enum pst_status psti_containers_record_play_samples(struct psti_walk_record *rec
 
 /* Calls of columns --------------------------------------------------------------------------- */
 
-/* The columns, and the record that is played to them. */
+/* The columns, and the record whose calls to them are repeated. */
 struct playing {
     struct psti_walk_record *record;
     struct psti_containers_columns *columns;
@@ -496,7 +499,7 @@ static enum pst_status play_row(struct playing *playing, struct cursor *cursor,
     return status;
 }
 
-/* What is left out, or no sample. */
+/* Repeats a call that reports a column left out, or rows that are no samples. */
 static enum pst_status play_notice(struct playing *playing, uint8_t kind, struct cursor *cursor,
                                    struct pst_error *err)
 {

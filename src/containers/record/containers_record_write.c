@@ -1,10 +1,11 @@
 /* containers_record_write.c - writes the record of a walk.
  *
- * In: samples, or calls of columns, as the walk gives them; sums of the items of the last one. Out:
- * a file of events, in order, with a checksum.
+ * In: samples or calls to columns, as the walk makes them, and checksums of the latest one's items.
+ * Out: a file of events in order, with a checksum.
  *
- * A sample or row waits in memory until its sums are known, because its sums are written before it.
- * A failure is kept until the end: who listens to columns cannot end their walk. */
+ * A sample or row is held in memory until its checksums are known, because they are written before
+ * it. The first failure is stored and reported at the end, because a listener of columns cannot
+ * stop their walk. */
 #include "containers/record/containers_record_int.h"
 
 #include "base/alloc.h"
@@ -16,7 +17,7 @@
 
 #define ROOM "containers"
 
-/* Bytes that grow. */
+/* A byte buffer that grows. */
 struct growing {
     uint8_t *bytes;
     size_t n, capacity;
@@ -24,12 +25,12 @@ struct growing {
 
 struct psti_walk_record_writer {
     struct psti_output *out;
-    struct psti_hash_state hash; /* of the events */
-    uint64_t nbytes, n_given;    /* of them; samples and rows among them */
-    struct growing event;        /* the one that waits, or is being made */
-    struct growing sums;         /* of the one that waits */
+    struct psti_hash_state hash; /* hash of all events */
+    uint64_t nbytes, n_given;    /* bytes of all events; number of samples and rows among them */
+    struct growing event;        /* the event that is being made, or that waits for its checksums */
+    struct growing sums;         /* checksums of the waiting event */
     bool waits;
-    struct pst_error failure; /* its status is PST_OK until then */
+    struct pst_error failure; /* the first failure; its status is PST_OK while there is none */
 };
 
 enum pst_status psti_containers_record_writer_open(struct psti_output *out,
@@ -37,7 +38,7 @@ enum pst_status psti_containers_record_writer_open(struct psti_output *out,
                                                    struct pst_error *err)
 {
     static const uint8_t zeros[PSTI_RECORD_HEADER_NBYTES] = {0};
-    /* The state of a hash needs more than the usual alignment. */
+    /* The hash state inside needs a larger alignment than malloc gives. */
     *writer = psti_alloc_aligned(_Alignof(struct psti_walk_record_writer), sizeof **writer);
     if (*writer == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to record a walk");
@@ -65,7 +66,7 @@ static bool has_failed(const struct psti_walk_record_writer *writer)
     return writer->failure.status != PST_OK;
 }
 
-/* Bytes of events ---------------------------------------------------------------------------- */
+/* Encoding of events ------------------------------------------------------------------------- */
 
 static void put(struct psti_walk_record_writer *writer, struct growing *to, const void *bytes,
                 size_t nbytes)
@@ -110,7 +111,7 @@ static void put_u64(struct psti_walk_record_writer *writer, uint64_t value)
     put(writer, &writer->event, bytes, sizeof bytes);
 }
 
-/* Bytes with their number. NULL is told apart from no bytes. */
+/* Appends bytes with their length. NULL and an empty array are stored differently. */
 static void put_bytes(struct psti_walk_record_writer *writer, const void *bytes, size_t nbytes)
 {
     put_u8(writer, bytes != NULL);
@@ -150,7 +151,7 @@ static void write_event(struct psti_walk_record_writer *writer, enum psti_walk_r
         (void)psti_output_append(writer->out, bytes, nbytes, &writer->failure);
 }
 
-/* Writes the event whose first byte is its kind. */
+/* Writes the event in `event`, whose first byte is its kind. */
 static void write_made(struct psti_walk_record_writer *writer)
 {
     if (has_failed(writer))
@@ -159,7 +160,7 @@ static void write_made(struct psti_walk_record_writer *writer)
                 writer->event.bytes + 1, writer->event.n - 1);
 }
 
-/* Writes the event that waits, behind its sums. */
+/* Writes the waiting event, with its checksums before it. */
 static void flush(struct psti_walk_record_writer *writer)
 {
     if (!writer->waits || has_failed(writer))

@@ -2,8 +2,8 @@
  *
  * In: records, on one thread. Out: two columns, and a row for each record.
  *
- * A survey over all records comes first, because only all labels together say whether they are
- * whole numbers. It keeps what the rows need. */
+ * A first pass reads all records, because labels become an int field only if all of them are
+ * integers. It keeps what the rows need. */
 #include "containers/recordio/containers_recordio.h"
 
 #include "containers/recordio/containers_recordio_parts.h"
@@ -22,21 +22,22 @@
 
 enum {
     HEADER = 24,                  /* bytes */
-    LABELS_IN_INDEX_MAX = 1 << 14 /* labels that the index itself can hold */
+    LABELS_IN_INDEX_MAX = 1 << 14 /* maximum number of labels of a row that the index itself can
+                                   * hold */
 };
-#define MAX_LABEL 16777216.0f /* from here on not every whole number is an f32 */
+#define MAX_LABEL 16777216.0f /* from this value on, f32 cannot represent each integer */
 
-/* What is kept of a record. */
+/* What the first pass keeps of a record. */
 struct record_row {
     uint64_t at;
     uint32_t stored, nbytes;
-    uint32_t n_labels : 30; /* 0: the header has one */
+    uint32_t n_labels : 30; /* 0: the only label is in the header */
     uint32_t is_joined : 1;
     uint32_t is_passed : 1;
     float label;
 };
 
-/* Number of a row that has something; NONE: none has. */
+/* "No row", in members that hold the index of a row. */
 #define NONE UINT64_MAX
 
 struct recordio_walk {
@@ -45,23 +46,24 @@ struct recordio_walk {
     const char *path;
     struct record_row *rows;
     uint64_t n, capacity, n_passed;
-    bool is_image;       /* else records are bytes */
-    bool has_identities; /* the first record tells about identities */
-    uint64_t first;      /* row with a sample */
+    bool is_image;       /* true: records are images; false: they are bytes */
+    bool has_identities; /* record 0 is insightface's index of identities, not an image */
+    uint64_t first;      /* index of the first row that is a sample */
     uint64_t other, fraction,
-        huge;                  /* a row with another kind of label; no whole one; one too big */
+        huge;                  /* first row with another kind of label; with a fraction; with a too
+                                * large label */
     uint32_t i_value, i_label; /* PSTI_COLUMN_LEFT_OUT */
-    enum pst_field_type type;  /* that the value is given with */
-    uint64_t n_rows;           /* that were given */
+    enum pst_field_type type;  /* field type of the values */
+    uint64_t n_rows;           /* number of rows that were given so far */
     uint8_t text[PSTI_TEXT_IN_INDEX_NBYTES], labels[4 * LABELS_IN_INDEX_MAX];
 };
 
-/* A record's beginning. */
+/* The beginning of a record: its header and the start of its content. */
 struct record_head {
     bool is_header, is_image;
     uint32_t flag;
     float label;
-    uint64_t n_content; /* bytes behind the labels */
+    uint64_t n_content; /* bytes behind the header and the labels */
 };
 
 static enum pst_status bad_row(const struct recordio_walk *walk, enum pst_status status, uint64_t i,
@@ -99,7 +101,7 @@ static enum pst_status read_head(struct recordio_walk *walk,
     return status;
 }
 
-/* Adds a record to the list. */
+/* Adds a record to `rows`. */
 static enum pst_status keep(struct recordio_walk *walk, const struct psti_recordio_record *record,
                             const struct record_head *head, struct pst_error *err)
 {
@@ -129,7 +131,7 @@ static void note(uint64_t *noted, bool is, uint64_t i)
         *noted = i;
 }
 
-/* Takes a record of an image into account. */
+/* Checks a record with an image in the first pass, and notes what kind of label it has. */
 static enum pst_status take_image(struct recordio_walk *walk, const struct record_head *head,
                                   struct pst_error *err)
 {
@@ -152,7 +154,7 @@ static enum pst_status take_image(struct recordio_walk *walk, const struct recor
     return PST_OK;
 }
 
-/* Takes a record of the survey. */
+/* Handles a record in the first pass. */
 static enum pst_status take(struct recordio_walk *walk, const struct psti_recordio_record *record,
                             struct pst_error *err)
 {
@@ -164,8 +166,8 @@ static enum pst_status take(struct recordio_walk *walk, const struct psti_record
         status = keep(walk, record, &head, err);
     if (status != PST_OK)
         return status;
-    /* insightface: record 0 has where the records of identities begin and end, and no image. Those
-     * records have where the images of one identity begin and end. */
+    /* insightface: record 0 states the range of the identity records, and has no image. Each
+     * identity record states the range of its identity's images, and has no image either. */
     bool is_identity = head.is_header && head.flag == 2 && head.n_content == 0;
     if (walk->n == 1)
         walk->has_identities = is_identity;
@@ -196,7 +198,7 @@ static enum pst_status survey(struct recordio_walk *walk, struct pst_error *err)
     }
 }
 
-/* Declares the label, and refuses labels that cannot be its values. */
+/* Declares the column of labels. Refuses labels that do not fit together. */
 static enum pst_status declare_label(struct recordio_walk *walk, struct pst_error *err)
 {
     const struct record_row *first = &walk->rows[walk->first];
@@ -247,7 +249,7 @@ static enum pst_status declare(struct recordio_walk *walk, struct pst_error *err
     return status == PST_OK && walk->is_image ? declare_label(walk, err) : status;
 }
 
-/* Sets the place of a record's content, which is the end of its joined data. */
+/* Sets the location of a record's content, which is the end of its data. */
 static enum pst_status set_content(struct recordio_walk *walk, const struct record_row *row,
                                    struct psti_container_value *value, struct pst_error *err)
 {
@@ -269,7 +271,8 @@ static enum pst_status set_content(struct recordio_walk *walk, const struct reco
                                        walk->text, err);
 }
 
-/* Sets the place of a list of labels. In a joined record it may be cut into parts. */
+/* Sets a list of labels as value. If the record has several parts, the list may be cut and is
+ * copied. */
 static enum pst_status set_labels(struct recordio_walk *walk, const struct record_row *row,
                                   struct psti_container_value *value, struct pst_error *err)
 {
@@ -315,7 +318,7 @@ static enum pst_status give(struct recordio_walk *walk, const struct record_row 
     return psti_containers_columns_row(walk->columns, NULL, values, n, err);
 }
 
-/* Compares the file's ".idx" with it. */
+/* Compares the records with the file's ".idx". */
 static enum pst_status compare_index(const struct recordio_walk *walk,
                                      const struct psti_table_notes *notes, struct pst_error *err)
 {

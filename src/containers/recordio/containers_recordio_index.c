@@ -1,9 +1,9 @@
 /* containers_recordio_index.c - compares an ".idx" of MXNet with the records of its file.
  *
- * In: the index, and where records begin. Out: a sentence in the log, if they do not fit.
+ * In: the index, and the offsets of the records. Out: a line in the log if they differ.
  *
- * The file itself is the truth. Indexes are known that name an older file, name a key twice, or
- * have 18446744073709551615 where the offset could not be told. */
+ * The file itself counts, not the index. Indexes exist that belong to an older file, have a key
+ * twice, or have 18446744073709551615 as an offset that could not be determined. */
 #include "containers/recordio/containers_recordio.h"
 
 #include "base/alloc.h"
@@ -19,13 +19,13 @@ struct index_entry {
     uint64_t offset;
 };
 
-/* What is wrong with an index. */
+/* Faults that were found in an index. */
 struct index_faults {
-    uint64_t n_lines;  /* that are none */
+    uint64_t n_lines;  /* number of lines that are no entries */
     uint64_t n_lost;   /* offsets of 2^64 - 1 */
-    uint64_t n_wrong;  /* offsets at which no record begins */
-    uint64_t n_keys;   /* keys that came before */
-    uint64_t n_absent; /* records that no entry names */
+    uint64_t n_wrong;  /* offsets where no record begins */
+    uint64_t n_keys;   /* number of entries whose key occurred before */
+    uint64_t n_absent; /* number of records without an entry */
 };
 
 static int compare_numbers(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
@@ -42,7 +42,7 @@ static int by_offset(const void *a, const void *b)
                            ((const struct index_entry *)b)->offset);
 }
 
-/* Parses a line: a key, a tab, an offset. False: it is none. */
+/* Parses a line: a key, a tab, an offset. False: it is no such line. */
 static bool parse_line(const char *line, const char *end, struct index_entry *entry)
 {
     const char *tab = memchr(line, '\t', (size_t)(end - line));
@@ -62,7 +62,7 @@ static bool parse_line(const char *line, const char *end, struct index_entry *en
 
 static size_t count_lines(const struct psti_table_notes *notes)
 {
-    size_t n = 1; /* the last one may have no end */
+    size_t n = 1; /* 1 for the last line, which may lack its line end */
     const char *at = notes->bytes, *last = at + notes->nbytes;
     while ((at = memchr(at, '\n', (size_t)(last - at))) != NULL) {
         at++;
@@ -71,7 +71,8 @@ static size_t count_lines(const struct psti_table_notes *notes)
     return n;
 }
 
-/* Parses all lines. Returns how many entries there are; there is room for all. */
+/* Parses all lines. Returns the number of entries. `entries` must have room for one for each
+ * line. */
 static size_t parse(const struct psti_table_notes *notes, struct index_entry *entries,
                     struct index_faults *faults)
 {

@@ -1,6 +1,6 @@
-/* containers_recordio_parts.c - reads the headers of parts, and joins parts.
+/* containers_recordio_parts.c - reads the headers of a record's parts, and joins the parts.
  *
- * In: pieces of a file, by a window. Out: the places and sizes of records. */
+ * In: pieces of a file, through a window. Out: offsets and sizes of records. */
 #include "containers/recordio/containers_recordio_parts.h"
 
 #include "base/bits.h"
@@ -14,11 +14,11 @@
 enum { WHOLE = 0, FIRST = 1, MIDDLE = 2, LAST = 3 };
 
 struct record_part {
-    uint64_t data, nbytes, next; /* where its data lie, and where the next part begins */
+    uint64_t data, nbytes, next; /* location of the part's data, and offset of the next part */
     uint32_t flag;
 };
 
-/* Adds to an error's text which record is the last whole one. */
+/* Fills in an error whose message names the last whole record. */
 static enum pst_status bad_record(const struct psti_record_walk *walk, enum pst_status status,
                                   uint64_t offset, const char *what, struct pst_error *err)
 {
@@ -30,7 +30,7 @@ static enum pst_status bad_record(const struct psti_record_walk *walk, enum pst_
                         walk->n_records - 1, walk->last);
 }
 
-/* Reads the header of the part at `at`. *is_part: false if there is none. */
+/* Reads the header of the part at `at`. *is_part: false if no part begins there. */
 static enum pst_status read_part(struct psti_window *window, uint64_t at, struct record_part *part,
                                  bool *is_part, struct pst_error *err)
 {
@@ -48,7 +48,7 @@ static enum pst_status read_part(struct psti_window *window, uint64_t at, struct
     return PST_OK;
 }
 
-/* Reads the part at `at`, which must be there. */
+/* Reads the header of the part at `at`; it is an error if no part begins there. */
 static enum pst_status next_part(struct psti_record_walk *walk, uint64_t at,
                                  struct record_part *part, struct pst_error *err)
 {
@@ -108,7 +108,8 @@ enum pst_status psti_containers_record_next(struct psti_record_walk *walk,
     return PST_OK;
 }
 
-/* Copies what lies in [from, from + n) of a piece of the joined data, which begins at `begin`. */
+/* Copies the bytes [from, from + n) of the joined data, as far as they lie in this part, whose data
+ * begins at `begin` of the joined data. */
 static enum pst_status copy_piece(struct psti_window *window, const struct record_part *part,
                                   uint64_t begin, uint64_t from, size_t n, uint8_t *out,
                                   struct pst_error *err)
@@ -131,7 +132,8 @@ enum pst_status psti_containers_record_copy(struct psti_window *window,
                                             uint64_t from, size_t n, uint8_t *out,
                                             struct pst_error *err)
 {
-    uint64_t at = record->at, begin = 0; /* of the part: in the file, and in the joined data */
+    uint64_t at = record->at, begin = 0; /* beginning of the part: in the file, and in the joined
+                                          * data */
     uint8_t magic[4];
     psti_store_u32(magic, PSTI_RECORDIO_MAGIC);
     while (begin < from + n) {
@@ -146,7 +148,7 @@ enum pst_status psti_containers_record_copy(struct psti_window *window,
         if (status != PST_OK)
             return status;
         begin += part.nbytes;
-        for (uint64_t i = 0; i < 4; i++) /* behind all parts but the last one */
+        for (uint64_t i = 0; i < 4; i++) /* the magic number that was left out between two parts */
             if (begin + i >= from && begin + i < from + n)
                 out[begin + i - from] = magic[i];
         begin += 4;

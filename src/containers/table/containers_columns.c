@@ -3,9 +3,9 @@
  * In: columns and rows of one file after the other, on one thread. Out: fields and samples, to a
  * sink.
  *
- * What a column becomes is decided when the first file declares it. A field keeps which column it
- * was made of, so that a later file can be compared with the first one. An array field whose items
- * turn out to have several shapes is restated as one of any shape. */
+ * The first file that declares a column decides its field. The field stores what its column was, to
+ * compare later files with it. If the items of an array field have several shapes, the field is
+ * declared again with "any shape". */
 #include "containers/table/containers_columns.h"
 
 #include "containers/containers_names.h"
@@ -25,34 +25,36 @@
 #include <string.h>
 
 #define ROOM "containers"
-enum { NONE = UINT8_MAX, HIDDEN = -1 /* the label of a row whose class is kept back */ };
+enum { NONE = UINT8_MAX, HIDDEN = -1 /* HIDDEN: a label that was withheld, as in test sets */ };
 
 struct psti_column_field {
-    struct pst_field field; /* as the sink has it */
-    uint32_t column;        /* number of the name of its column */
-    uint64_t classes;       /* a hash of the names of its classes; 0: it has none */
-    int64_t n_stated;       /* classes, of which the field has none any more if a label is hidden */
-    bool is_by_rule;        /* the user stated them */
-    bool is_unseen;         /* its type is only a guess: no file so far had a value to tell it by */
-    uint32_t n_file;        /* of the last file that declared it, from 1 on */
+    struct pst_field field; /* the field as it was declared to the sink */
+    uint32_t column;        /* number in `names` of the column's name */
+    uint64_t classes;       /* hash of the class names; 0: none */
+    int64_t n_stated;       /* number of classes that the column stated; kept when the field loses
+                             * its classes because a label is hidden */
+    bool is_by_rule;        /* the user's rule stated the number of classes */
+    bool is_unseen;         /* the type is a guess: no file so far had a value to derive it from */
+    uint32_t n_file;        /* number, from 1 on, of the last file that declared the field */
 };
 
-/* States of a rule. UNUSED: no column has its name. USED_FOR_NOTHING: only a column without
- * values has its name. USED: it made a field, or left one out. */
+/* Use of a rule. UNUSED: no column has the rule's name. USED_FOR_NOTHING: only a column without
+ * values has it. USED: the rule made a field, or left a column out. */
 enum rule_use { UNUSED = 0, USED_FOR_NOTHING, USED };
 
 struct psti_containers_columns {
     const struct psti_field_rule *rules;
     uint32_t n_rules, n_fields, n_files;
     struct psti_field_sink sink;
-    struct psti_walk_names names; /* of all columns that came up */
-    enum rule_use *uses;          /* of each rule */
-    bool *was_empty;              /* [n_was_empty], of each name: it had no values in a file */
+    struct psti_walk_names names; /* names of all columns in all files */
+    enum rule_use *uses;          /* [n_rules] */
+    bool *was_empty;              /* [n_was_empty], by the number of a name: an earlier file had the
+                                   * column without values */
     uint32_t n_was_empty;
     uint8_t of_sink[PST_MAX_FIELDS];
     struct psti_column_field fields[PST_MAX_FIELDS];
-    const char *path;                /* of the file */
-    uint64_t n_rows;                 /* of the file, until now */
+    const char *path;                /* path of the current file */
+    uint64_t n_rows;                 /* number of rows of the current file so far */
     psti_columns_listener *listener; /* NULL: none */
     void *listener_context;
 };
@@ -106,7 +108,7 @@ void psti_containers_columns_close(struct psti_containers_columns **columns)
     *columns = NULL;
 }
 
-/* Gives an error the file's path, unless it has one. Returns the status. */
+/* Adds the current file's path to an error that has none. Returns the status. */
 static enum pst_status in_file(const struct psti_containers_columns *columns,
                                enum pst_status status, struct pst_error *err)
 {
@@ -129,7 +131,7 @@ enum pst_status psti_containers_columns_file(struct psti_containers_columns *col
 
 /* Columns ------------------------------------------------------------------- */
 
-/* True for fields whose items are bytes, whatever is in them. */
+/* True for field types whose items are bytes of any content. */
 static bool is_bytes(enum pst_field_type type)
 {
     return psti_format_is_image(type) || type == PST_FIELD_AUDIO || type == PST_FIELD_BYTES ||
@@ -141,7 +143,7 @@ static bool is_text(enum pst_field_type type)
     return type == PST_FIELD_TEXT || type == PST_FIELD_JSON;
 }
 
-/* True if a rule may give the column this type. */
+/* True if a user's rule may give the column this type. */
 static bool can_be(const struct psti_column *column, enum pst_field_type type)
 {
     if (type == column->type)
@@ -153,7 +155,7 @@ static bool can_be(const struct psti_column *column, enum pst_field_type type)
            (is_text(column->type) && is_text(type));
 }
 
-/* Checks the names of classes: n texts, each with its NUL. */
+/* Checks the class names: n texts, each with its NUL. */
 static enum pst_status check_classes(const struct psti_containers_columns *columns,
                                      const struct psti_column *column, struct pst_error *err)
 {
@@ -176,7 +178,7 @@ static enum pst_status check_classes(const struct psti_containers_columns *colum
                               column->name, problem);
 }
 
-/* Makes the field that the column and its rule ask for. */
+/* Makes the field that the column and the user's rule for it ask for. */
 static enum pst_status make_field(const struct psti_containers_columns *columns,
                                   const struct psti_column *column,
                                   const struct psti_field_rule *rule, struct pst_field *field,
@@ -206,7 +208,8 @@ static enum pst_status make_field(const struct psti_containers_columns *columns,
     return PST_OK;
 }
 
-/* A hash of the classes' names, which is 0 if there are none, or if a rule has other classes. */
+/* Hashes the class names. Returns 0 if there are none, or if a rule states another number of
+ * classes. */
 static uint64_t hash_classes(const struct psti_column *column, const struct pst_field *field)
 {
     if (field->type != PST_FIELD_INT || column->class_names == NULL ||
@@ -249,7 +252,7 @@ static bool has_shape(const struct pst_field *field, uint32_t ndim, const uint32
     return field->ndim == ndim && memcmp(field->shape, shape, ndim * sizeof *shape) == 0;
 }
 
-/* Makes the field one of any shape. */
+/* Declares a field again as one of any shape. */
 static void unshape(struct psti_containers_columns *columns, uint32_t i_sink,
                     struct psti_column_field *use)
 {
@@ -258,8 +261,7 @@ static void unshape(struct psti_containers_columns *columns, uint32_t i_sink,
     columns->sink.restate(columns->sink.writer, i_sink, &use->field);
 }
 
-/* The first values of a field of bytes have come, of which no row had one before: the field gets
- * their type. */
+/* Gives a field its final type, when the first file with values of its column comes. */
 static void see(struct psti_containers_columns *columns, const struct pst_field *field,
                 uint32_t i_sink, struct psti_column_field *use)
 {
@@ -270,7 +272,7 @@ static void see(struct psti_containers_columns *columns, const struct pst_field 
     columns->sink.restate(columns->sink.writer, i_sink, &use->field);
 }
 
-/* Compares the column with the one of a file before, of which the field was made. */
+/* Compares a column with the field that an earlier file made of it. */
 static enum pst_status compare(struct psti_containers_columns *columns,
                                const struct psti_column *column, const struct pst_field *field,
                                uint32_t i_sink, struct pst_error *err)
@@ -300,7 +302,7 @@ static enum pst_status compare(struct psti_containers_columns *columns,
     return PST_OK;
 }
 
-/* Finds the field of this name. False: there is none. */
+/* Finds a field by its name. False: there is none. */
 static bool find_field(const struct psti_containers_columns *columns, const char *name,
                        uint32_t *i_sink)
 {
@@ -320,13 +322,13 @@ static void note(const struct psti_containers_columns *columns, enum pst_notice_
         columns->sink.note(columns->sink.writer, kind, name, why, n, first);
 }
 
-/* True if the column had no values in an earlier file. */
+/* True if an earlier file had this column without values. */
 static bool was_empty(const struct psti_containers_columns *columns, uint32_t number)
 {
     return number < columns->n_was_empty && columns->was_empty[number];
 }
 
-/* Finds the field of a column, or makes it. number: of the column's name. */
+/* Finds the field of a column, or makes it. number: number of the column's name. */
 static enum pst_status settle(struct psti_containers_columns *columns,
                               const struct psti_column *column, const struct pst_field *field,
                               bool is_by_rule, uint32_t number, uint32_t *i_field,
@@ -492,7 +494,7 @@ enum pst_status psti_containers_columns_page(struct psti_containers_columns *col
 
 /* Rows ---------------------------------------------------------------------- */
 
-/* Every field must come from a column of this file, too. */
+/* Checks that the current file has a column for each field. */
 static enum pst_status check_file(const struct psti_containers_columns *columns,
                                   struct pst_error *err)
 {
@@ -508,7 +510,8 @@ static enum pst_status check_file(const struct psti_containers_columns *columns,
     return PST_OK;
 }
 
-/* Compares an array with its field, whose shape becomes any where they differ. */
+/* Compares an array's shape with its field. If they differ, declares the field again as one of any
+ * shape. */
 static enum pst_status take_array(struct psti_containers_columns *columns, const char *name,
                                   const struct psti_container_value *value, struct pst_error *err)
 {
@@ -529,8 +532,8 @@ static enum pst_status take_array(struct psti_containers_columns *columns, const
     return PST_OK;
 }
 
-/* Compares a label with its classes. A hidden one makes an int without classes of the field: which
- * numbers would be labels then is for its user to say. */
+/* Checks that a label is one of its classes. The first hidden label (-1) turns the field into an
+ * int without classes, because the user must decide what -1 means. */
 static enum pst_status take_int(struct psti_containers_columns *columns, const char *name,
                                 const struct psti_container_value *value, struct pst_error *err)
 {
@@ -566,8 +569,7 @@ static enum pst_status take_value(struct psti_containers_columns *columns, const
     return field->type == PST_FIELD_INT ? take_int(columns, name, value, err) : PST_OK;
 }
 
-/* Adds the values that are missing of float fields: no number. Returns how many values there are.
- */
+/* Adds NaN for each float field that has no value in the row. Returns the number of values. */
 static uint32_t add_missing(const struct psti_containers_columns *columns,
                             const struct psti_container_value *values, uint32_t n,
                             struct psti_container_value all[PST_MAX_FIELDS])
@@ -609,7 +611,8 @@ enum pst_status psti_containers_columns_row(struct psti_containers_columns *colu
     return in_file(columns, status, err);
 }
 
-/* The last ending of a name; its end if it has none. "-00000-of-00010" is not within an ending. */
+/* Returns the last ending of a file's name, or its end if it has none. A shard number such as
+ * "-00000-of-00010" is no part of an ending. */
 static const char *ending(const char *name)
 {
     const char *end = name + strlen(name), *dot = strrchr(name, '.');
@@ -625,7 +628,7 @@ void psti_containers_columns_row_name(const char *path, uint64_t i, char name[PS
 {
     const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
     size_t n = (size_t)(ending(base) - base);
-    /* 22 bytes: the slash, at most 20 digits, the NUL. */
+    /* 22 bytes for the slash, at most 20 digits, and the NUL. */
     n = n < PST_NAME_CAP - 22 ? n : PST_NAME_CAP - 22;
     memcpy(name, base, n);
     snprintf(name + n, PST_NAME_CAP - n, "/%08" PRIu64, i);

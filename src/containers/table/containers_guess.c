@@ -1,5 +1,5 @@
-/* containers_guess.c - magic numbers of images and sounds, texts, names of masks; columns without a
- * type of their own. */
+/* containers_guess.c - recognises images, sounds, texts and masks by first bytes or names, and
+ * declares columns whose type is guessed. */
 #include "containers/table/containers_guess.h"
 
 #include "format/format_dataset.h"
@@ -13,12 +13,12 @@ enum pst_field_type psti_containers_guess(const uint8_t *bytes, size_t n)
 {
     static const struct {
         const char *magic;
-        uint8_t nbytes, image; /* else a sound */
+        uint8_t nbytes, image; /* image: true for an image, false for a sound */
     } kinds[] = {
         {"\xFF\xD8\xFF", 3, true}, {"\x89PNG\r\n\x1A\n", 8, true},
         {"\x89PLI", 4, true},      {"fLaC", 4, false},
         {"OggS", 4, false},        {"ID3", 3, false},
-        {"\xFF\xFB", 2, false}, /* MPEG 1 and 2, layer III, without a sum */
+        {"\xFF\xFB", 2, false}, /* MPEG 1 and 2, layer III, without a CRC */
         {"\xFF\xF3", 2, false},    {"\xFF\xF2", 2, false},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

@@ -1,24 +1,25 @@
-/* containers_guess.h - what bytes without a type seem to be, by their beginning, and columns whose
- * type is such a guess. The first three functions are pure. */
+/* containers_guess.h - guesses types of values from their first bytes, and declares columns with
+ * guessed types. The first three functions are pure. */
 #ifndef PST_CONTAINERS_TABLE_CONTAINERS_GUESS_H
 #define PST_CONTAINERS_TABLE_CONTAINERS_GUESS_H
 
 #include "containers/table/containers_columns.h"
 
-/* First bytes that are enough to tell. */
+/* First bytes that are needed for a guess. */
 enum { PSTI_GUESS_NBYTES = 12 };
 
-/* Tells images and sounds that Penstock decodes by the first n bytes of a file. Returns
- * PST_FIELD_IMAGE, PST_FIELD_AUDIO, or PST_FIELD_BYTES for all others. */
+/* Recognises the images and sounds that Penstock decodes by the first n bytes of a file. Returns
+ * PST_FIELD_IMAGE, PST_FIELD_AUDIO, or PST_FIELD_BYTES for anything else. */
 enum pst_field_type psti_containers_guess(const uint8_t *bytes, size_t n);
-/* True for UTF-8 without control characters but for tabs and line ends. No bytes are a text. */
+/* True for UTF-8 without control characters other than tabs and line ends. False for n = 0. */
 bool psti_containers_guess_text(const uint8_t *bytes, size_t n);
-/* True if a word of a column's name says that its image is a mask. Words are runs of letters. */
+/* True if a word of a column's name, such as "mask", says that its image is a mask. Words are runs
+ * of letters. */
 bool psti_containers_guess_mask(const char *name);
 
-/* Declares a column as psti_containers_columns_add does. Where the user's rule or the files before
- * give it another one of the n types of `others`, it gets that one. The error is that of the
- * column's own type. */
+/* Declares a column with the type column->type, or with one of the n types in `others` if the
+ * user's rule or an earlier file asks for that type. If the column can have none of these types,
+ * the error is that of column->type. Otherwise like psti_containers_columns_add. */
 enum pst_status psti_containers_guess_add(struct psti_containers_columns *columns,
                                           const struct psti_column *column,
                                           const enum pst_field_type *others, uint32_t n,

@@ -1,10 +1,10 @@
-/* containers_hub.c - makes features of the JSON that `datasets` writes.
+/* containers_hub.c - parses the features that `datasets` of Hugging Face writes as JSON.
  *
- * In: JSON of a file that nobody vouches for. Out: one feature for each column, sorted by the
- * columns' names, and features within them.
+ * In: untrusted JSON. Out: one feature for each column, sorted by column name, and the features
+ * inside them.
  *
- * A feature is made of a map or a list of the JSON, so there are no more of them. Names of classes
- * are texts of it, so their memory is known before the first one is read, too. */
+ * Each feature comes from one map or list of the JSON, and class names are texts of it. So the
+ * JSON's size gives the memory for both before they are read. */
 #include "containers/table/containers_hub.h"
 
 #include "base/alloc.h"
@@ -29,11 +29,11 @@ struct psti_hub_features {
     size_t n;
     struct named *columns; /* sorted by name */
     size_t n_columns;
-    char *names; /* of classes */
+    char *names; /* texts of all class names */
     size_t n_names;
 };
 
-/* What reads them. */
+/* State of the parser. */
 struct reader {
     struct psti_hub_features *all;
     const struct psti_tree *tree;
@@ -48,7 +48,7 @@ static enum pst_status bad(const struct reader *reader, const struct psti_tree_n
     return psti_containers_tree_bad(reader->tree, node, reader->err, "%s", what);
 }
 
-/* Finds an entry that may be missing, or null. */
+/* Finds an entry of a map. *out: NULL if it is missing or null. */
 static enum pst_status find(const struct reader *reader, const struct psti_tree_node *map,
                             const char *key, const struct psti_tree_node **out)
 {
@@ -58,7 +58,7 @@ static enum pst_status find(const struct reader *reader, const struct psti_tree_
     return status;
 }
 
-/* Reads a dimension or a length. Null is `any`. */
+/* Reads a dimension or a length. Null means any length. */
 static enum pst_status read_length(const struct reader *reader, const struct psti_tree_node *node,
                                    uint32_t *out)
 {
@@ -85,7 +85,7 @@ static enum pst_status read_dtype(const struct reader *reader, const struct psti
     return status;
 }
 
-/* Copies names of classes behind each other. One that cannot name a class means that none does. */
+/* Copies class names one after the other. If one of them is not valid, the feature has no names. */
 static enum pst_status read_names(const struct reader *reader, const struct psti_tree_node *list,
                                   struct psti_hub_feature *feature)
 {
@@ -179,7 +179,7 @@ static enum pst_status read_sequence(const struct reader *reader, const struct p
     return status == PST_OK ? read_feature(reader, inner, &feature->inner) : status;
 }
 
-/* Reads a map that states its type. */
+/* Reads a map that has a "_type". */
 static enum pst_status read_typed(const struct reader *reader, const struct psti_tree_node *map,
                                   const char *type, struct psti_hub_feature *feature)
 {
@@ -234,7 +234,7 @@ static enum pst_status read_feature(const struct reader *reader, const struct ps
         return read_feature(reader, first, &feature->inner);
     }
     enum pst_status status = find(reader, node, "_type", &type);
-    /* A column of a map of features may be called "_type". */
+    /* A column may itself have the name "_type"; then its value is no scalar. */
     if (status != PST_OK || type == NULL || type->kind != PSTI_TREE_SCALAR)
         return status;
     return read_typed(reader, node, type->text, feature);
@@ -270,7 +270,7 @@ static enum pst_status read_columns(const struct reader *reader, const struct ps
     return PST_OK;
 }
 
-/* Makes room for what a tree can hold. */
+/* Allocates room for the most features and names that the tree can hold. */
 static enum pst_status make_room(struct psti_hub_features *all, struct pst_error *err)
 {
     size_t n = 1;

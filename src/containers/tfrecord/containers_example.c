@@ -1,7 +1,7 @@
-/* containers_example.c - the wire format of protocol buffers, as far as an Example needs it.
+/* containers_example.c - parses the wire format of protocol buffers, as far as an Example needs it.
  *
- * In: a record by a window. Out: keys, kinds of lists and places of values. No function calls
- * itself: the five messages within each other have a function each. */
+ * In: a record through a window. Out: keys, kinds of lists and locations of values. There is no
+ * recursion: each of the five nested message types has its own function. */
 #include "containers/tfrecord/containers_example.h"
 
 #include "base/bits.h"
@@ -12,16 +12,16 @@
 #include <string.h>
 
 #define ROOM "containers"
-enum { CHUNK_NBYTES = 256 }; /* that are asked for at a time */
+enum { CHUNK_NBYTES = 256 }; /* bytes that are requested from the window at a time */
 
-/* Types of the wire. */
+/* Wire types of protocol buffers. */
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
 
-/* A field of a message. */
+/* A field of a message, as it was parsed. */
 struct field {
     uint32_t number, type;
-    uint64_t value;        /* of a varint */
-    struct psti_span span; /* of a field with a length, or of a fixed size */
+    uint64_t value;        /* value, if the field is a varint */
+    struct psti_span span; /* the bytes of the field's content */
 };
 
 static enum pst_status corrupt(const struct psti_wire *wire, uint64_t at, const char *what)
@@ -63,7 +63,7 @@ static enum pst_status read_varint(struct psti_wire *wire, uint64_t *at, uint64_
     return status;
 }
 
-/* Reads a field and steps over it. */
+/* Reads a field's tag and number or length, and moves *at behind the field. */
 static enum pst_status read_field(struct psti_wire *wire, uint64_t *at, uint64_t end,
                                   struct field *field)
 {
@@ -89,7 +89,7 @@ static enum pst_status read_field(struct psti_wire *wire, uint64_t *at, uint64_t
     return status;
 }
 
-/* Makes sure of room for one more value. */
+/* Appends a value to `room` after checking that it fits. Does nothing if `room` is NULL. */
 static enum pst_status put(struct psti_wire *wire, struct psti_feature_room *room, uint64_t at,
                            const void *value, size_t nbytes)
 {
@@ -112,7 +112,7 @@ static enum pst_status take_int(struct psti_wire *wire, uint64_t at, uint64_t va
     return put(wire, room, at, &feature->int_value, 8);
 }
 
-/* Takes floats that lie behind each other. */
+/* Takes contiguous floats. */
 static enum pst_status take_floats(struct psti_wire *wire, struct psti_span span,
                                    struct psti_feature_room *room, struct psti_feature *feature)
 {
@@ -128,7 +128,8 @@ static enum pst_status take_floats(struct psti_wire *wire, struct psti_span span
     feature->nbytes = 4 * n;
     feature->n_runs++;
     feature->n += n;
-    /* Without room only the value of a list of one matters. */
+    /* Without a room the values are not kept, and only the value of a list of one float is
+     * needed. */
     uint64_t at = room == NULL && n > 1 ? span.end : span.begin;
     for (; at < span.end && status == PST_OK; at += 4) {
         status = psti_containers_wire_get(wire, at, 4, &bytes);
@@ -141,7 +142,7 @@ static enum pst_status take_floats(struct psti_wire *wire, struct psti_span span
     return status;
 }
 
-/* Reads one list. */
+/* Reads a BytesList, FloatList or Int64List. */
 static enum pst_status read_list(struct psti_wire *wire, struct psti_span span,
                                  struct psti_feature_room *room, struct psti_feature *feature)
 {
@@ -192,7 +193,8 @@ enum pst_status psti_containers_feature_read(struct psti_wire *wire, struct psti
             continue;
         if (field.type != LENGTH)
             return corrupt(wire, begin, "a list is no message");
-        /* A list goes on where it comes twice; one of another kind takes its place. */
+        /* If a Feature has the same kind of list twice, the second continues the first; a list of
+         * another kind replaces it. */
         if ((uint32_t)feature->kind != field.number) {
             *feature = (struct psti_feature){.kind = (enum psti_feature_kind)field.number};
             if (room != NULL)
@@ -203,7 +205,7 @@ enum pst_status psti_containers_feature_read(struct psti_wire *wire, struct psti
     return status;
 }
 
-/* Copies a key. */
+/* Copies a key and adds a NUL. */
 static enum pst_status read_key(struct psti_wire *wire, struct psti_span span,
                                 char key[PSTI_EXAMPLE_KEY_CAP])
 {
@@ -223,7 +225,7 @@ static enum pst_status read_key(struct psti_wire *wire, struct psti_span span,
     return PST_OK;
 }
 
-/* Reads an entry of the map. */
+/* Reads an entry of the map: a key and its Feature. */
 static enum pst_status read_entry(struct psti_wire *wire, struct psti_span span,
                                   psti_example_take *take, void *context)
 {
@@ -252,7 +254,7 @@ static enum pst_status read_entry(struct psti_wire *wire, struct psti_span span,
     return status == PST_OK ? take(context, key, value) : status;
 }
 
-/* Reads the map. */
+/* Reads the map of all features. */
 static enum pst_status read_features(struct psti_wire *wire, struct psti_span span,
                                      psti_example_take *take, void *context)
 {

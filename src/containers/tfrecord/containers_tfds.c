@@ -1,23 +1,24 @@
 /* containers_tfds.c - reads the features.json of TensorFlow Datasets.
  *
- * In: a tree that nobody vouches for. Out: what it says of one key of the Examples. What is not
- * understood says nothing, and the key is taken as if there were no features.json.
+ * In: an untrusted tree. Out: what it says of one key of the Examples. If an entry is not
+ * understood, its key is treated as if there were no features.json.
  *
- * The law is tensorflow_datasets/core/proto/feature.proto as JSON, and core/example_serializer.py:
- * features within dictionaries have their names joined by "/". A sequence puts a dimension before
- * that of its feature; sequences within sequences are kept as several keys, of which nothing is
- * said here. Whole numbers and truth values are stored as ints, all floats as f32. */
+ * Specifications: tensorflow_datasets/core/proto/feature.proto as JSON, and
+ * core/example_serializer.py. A feature within dictionaries has their names joined by "/". A
+ * sequence adds a dimension before those of its feature. A sequence within a sequence is stored as
+ * several keys, which are not supported here. Integers and booleans are stored as ints, all floats
+ * as f32. */
 #include "containers/tfrecord/containers_tfrecord_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A feature, and the sequence around it. */
+/* A feature, with the number of sequences around it. */
 struct place {
     const struct psti_tree *tree;
     const struct psti_tree_node *node;
     uint32_t n_sequences;
-    uint32_t length; /* of the sequence; 0: any */
+    uint32_t length; /* length of the sequence; 0: any */
 };
 
 static const struct psti_tree_node *entry(const struct place *place,
@@ -37,7 +38,7 @@ static const char *text_of(const struct place *place, const struct psti_tree_nod
     return node != NULL && node->kind == PSTI_TREE_SCALAR ? node->text : "";
 }
 
-/* A number, which the JSON of protocol buffers writes as a text. -1: none, or a negative one. */
+/* Reads a number, which protobuf's JSON writes as a text. -1: it is none, or negative. */
 static int64_t number_of(const struct psti_tree_node *node)
 {
     int64_t value = 0;
@@ -50,7 +51,7 @@ static int64_t number_of(const struct psti_tree_node *node)
     return value;
 }
 
-/* Goes down to the feature of a key. False: there is none. */
+/* Finds the feature that a key names. False: there is none. */
 static bool find(struct place *place, const char *key)
 {
     while (true) {
@@ -82,7 +83,7 @@ static bool find(struct place *place, const char *key)
     }
 }
 
-/* Reads the dimensions of a shape behind those that are there. False: there are too many. */
+/* Appends the dimensions of a feature's shape to the spec's. False: there are too many. */
 static bool add_shape(const struct place *place, const struct psti_tree_node *feature,
                       struct psti_tfds_spec *spec)
 {
@@ -99,7 +100,7 @@ static bool add_shape(const struct place *place, const struct psti_tree_node *fe
     return true;
 }
 
-/* A tensor, a number, a box. */
+/* Describes a tensor, a number or a box. */
 static void take_tensor(const struct place *place, const struct psti_tree_node *tensor,
                         enum pst_dtype dtype, struct psti_tfds_spec *spec)
 {
@@ -108,7 +109,7 @@ static void take_tensor(const struct place *place, const struct psti_tree_node *
     bool is_raw = strcmp(coding, "bytes") == 0;
     spec->dtype = name[0] != '\0' ? pst_dtype_from_name(name) : dtype;
     if (spec->dtype == 0)
-        return; /* texts, for example */
+        return; /* neither numbers nor booleans: a text, for example */
     if (!add_shape(place, tensor, spec)) {
         *spec = (struct psti_tfds_spec){.kind = PSTI_TFDS_NONE};
         return;
@@ -124,7 +125,8 @@ static void take_tensor(const struct place *place, const struct psti_tree_node *
         *spec = (struct psti_tfds_spec){.kind = PSTI_TFDS_NONE};
 }
 
-/* An image: PNG or JPEG. Pixels of float32 are kept as the four bytes of a PNG with alpha. */
+/* Describes an image. Images are PNG or JPEG; float32 pixels are stored as the 4 bytes of an RGBA
+ * PNG. */
 static void take_image(const struct place *place, const struct psti_tree_node *image,
                        struct psti_tfds_spec *spec)
 {
@@ -156,7 +158,7 @@ void psti_containers_tfds_spec(const struct psti_tree *tree, const char *key,
         take_tensor(&place, leaf, PST_DTYPE_F32, spec);
         bool is_number = spec->kind == PSTI_TFDS_SCALAR || spec->kind == PSTI_TFDS_ARRAY;
         if (is_number && spec->ndim == place.n_sequences) {
-            spec->kind = PSTI_TFDS_ARRAY; /* older files do not state the 4 numbers of a box */
+            spec->kind = PSTI_TFDS_ARRAY; /* older files do not state that a box has 4 numbers */
             spec->shape[spec->ndim++] = 4;
         }
     } else if ((leaf = entry(&place, place.node, "classLabel")) != NULL) {

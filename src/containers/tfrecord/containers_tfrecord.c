@@ -1,8 +1,8 @@
-/* containers_tfrecord.c - goes from record to record, twice.
+/* containers_tfrecord.c - iterates over the records of a file, twice.
  *
- * In: a file by a window, on one thread. Out: rows. The wire reader knows what is in a record;
- * containers_tfrecord_keys.c learns from the first walk, and containers_tfrecord_rows.c makes the
- * rows of the second. */
+ * In: a file through a window, on one thread. Out: rows. The first pass collects what the keys of
+ * the Examples hold (containers_tfrecord_keys.c), the second makes rows
+ * (containers_tfrecord_rows.c). */
 #include "containers/tfrecord/containers_tfrecord_int.h"
 
 #include "containers/containers_kinds.h"
@@ -19,7 +19,7 @@
 #define ROOM "containers"
 enum { HEADER_NBYTES = 12, FOOTER_NBYTES = 4 };
 
-/* A sum is stored so that a file within a file has no checksums of checksums. */
+/* Masks a CRC as TFRecord stores it. The mask avoids CRCs of data that contains CRCs. */
 static uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8; }
 
 bool psti_containers_tfrecord_is(const uint8_t *head, size_t nbytes)
@@ -40,7 +40,7 @@ static enum pst_status truncated(const struct psti_tf *tf, const char *where)
                         where, tf->i, tf->i - 1);
 }
 
-/* Says what is wrong with a header whose checksum is. */
+/* Fills in the error for a header whose checksum is wrong. */
 static enum pst_status bad_header(const struct psti_tf *tf, const uint8_t *header)
 {
     const char *path = tf->source->path, *packer = NULL;
@@ -64,13 +64,13 @@ static enum pst_status bad_header(const struct psti_tf *tf, const uint8_t *heade
                         tf->i);
 }
 
-/* Reads the header at tf->header. */
+/* Reads the record header at tf->header. */
 static enum pst_status read_header(struct psti_tf *tf)
 {
     const uint8_t *header = NULL;
     uint64_t left = tf->source->nbytes - tf->header;
     if (left < HEADER_NBYTES) {
-        /* A compressed file may be that short. */
+        /* A compressed file may be shorter than a header, so its first bytes are looked at. */
         enum pst_status status =
             psti_containers_window_get(&tf->window, tf->header, (size_t)left, &header, tf->err);
         if (status != PST_OK)
@@ -93,7 +93,7 @@ static enum pst_status read_header(struct psti_tf *tf)
     return PST_OK;
 }
 
-/* Prepares the wire to read the record's fields. A small record is compared with its checksum. */
+/* Prepares tf->wire, the reader of the record's bytes. Verifies the checksum of a small record. */
 static enum pst_status begin_data(struct psti_tf *tf)
 {
     const uint8_t *bytes = NULL;
@@ -124,7 +124,7 @@ static enum pst_status take_nothing(void *context, const char *key, struct psti_
     return psti_containers_feature_read(&tf->wire, value, NULL, &feature);
 }
 
-/* Decides by the first record that is not empty what all of them are. */
+/* Decides by the first non-empty record whether the records are Examples. */
 static enum pst_status decide(struct psti_tf *tf)
 {
     struct pst_error ignored = {0};
@@ -153,7 +153,7 @@ static enum pst_status take_first(void *context, const char *name, struct psti_s
                             : status;
 }
 
-/* Adds the number of the record to an error of its content. */
+/* Adds the number of the current record to an error. Returns the status. */
 static enum pst_status in_record(const struct psti_tf *tf, enum pst_status status)
 {
     char text[PST_ERROR_TEXT_CAP];
@@ -164,12 +164,12 @@ static enum pst_status in_record(const struct psti_tf *tf, enum pst_status statu
                         "record %" PRIu64 ": %s", tf->i, text);
 }
 
-/* Reads the checksum behind the data of a large record, which is a fact of its row. */
+/* Reads the checksum behind a large record's data. It goes into the facts of the row. */
 static enum pst_status read_footer(struct psti_tf *tf)
 {
     const uint8_t *footer = NULL;
     if (tf->data.end - tf->data.begin <= PSTI_TFRECORD_SMALL_NBYTES)
-        return PST_OK; /* begin_data has it */
+        return PST_OK; /* begin_data has read it already */
     enum pst_status status =
         psti_containers_window_get(&tf->window, tf->data.end, FOOTER_NBYTES, &footer, tf->err);
     if (status == PST_OK)
@@ -177,7 +177,7 @@ static enum pst_status read_footer(struct psti_tf *tf)
     return status;
 }
 
-/* Reads an Example, for the first walk or for a row. */
+/* Reads an Example, either for the first pass or to make a row. */
 static enum pst_status read_example(struct psti_tf *tf)
 {
     struct psti_example_facts facts;
@@ -193,7 +193,7 @@ static enum pst_status read_example(struct psti_tf *tf)
     return status == PST_OK ? psti_containers_tf_give(tf) : status;
 }
 
-/* Gives a record as a whole. */
+/* Gives the whole record as one value. */
 static enum pst_status give_whole(struct psti_tf *tf)
 {
     uint64_t nbytes = tf->data.end - tf->data.begin;
@@ -219,7 +219,7 @@ static enum pst_status give_whole(struct psti_tf *tf)
     return psti_containers_columns_row(tf->columns, NULL, &value, n, tf->err);
 }
 
-/* Goes over all records. */
+/* Makes one pass over all records. */
 static enum pst_status pass(struct psti_tf *tf)
 {
     tf->i = 0;
@@ -242,7 +242,7 @@ static enum pst_status pass(struct psti_tf *tf)
     return PST_OK;
 }
 
-/* Declares the column of whole records, by the first bytes of the first one. */
+/* Declares the column "record", whose type is guessed from the first record's first bytes. */
 static enum pst_status declare_whole(struct psti_tf *tf)
 {
     static const enum pst_field_type others[] = {PST_FIELD_IMAGE, PST_FIELD_AUDIO, PST_FIELD_BYTES,
@@ -272,7 +272,7 @@ static enum pst_status walk(struct psti_tf *tf, const struct psti_table_notes *n
 {
     enum pst_status status = pass(tf);
     if (status != PST_OK || tf->n_records == 0)
-        return status; /* a file without records states no keys that others would lack */
+        return status; /* an empty file declares no keys, so it lacks none that others have */
     if (notes != NULL && notes->nbytes > 0)
         status = psti_containers_tree_json(&tf->notes, notes->path, notes->bytes, notes->nbytes,
                                            tf->err);

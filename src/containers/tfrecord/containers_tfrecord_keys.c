@@ -1,10 +1,10 @@
-/* containers_tfrecord_keys.c - what keys of Examples hold, and the columns that they become.
+/* containers_tfrecord_keys.c - collects what the keys of Examples hold, and declares their columns.
  *
- * In: the features of each record, in the first walk. Out: columns, in the order of the keys'
- * bytes: the order of a map means nothing.
+ * In: the features of each record, in the first pass. Out: columns, sorted by the bytes of the
+ * keys, because the order in a map has no meaning.
  *
- * A list that has one value in every record of the file is a number, else an array. Bytes are what
- * the first of them begin with. features.json of TFDS overrules both. */
+ * A list with exactly one value in each record becomes a number, any other list an array. The type
+ * of bytes is guessed from the first value. features.json of TFDS overrules both. */
 #include "containers/tfrecord/containers_tfrecord_int.h"
 
 #include "base/alloc.h"
@@ -67,7 +67,7 @@ enum pst_status psti_containers_tf_key(struct psti_tf *tf, const char *name,
     return PST_OK;
 }
 
-/* Looks at the beginning of a value of bytes. */
+/* Reads the first bytes of a value, to guess the key's type. */
 static enum pst_status probe(struct psti_tf *tf, struct psti_tf_key *key)
 {
     const uint8_t *bytes = NULL;
@@ -119,7 +119,7 @@ static bool is_float(enum pst_dtype dtype)
            dtype == PST_DTYPE_F64;
 }
 
-/* Makes the column of a key of which features.json says nothing. */
+/* Describes the column of a key that features.json does not mention. */
 static void guess(const struct psti_tf_key *key, struct psti_column *column)
 {
     column->is_guess = true;
@@ -136,8 +136,8 @@ static void guess(const struct psti_tf_key *key, struct psti_column *column)
         column->type = PST_FIELD_TEXT;
 }
 
-/* Makes the column of a key by features.json. Returns NULL, or what is wrong; the column is a legal
- * one then, too, because a rule may leave it out. */
+/* Describes the column of a key by features.json. Returns NULL, or what is wrong. Then too the
+ * column is valid, because a user's rule may leave it out. */
 static const char *take_spec(const struct psti_tf_key *key, struct psti_column *column)
 {
     const struct psti_tfds_spec *spec = &key->spec;
@@ -196,17 +196,19 @@ static enum pst_status declare(struct psti_tf *tf, const char *name, struct psti
     const enum pst_field_type *others = key->kind == PSTI_FEATURE_BYTES  ? of_bytes
                                         : key->kind == PSTI_FEATURE_INTS ? of_ints
                                                                          : of_floats;
-    /* A number may become an array, and an array of other files a number if it always has one. */
+    /* Other types that a rule or an earlier file may ask for: bytes may be six types, a number also
+     * an array, and an array a number if no record has several values. */
     uint32_t n = key->kind == PSTI_FEATURE_BYTES ? 6 : key->is_list ? 1 : 2;
     struct psti_column column = {.name = name};
     psti_containers_tfds_spec(&tf->notes, name, &key->spec);
     const char *problem = take_spec(key, &column);
     bool is_odd = key->spec.kind == PSTI_TFDS_ODD || key->several_at != UINT64_MAX;
     if (key->kind == PSTI_FEATURE_BYTES && is_odd)
-        /* No rule makes a JSON of it, so that a rule for bytes can be told from none. */
+        /* Such a key is readable only if a rule declares it as bytes. It is declared as JSON here.
+         * So if its type is still JSON after the rules, there is no such rule. */
         column = (struct psti_column){.name = name, .type = PST_FIELD_JSON, .is_guess = true};
     if (key->spec.kind != PSTI_TFDS_NONE && key->spec.kind < PSTI_TFDS_AUDIO)
-        n = 0; /* the type is stated */
+        n = 0; /* features.json states the type, so no other is allowed */
     enum pst_status status =
         psti_containers_guess_add(tf->columns, &column, others, n, &key->i_field, tf->err);
     if (status != PST_OK || key->i_field == PSTI_COLUMN_LEFT_OUT)
@@ -225,7 +227,7 @@ static enum pst_status declare(struct psti_tf *tf, const char *name, struct psti
     return PST_OK;
 }
 
-/* A key and its number, to be sorted. */
+/* A key and its number, for sorting. */
 struct named {
     const char *name;
     uint32_t number;
@@ -247,7 +249,7 @@ enum pst_status psti_containers_tf_declare(struct psti_tf *tf)
         return psti_fail(tf->err, PST_ERROR_MEMORY, ROOM, "out of memory for keys");
     }
     for (uint32_t i = 0; i < n_names; i++)
-        tf->keys[i].record = 0; /* numbers of records begin anew */
+        tf->keys[i].record = 0; /* the second pass counts records from 0 again */
     for (uint32_t i = 0; i < n_names; i++)
         if (tf->keys[i].kind != PSTI_FEATURE_NONE)
             sorted[n++] = (struct named){psti_containers_names_text(&tf->names, i), i};

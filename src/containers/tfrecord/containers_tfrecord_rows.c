@@ -1,9 +1,8 @@
-/* containers_tfrecord_rows.c - values of the rows of a TFRecord file.
+/* containers_tfrecord_rows.c - makes the rows of a TFRecord file.
  *
- * In: the features of a record, in the second walk. Out: its row. Images, sounds and floats that
- * lie together are told by their places. Ints are varints in the file, so that arrays of them are
- * kept in the index, as are short texts. A record's values in memory lie in an arena until its row
- * is given. */
+ * In: the features of a record, in the second pass. Out: its row. Images, sounds and contiguous
+ * floats are given by their location. Ints are varints in the file, so arrays of ints are copied
+ * into the index, and so are short texts. Copies lie in an arena until the row is given. */
 #include "containers/tfrecord/containers_tfrecord_int.h"
 
 #include "base/alloc.h"
@@ -17,11 +16,12 @@
 
 #define ROOM "containers"
 enum {
-    ITEM_MAX_NBYTES = 1 << 16, /* of an item in the index (containers_sink.h) */
+    ITEM_MAX_NBYTES = 1 << 16, /* maximum number of bytes of an item in the index
+                                * (containers_sink.h) */
     ARENA_MAX_NBYTES = 8 << 20,
 };
 
-/* Adds room for nbytes of the key's value to the arena. */
+/* Reserves nbytes of the arena for the key's value. */
 static enum pst_status reserve(struct psti_tf *tf, struct psti_tf_key *key, size_t nbytes,
                                uint8_t **out)
 {
@@ -46,8 +46,8 @@ static enum pst_status reserve(struct psti_tf *tf, struct psti_tf_key *key, size
     return PST_OK;
 }
 
-/* Makes sure of the room for the numbers of an array: as many as fit in the index if each has one
- * byte there. */
+/* Allocates the buffer for the numbers of an array (tf->room): as many numbers as the index can
+ * hold if each takes one byte. */
 static enum pst_status make_room(struct psti_tf *tf)
 {
     if (tf->room.bytes != NULL)
@@ -67,21 +67,21 @@ static enum pst_status too_long(const struct psti_tf *tf, const char *name)
                                       "the data set");
 }
 
-/* Writes a number as an element. False: the element's type does not have it. */
+/* Writes a number as an array element. False: the number does not fit the element type. */
 static bool put_element(enum pst_dtype dtype, int64_t value, uint8_t *out)
 {
     size_t nbytes = pst_dtype_nbytes(dtype);
     bool is_signed = dtype == PST_DTYPE_I8 || dtype == PST_DTYPE_I16 || dtype == PST_DTYPE_I32;
     memcpy(out, &value, nbytes);
     if (nbytes == 8)
-        return true; /* TFDS keeps the bits of a uint64 */
+        return true; /* TFDS stores the bits of a uint64 as an int64 */
     if (dtype == PST_DTYPE_BOOL)
         return value == 0 || value == 1;
     int64_t limit = (int64_t)1 << (8 * nbytes - is_signed);
     return value < limit && value >= (is_signed ? -limit : 0);
 }
 
-/* Keeps the numbers of the room as an array in the arena. */
+/* Copies the numbers in tf->room into the arena, as elements of an array. */
 static enum pst_status keep_array(struct psti_tf *tf, const char *name, struct psti_tf_key *key)
 {
     bool are_ints = key->now.kind == PSTI_FEATURE_INTS;
@@ -153,8 +153,8 @@ enum pst_status psti_containers_tf_take(void *context, const char *name, struct 
                : PST_OK;
 }
 
-/* Sets the shape of n elements by features.json; a list without a shape of its own has one
- * dimension. False: n does not fit. */
+/* Sets the shape of n elements by features.json; a list without a stated shape has one dimension.
+ * False: n does not fit the shape. */
 static bool set_shape(const struct psti_tfds_spec *spec, uint64_t n,
                       struct psti_container_value *value)
 {
@@ -200,7 +200,7 @@ static enum pst_status array_value(const struct psti_tf *tf, const char *name,
     return PST_OK;
 }
 
-/* Makes the value of a key of the record. *has: false if it has none. */
+/* Makes the value of a key in the current record. *has: false if the record has none. */
 static enum pst_status key_value(const struct psti_tf *tf, const char *name,
                                  const struct psti_tf_key *key, struct psti_container_value *value,
                                  bool *has)

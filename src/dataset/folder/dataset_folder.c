@@ -1,10 +1,10 @@
-/* dataset_folder.c - a plain folder of images, or of audio files, as a data set, without
+/* dataset_folder.c - opens a plain folder of images or audio files as a data set, without
  * conversion.
  *
- * Opening lists the folder (dataset_folder_scan.c) or follows a label file
- * (dataset_folder_labels.c); after it the tables are constant and every function is safe in any
- * thread. Files are numbered: sample s has file s; the mask of sample s in mask column k has file
- * (k + 1) * count + s. Values from a label file lie in memory. */
+ * Opening lists the folder (dataset_folder_scan.c) or reads a label file (dataset_folder_labels.c).
+ * The tables do not change afterwards, so every function is safe in any thread. Files are numbered:
+ * sample s has file s; the mask of sample s in mask column k has file (k + 1) * count + s. Values
+ * from a label file are kept in memory. */
 #include "dataset/folder/dataset_listing.h"
 
 #include "base/alloc.h"
@@ -18,8 +18,9 @@
 struct folder_dataset {
     struct pst_dataset base; /* first member */
     struct psti_folder folder;
-    uint32_t mask_number[PST_MAX_FIELDS]; /* [i_field] number of its mask column */
-    uint32_t mask_column[PST_MAX_FIELDS]; /* [mask number] the column */
+    uint32_t mask_number[PST_MAX_FIELDS]; /* [i_field]: number of the field among the mask
+                                           * columns */
+    uint32_t mask_column[PST_MAX_FIELDS]; /* [number of a mask column]: its field */
 };
 
 static const struct psti_folder *folder_of(const pst_dataset *dataset)
@@ -178,7 +179,7 @@ static enum pst_status folder_by_path(const pst_dataset *dataset, uint32_t **sam
 {
     const struct psti_folder *folder = folder_of(dataset);
     uint32_t n = (uint32_t)dataset->n_samples, i = 1;
-    if (folder->files.spacing > 0) /* it was scanned */
+    if (folder->files.spacing > 0) /* the folder was scanned, so its names are in order */
         return PST_OK;
     while (i < n && !name_less(folder, i, i - 1))
         i++;
@@ -225,7 +226,7 @@ static const struct psti_dataset_ops folder_ops = {
     .read_memory = folder_read_memory,
 };
 
-/* Makes 16 bytes from names and sizes, in sample order. */
+/* Makes a 16-byte id from the names and sizes of all files, in sample order. */
 static void make_id(const struct psti_folder *folder, uint8_t id[16])
 {
     struct psti_hash_pair hash;
@@ -244,7 +245,8 @@ static void make_id(const struct psti_folder *folder, uint8_t id[16])
     psti_hash_pair_end(&hash, id);
 }
 
-/* Adds the values of the rows of a run, which ends before row `end`, as if each had a number. */
+/* Hashes the labels of a run of rows, which ends before row `end`, as if each row stored its
+ * label. */
 static void hash_run(const struct psti_label_run *run, size_t end, struct psti_hash_pair *hash)
 {
     int64_t numbers[512];
@@ -257,8 +259,8 @@ static void hash_run(const struct psti_label_run *run, size_t end, struct psti_h
     }
 }
 
-/* Adds a column's values as they lie in memory: numbers, or texts and where they end. The values of
- * a mask are its files' paths, with their sizes. */
+/* Hashes a column's values in their memory layout: numbers, or texts and their offsets. The values
+ * of a mask column are the paths and sizes of its files. */
 static void hash_values(const struct psti_folder_column *column, size_t n,
                         struct psti_hash_pair *hash)
 {
@@ -289,8 +291,9 @@ static void make_files_identity(struct pst_dataset *base, const struct psti_fold
     base->has_files_identity = true;
 }
 
-/* The identity of the listing is made of id, fields and values. That of the bytes, too, but it
- * leaves out values of the label file, which no cache keeps, and has the stamps of all files. */
+/* Makes both identities. That of the listing hashes id, fields and values. That of the bytes hashes
+ * id, fields and the stamps of all files, but not the values of a label file, which no cache
+ * keeps. */
 static void make_identities(struct folder_dataset *self)
 {
     struct pst_dataset *base = &self->base;
@@ -316,7 +319,7 @@ static void make_identities(struct folder_dataset *self)
     psti_hash_pair_end(&listed, base->listed_identity);
 }
 
-/* Frees what growing tables left over, because the handle may live for days. */
+/* Frees unused memory at the end of the tables, because the handle may live for days. */
 static void trim(struct psti_folder *folder)
 {
     psti_dataset_files_trim(&folder->files);
@@ -435,7 +438,7 @@ enum pst_status psti_dataset_open_folder(const char *path,
         return status;
     }
     trim(&self->folder);
-    self->folder.masks = NULL; /* the caller owns them */
+    self->folder.masks = NULL; /* the caller's memory, valid only during open */
     self->folder.n_masks = 0;
     *out = dataset;
     return PST_OK;

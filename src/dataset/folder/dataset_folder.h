@@ -2,8 +2,8 @@
  * them.
  *
  * Rows are in the order in which they were found: sorted by relative path if the folder was
- * scanned, in the label file's order if there is one. Everything is column-wise: some tens of bytes
- * per sample and its name. One thread writes it at open; it is immutable after. */
+ * scanned, or in the order of the label file. Tables are stored by columns and take some tens of
+ * bytes per sample plus its name. One thread fills them at open; they do not change afterwards. */
 #ifndef PST_DATASET_DATASET_FOLDER_H
 #define PST_DATASET_DATASET_FOLDER_H
 
@@ -12,13 +12,15 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#define PSTI_DATASET_FOLDER_NAME_CAP 4096  /* relative path and its NUL */
+#define PSTI_DATASET_FOLDER_NAME_CAP 4096  /* longest relative path, with its NUL */
 #define PSTI_DATASET_FOLDER_MAX_DEPTH 128  /* nested folders */
-#define PSTI_DATASET_FOLDER_DEVICES_MAX 16 /* told apart by places */
+#define PSTI_DATASET_FOLDER_DEVICES_MAX 16 /* devices whose files psti_dataset_file_place can tell
+                                            * apart */
 #define PSTI_DATASET_FOLDER_MAX_LABEL                                                              \
-    2147483646 /* labels fit a signed 32-bit number; a count of them fits, too */
+    2147483646 /* labels fit a signed 32-bit number, and so does their count */
 
-/* Bytes one after the other; offsets stay valid while it grows. */
+/* Memory for bytes one after the other. It may move when it grows, so offsets are kept instead of
+ * pointers. */
 struct psti_dataset_arena {
     char *bytes;
     size_t nbytes, capacity;
@@ -27,7 +29,8 @@ void psti_dataset_arena_free(struct psti_dataset_arena *arena);
 enum pst_status psti_dataset_arena_add(struct psti_dataset_arena *arena, const void *bytes,
                                        size_t nbytes, struct pst_error *err);
 
-/* Blocks that never move, so that what grows to millions is neither copied nor held twice. */
+/* Memory in blocks that never move. Growing to millions of entries copies nothing, and pointers
+ * stay valid. */
 struct psti_dataset_store {
     struct psti_dataset_block {
         char *bytes;
@@ -35,77 +38,81 @@ struct psti_dataset_store {
     } * blocks; /* [n] */
     size_t n, capacity;
 };
-enum { PSTI_DATASET_BLOCK_NBYTES = 1 << 20 }; /* of the largest one */
+enum { PSTI_DATASET_BLOCK_NBYTES = 1 << 20 }; /* bytes of the largest block */
 void psti_dataset_store_free(struct psti_dataset_store *store);
-/* Makes sure that the last block has room for nbytes, at most PSTI_DATASET_BLOCK_NBYTES. If it has
- * not, another block becomes the last one. */
+/* Makes room for nbytes in the last block, at most PSTI_DATASET_BLOCK_NBYTES. Adds a block if the
+ * last one has no room. */
 enum pst_status psti_dataset_store_room(struct psti_dataset_store *store, size_t nbytes,
                                         struct pst_error *err);
-/* Gives back what the last block has left over. */
+/* Frees the unused end of the last block. */
 void psti_dataset_store_trim(struct psti_dataset_store *store);
 
-/* Different strings, numbered as they come. */
+/* Distinct strings, numbered in the order in which they were added. */
 struct psti_names {
     struct psti_dataset_arena text; /* NUL-terminated */
-    uint64_t *at;                   /* [n] offsets in text */
-    uint32_t *slots;                /* [n_slots] hash table of number + 1; 0 free */
+    uint64_t *at;                   /* [n] offsets in `text` */
+    uint32_t *slots;                /* [n_slots] hash table: 1 + number; 0: free */
     size_t n, capacity, n_slots;
 };
 void psti_dataset_names_free(struct psti_names *names);
 enum pst_status psti_dataset_names_intern(struct psti_names *names, const char *text, size_t nbytes,
                                           uint32_t *number, struct pst_error *err);
 const char *psti_dataset_names_get(const struct psti_names *names, size_t number);
-/* Renumbers by byte order. *rank gets the new number of each old one: [n], freed by the caller. */
+/* Renumbers the names in byte order. *rank: [n] new number of each old one, freed by the caller. */
 enum pst_status psti_dataset_names_sort(struct psti_names *names, uint32_t **rank,
                                         struct pst_error *err);
 
-/* Stable merge sort of the numbers `order[0..n-1]` by less(ctx, a, b). */
+/* Sorts the numbers `order[0..n-1]` by less(ctx, a, b), with a stable merge sort. */
 typedef bool (*psti_less)(const void *ctx, uint32_t a, uint32_t b);
 enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
                                          struct pst_error *err);
 
-/* True if a name may name a sample: UTF-8, not empty, no control characters, short enough. */
+/* True if a name is valid for a sample: UTF-8, not empty, no control characters, short enough. */
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes);
 
-/* What the file system said of a file when it was listed. */
+/* What stat said of a file when it was listed. */
 struct psti_file_facts {
     uint64_t nbytes;
     uint32_t place; /* psti_dataset_file_place */
     uint32_t stamp; /* psti_dataset_file_stamp */
 };
 
-/* What memory holds of it. */
+/* What the tables store of a file. */
 struct psti_file_brief {
-    uint32_t nbytes; /* UINT32_MAX: in the table of long files */
+    uint32_t nbytes; /* UINT32_MAX: the size is in `longs` */
     uint32_t place, stamp;
 };
 
-/* Files by relative path. */
+/* Files with their relative paths. */
 struct psti_dataset_files {
-    /* Places are kept of each (1 << spacing)-th name: a name is found by steps over those before
-     * it, which lie in the same block. 0 where names are compared all the time, as in a sort. */
+    /* The offset of each (1 << spacing)-th name is stored. Other names are found by stepping over
+     * the names before them, which lie in the same block. 0 if names are looked up often, as in a
+     * sort. */
     unsigned spacing;
-    struct psti_dataset_store names; /* NUL-terminated relative paths */
+    struct psti_dataset_store names; /* relative paths, NUL-terminated */
     struct psti_files_part {
-        uint64_t *at;                   /* block << 32 | offset; the part's memory begins here */
-        struct psti_file_brief *briefs; /* [PSTI_DATASET_FILES_PART]; fewer in the last, trimmed */
+        uint64_t *at;                   /* address of each stored name: its block in the high 32
+                                         * bits, its offset in the low ones; also the start of the
+                                         * part's memory */
+        struct psti_file_brief *briefs; /* [PSTI_DATASET_FILES_PART]; fewer in the last part after a
+                                         * trim */
     } * parts;                          /* [n_parts] */
     struct psti_long_file {
         uint64_t i, nbytes;
-    } * longs; /* [n_longs] files of 4 GiB and more, by number */
+    } * longs; /* [n_longs]: files of 4 GiB and more, sorted by number */
     size_t n, n_parts, parts_capacity, n_longs;
 };
 enum {
-    PSTI_DATASET_FILES_SPACING = 5, /* of files that are many */
-    PSTI_DATASET_FILES_PART = 1024, /* files of a part */
+    PSTI_DATASET_FILES_SPACING = 5, /* value of `spacing` for long lists of files */
+    PSTI_DATASET_FILES_PART = 1024, /* files in one part */
 };
 void psti_dataset_files_free(struct psti_dataset_files *files);
 enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
                                        const struct psti_file_facts *facts, struct pst_error *err);
-/* Gives back what growing left over. No file is added afterwards. */
+/* Frees the unused memory at the end. No file may be added afterwards. */
 void psti_dataset_files_trim(struct psti_dataset_files *files);
 const char *psti_dataset_files_name(const struct psti_dataset_files *files, size_t i);
-/* The name of file i, from that of the file before it. before: NULL if i is 0. */
+/* Returns the name of file i, given that of file i - 1. before: NULL if i is 0. */
 static inline const char *psti_dataset_files_next(const struct psti_dataset_files *files, size_t i,
                                                   const char *before)
 {
@@ -115,124 +122,135 @@ static inline const char *psti_dataset_files_next(const struct psti_dataset_file
 uint64_t psti_dataset_files_nbytes(const struct psti_dataset_files *files, size_t i);
 struct psti_file_facts psti_dataset_files_facts(const struct psti_dataset_files *files, size_t i);
 
-/* Consecutive rows of one number. */
+/* Consecutive rows that have the same label. */
 struct psti_label_run {
     uint32_t first; /* row */
     uint32_t number;
 };
 
-/* A field that is not the image. */
+/* A field other than the image. */
 struct psti_folder_column {
     struct pst_field field;
-    int64_t *ints;               /* PST_FIELD_INT: [n_rows], or */
-    struct psti_label_run *runs; /* [n_runs] by first row; the first begins at row 0 */
+    int64_t *ints;               /* PST_FIELD_INT: [n_rows] values, or NULL if `runs` has them */
+    struct psti_label_run *runs; /* [n_runs], sorted by first row; the first run begins at row 0 */
     size_t n_runs;
     double *floats;   /* PST_FIELD_FLOAT: [n_rows] */
-    uint64_t *starts; /* other types: [n_rows + 1] offsets in values; masks: paths, empty = none */
+    uint64_t *starts; /* other types: [n_rows + 1] offsets in `values`; for masks the values are
+                       * paths, "" if none */
     struct psti_dataset_arena values;
-    struct psti_file_facts *masks; /* PST_FIELD_MASK: [n_rows] the files */
+    struct psti_file_facts *masks; /* PST_FIELD_MASK: [n_rows] facts of the files */
     uint64_t max_nbytes;           /* largest item */
 };
 
 struct psti_folder {
-    const char *path; /* the folder, for messages and for opening */
+    const char *path; /* absolute path of the folder, also for messages */
     bool allow_unreadable;
-    bool ignore_labels;       /* no classes of sub-folders; texts beside the images may be lost */
-    bool is_audio;            /* its files are audio, not images */
-    const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
+    bool ignore_labels;       /* subfolders make no classes, and text files with boxes may be
+                               * ignored */
+    bool is_audio;            /* the samples are audio files, not images */
+    const char *const *masks; /* [n_masks] names of the columns that are masks; owned by the caller,
+                               * used during open */
     size_t n_masks;
     uint64_t n_skipped;
     struct {
         dev_t device;
         bool has_inodes;                        /* psti_stamp_has_inodes */
-    } devices[PSTI_DATASET_FOLDER_DEVICES_MAX]; /* of its files, as they came up */
+    } devices[PSTI_DATASET_FOLDER_DEVICES_MAX]; /* devices that the files lie on, in the order in
+                                                 * which they were found */
     uint32_t n_devices;
-    uint64_t stamps;                 /* sum over all files, of their paths and stamps */
-    struct psti_notices *notices;    /* NULL while there are none */
+    uint64_t stamps;                 /* sum of a hash of path and stamp over all files */
+    struct psti_notices *notices;    /* NULL while there are no notices */
     struct psti_dataset_files files; /* rows */
     struct psti_folder_column *columns;
     uint32_t n_columns;
-    struct psti_listing_state *listing; /* while the folder is scanned; may be NULL */
-    struct psti_names classes;          /* classes of the column "label" */
-    uint32_t *row_of_sample;            /* NULL: samples are rows */
+    struct psti_listing_state *listing; /* used while the folder is scanned; may be NULL */
+    struct psti_names classes;          /* class names of the column "label" */
+    uint32_t *row_of_sample;            /* [n] row of each sample; NULL: sample s is row s */
 };
 void psti_dataset_folder_free(struct psti_folder *folder);
 
-/* The value of an int column. */
+/* Returns the value of an int column in a row. */
 int64_t psti_dataset_column_int(const struct psti_folder_column *column, size_t row);
 
-/* Takes down what `st` says of the file at `path`, relative to the folder, and adds the file to
- * folder->stamps. A file that was written anew, or changed in place, changes the sum. The order in
- * which files are found does not. */
+/* Stores what `st` says of the file at `path`, relative to the folder, and adds a hash of path and
+ * stamp to folder->stamps. If a file is replaced or changed, the sum changes. It does not depend on
+ * the order in which files are found. */
 struct stat;
 struct psti_file_facts psti_dataset_folder_see(struct psti_folder *folder, const char *path,
                                                const struct stat *st);
 
-/* Finds the images of folder->path. Fills rows, classes and column "label"; or, if images and masks
- * lie in folders of their own, rows and the masks' columns. */
+/* Scans folder->path for images. Fills rows, classes and the column "label"; or, if images and
+ * masks lie in separate folders, rows and the mask columns. */
 enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_error *err);
-/* Takes the n files as rows, in this order: names relative to folder->path. */
+/* Takes n named files as rows, in this order. Names are relative to folder->path. */
 enum pst_status psti_dataset_folder_take_files(struct psti_folder *folder, const char *const *files,
                                                size_t n, struct pst_error *err);
-/* Adds the files below `folder` (relative, with a slash at its end) to `files`, sorted by path. */
+/* Adds the files below the subfolder `below` (relative, with a slash at its end) to `files`, sorted
+ * by path. */
 enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,
                                          struct psti_dataset_files *files, struct pst_error *err);
-/* dataset_folder_kind.c. True if the extension is that of an image. */
+/* True if the name has an image's extension. Defined in dataset_folder_kind.c. */
 bool psti_dataset_folder_is_image_name(const char *name);
-/* True if a file of that name is one of the folder's samples. */
+/* True if a file of that name is a sample of the folder: an image, or an audio file if is_audio. */
 bool psti_dataset_folder_takes(const struct psti_folder *folder, const char *name);
-/* After rows and columns are known: sets is_audio if all rows are audio files. */
+/* Sets is_audio if all rows are audio files. Called once rows and columns are known. */
 enum pst_status psti_dataset_folder_settle(struct psti_folder *folder, struct pst_error *err);
-/* dataset_folder_yolo.c. After rows are known: an error if texts beside the images hold boxes. */
+/* Fails if text files beside the images hold boxes. Called once rows are known. Defined in
+ * dataset_folder_yolo.c. */
 enum pst_status psti_dataset_folder_check_yolo(const struct psti_folder *folder,
                                                struct pst_error *err);
-/* Reads the first bytes of a file, and puts a NUL behind them. Returns their number; 0: it is
- * empty, not there, or no regular file. text: char (nbytes + 1). dataset_folder_yolo.c. */
+/* Reads the first bytes of a file and adds a NUL. Returns their number; 0: the file is empty,
+ * missing, or no regular file. text: has room for nbytes + 1. Defined in dataset_folder_yolo.c. */
 size_t psti_dataset_folder_head(const char *path, char *text, size_t nbytes);
-/* dataset_folder_drawn.c. After rows are known: an error if annotations of others lie there. */
+/* Fails if annotation files of other tools lie beside the images. Called once rows are known.
+ * Defined in dataset_folder_drawn.c. */
 enum pst_status psti_dataset_folder_check_drawn(const struct psti_folder *folder,
                                                 struct pst_error *err);
-/* dataset_folder_colors.c. After columns are known: notes masks that are pictures in colours. */
+/* Adds a notice if masks are colour pictures. Called once columns are known. Defined in
+ * dataset_folder_colors.c. */
 enum pst_status psti_dataset_folder_check_colors(struct psti_folder *folder, struct pst_error *err);
-/* What to do about them. */
+/* Advice for masks that are colour pictures. */
 #define PSTI_DATASET_MASKS_HELP                                                                    \
     "convert them to the numbers of classes (docs/guide/masks-in-colours.md)"
-/* Reads the label file: rows, columns, classes, row_of_sample. */
+/* Reads the label file. Sets rows, columns, classes and row_of_sample. */
 enum pst_status psti_dataset_folder_labels(struct psti_folder *folder, const char *labels,
                                            struct pst_error *err);
-/* Appends a column named `name`; its arrays are still empty. */
+/* Appends a column named `name` whose arrays are still empty. */
 enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const char *name,
                                                enum pst_field_type type,
                                                struct psti_folder_column **column,
                                                struct pst_error *err);
 
-/* Adds `n` to the notice of that kind and name. `path`, relative to the folder, is the first of
- * these files. It is escaped, and cut if it is too long. */
+/* Adds `n` to the count of a notice, given by kind and name. `path`, relative to the folder, is the
+ * first of these files; it is escaped, and cut if it is too long. */
 enum pst_status psti_dataset_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
                                          const char *name, uint64_t n, const char *path,
                                          struct pst_error *err);
-/* The name of the notice of a file that is left out because of its name. */
+/* Longest name of a notice about files that are left out because of their names. */
 enum { PSTI_DATASET_LEFT_OUT_CAP = 17 };
 void psti_dataset_folder_left_out_kind(const char *path, char kind[PSTI_DATASET_LEFT_OUT_CAP]);
 
-/* Images and masks in folders of their own (dataset_folder_pairs.c). `images` is the folder of the
- * images, with a slash at its end. Masks are in `n` others, whose names give the fields' names. */
+/* A folder with images and masks in separate subfolders (dataset_folder_pairs.c). `images` is the
+ * images' subfolder, with a slash at its end. The `n` others hold masks, and their names give the
+ * fields' names. */
 struct psti_folder_layout {
     char images[NAME_MAX + 2];
-    const char *image_end; /* ending before the extension that images have; NULL: none */
+    const char *image_end; /* ending of image names before the extension; NULL: none */
     bool is_cityscapes;
     uint32_t n;
     struct {
-        char folder[NAME_MAX + 2]; /* fields of one folder follow each other */
+        char folder[NAME_MAX + 2]; /* subfolder of the masks; fields with the same one are
+                                    * adjacent */
         char field[64];
-        const char *end; /* ending before the extension of this field's masks; NULL: none */
+        const char *end; /* ending of this field's mask names before the extension; NULL: none */
     } masks[PST_MAX_FIELDS - 1];
 };
-/* Adds a folder of the top to the layout. False: it has neither images nor masks. */
+/* Adds a subfolder to the layout. False: its name is neither that of an images' nor of a masks'
+ * folder. */
 bool psti_dataset_folder_layout_take(struct psti_folder_layout *layout, const char *name);
 /* Sets the layout of Cityscapes: leftImg8bit/ beside gtFine/. */
 void psti_dataset_folder_layout_cityscapes(struct psti_folder_layout *layout);
-/* Fills rows and columns. */
+/* Fills rows and columns from the layout's subfolders. */
 enum pst_status psti_dataset_folder_pairs(struct psti_folder *folder,
                                           const struct psti_folder_layout *layout,
                                           struct pst_error *err);

@@ -1,7 +1,7 @@
-/* dataset_folder_colors.c - finds masks of a plain folder that are pictures in colours. The
- * pixels of a mask are to be numbers of classes.
+/* dataset_folder_colors.c - finds masks of a plain folder that are colour pictures. The pixels of a
+ * mask should be class numbers.
  *
- * In: the paths of the masks. Out: for each field with such files, a notice that names the first.
+ * In: the paths of the masks. Out: a notice for each field that has such files; it names the first.
  * Reads the first bytes of some files of each field. One thread, at open. */
 #include "dataset/folder/dataset_folder.h"
 
@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 enum {
-    FILES_MAX = 16,      /* of each field */
-    HEAD_NBYTES = 65536, /* of each file; a JPEG may have a thumbnail before its size */
+    FILES_MAX = 16,      /* maximum number of files that are read for each field */
+    HEAD_NBYTES = 65536, /* maximum number of bytes of each file; a JPEG may have a thumbnail before
+                          * its header */
     PNG_COLOR_AT = 25
 };
 
-/* The number of components of a JPEG; 0: it is not in these bytes. */
+/* Returns the number of components of a JPEG; 0: the header is not in these bytes. */
 static unsigned jpeg_components(const uint8_t *bytes, size_t nbytes)
 {
     size_t at = 2;
@@ -38,7 +39,8 @@ static unsigned jpeg_components(const uint8_t *bytes, size_t nbytes)
     return 0;
 }
 
-/* True if the file begins as a picture in colours. A palette is none: its numbers are classes. */
+/* True if the first bytes are those of a colour picture. Palette images do not count, because their
+ * palette indices are class numbers. */
 static bool has_colors(const uint8_t *head, size_t nbytes)
 {
     if (nbytes > PNG_COLOR_AT && memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0)

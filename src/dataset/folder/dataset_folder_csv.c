@@ -1,9 +1,10 @@
 /* dataset_folder_csv.c - reads a label file of comma-separated values (RFC 4180).
  *
- * In: the whole text, valid UTF-8. Out: rows and cells, to a sink. The first record names the
- * columns; one is "file". Quotes, doubled quotes, line ends inside quotes, CR LF and LF are
- * understood. Every record must have as many cells as the header. The sink decides from the column
- * if a cell is a number, a class or something else. */
+ * In: the whole text, valid UTF-8. Out: rows and cells, to a sink. The first record has the
+ * names of the columns; one of them must be "file". Quotes, doubled quotes, line ends inside
+ * quotes, and line ends CR LF and LF are supported. Every record must have as many cells as the
+ * first one. The sink decides by the column whether a cell is a number, a class or something
+ * else. */
 #include "dataset/folder/dataset_folder_rows.h"
 
 #include "base/fail.h"
@@ -16,11 +17,12 @@ struct csv {
     struct psti_row_sink *sink;
     const char *at, *end;
     uint64_t next_line;
-    struct psti_dataset_arena cells;    /* cells of the record, unquoted, each NUL-terminated */
-    size_t starts[CSV_MAX_COLUMNS + 1]; /* offsets in cells */
+    struct psti_dataset_arena cells;    /* cells of the current record, without quotes, each
+                                         * NUL-terminated */
+    size_t starts[CSV_MAX_COLUMNS + 1]; /* offset of each cell in `cells` */
     size_t n_cells;
     struct psti_dataset_arena header;
-    size_t names[CSV_MAX_COLUMNS]; /* offsets in header */
+    size_t names[CSV_MAX_COLUMNS]; /* offset of each column's name in `header` */
     size_t n_columns, i_file;
 };
 
@@ -29,7 +31,7 @@ static enum pst_status add_bytes(struct csv *csv, const char *bytes, size_t nbyt
     return psti_dataset_arena_add(&csv->cells, bytes, nbytes, csv->sink->err);
 }
 
-/* Reads the inside of a quoted cell. csv->at is behind the first quote. */
+/* Reads the inside of a quoted cell. csv->at is behind the opening quote. */
 static enum pst_status read_quoted(struct csv *csv)
 {
     enum pst_status status = PST_OK;
@@ -69,7 +71,7 @@ static enum pst_status read_plain(struct csv *csv)
     return add_bytes(csv, start, n);
 }
 
-/* Reads one record into csv->cells. */
+/* Reads the next record into csv->cells. */
 static enum pst_status read_record(struct csv *csv)
 {
     csv->cells.nbytes = 0;
@@ -147,7 +149,7 @@ static enum pst_status read_header(struct csv *csv)
     return PST_OK;
 }
 
-/* True for a code such as 007: it stays a text, because a number would lose the zeros. */
+/* True for a number with leading zeros, such as 007. It stays a text, to keep the zeros. */
 static bool is_code(const char *s, size_t n)
 {
     size_t i = n > 0 && (s[0] == '-' || s[0] == '+');
@@ -195,7 +197,7 @@ enum pst_status psti_dataset_folder_read_csv(struct psti_row_sink *sink, const c
         if (status != PST_OK)
             break;
         if (csv.n_cells == 1 && csv.cells.nbytes == 1)
-            continue; /* an empty line */
+            continue; /* skip an empty line */
         if (csv.n_cells != csv.n_columns)
             status = psti_dataset_folder_bad_line(sink, PST_ERROR_CORRUPT,
                                                   "%zu cells where the header names %zu columns",

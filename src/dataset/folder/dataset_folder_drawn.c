@@ -1,12 +1,13 @@
-/* dataset_folder_drawn.c - tells whether a folder of images has annotations of others beside them,
- * which a data set of the folder would lose, and which option of pack takes them in.
+/* dataset_folder_drawn.c - finds annotation files of other tools beside a folder's images. A data
+ * set of the folder would silently lack them, so the error names the option of pack that reads
+ * them.
  *
  *     annotations.xml                              CVAT for images
  *     train/_annotations.coco.json, or .csv        exports of Roboflow, and one split of them
  *     a.json beside a.jpg, a.xml beside a.jpg      Labelme, Pascal VOC
  *
- * In: the images that a scan has found. Out: the first file of that kind, by its name and its first
- * bytes. Files beside some images alone are looked at. One thread, at open. */
+ * In: the images that a scan has found. Out: the first annotation file, recognised by its name
+ * and its first bytes. Only some images are checked for files beside them. One thread, at open. */
 #include "dataset/folder/dataset_folder.h"
 
 #include "base/fail.h"
@@ -16,7 +17,7 @@
 
 enum { IMAGES_MAX = 32, HEAD_NBYTES = 4096 };
 
-/* True if the first bytes of the file hold both texts. */
+/* True if the first bytes of the file contain both texts. */
 static bool head_holds(const char *path, const char *one, const char *other)
 {
     char head[HEAD_NBYTES + 1];
@@ -36,7 +37,7 @@ static enum pst_status fail_drawn(const char *path, const char *of, const char *
                         of, how);
 }
 
-/* Looks for files of known names in the folder, and in those of splits. */
+/* Looks for annotation files with known names in the folder and in its folders of splits. */
 static enum pst_status check_names(const char *root, struct pst_error *err)
 {
     static const char *const splits[] = {"", "/train", "/valid", "/test"};
@@ -58,7 +59,7 @@ static enum pst_status check_names(const char *root, struct pst_error *err)
     return PST_OK;
 }
 
-/* Looks for a file with the name of an image, whose path it is. */
+/* Looks for an annotation file beside an image: same name, other extension. */
 static enum pst_status check_beside(const char *image, struct pst_error *err)
 {
     char path[PATH_MAX];

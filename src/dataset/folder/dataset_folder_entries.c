@@ -1,8 +1,9 @@
-/* dataset_folder_entries.c - blocks that never move, and the entries of one directory in them.
+/* dataset_folder_entries.c - memory blocks that never move, and the entries of one directory in
+ * them.
  *
- * In: names and facts, in the order of the directory. Out: the same by name. Each entry is a
- * record: the facts, the name, and up to three bytes behind it, so that four bytes say where one of
- * many gigabytes of records begins. One thread. */
+ * In: names and facts, in the order of readdir. Out: the same, sorted by name. Each entry is a
+ * record: facts, name, and up to three bytes of padding, so that a 4-byte number can address
+ * gigabytes of records. One thread. */
 #include "dataset/folder/dataset_folder_entries.h"
 
 #include "base/alloc.h"
@@ -58,13 +59,13 @@ void psti_dataset_store_trim(struct psti_dataset_store *store)
 /* Entries
  * -------------------------------------------------------------------------------------------- */
 
-/* A place: the block, and the offset in it in units of four bytes. */
+/* Address of a record: the block's number, and the offset in it in units of four bytes. */
 enum { UNIT_NBYTES = 4, OFFSET_BITS = 18 };
 _Static_assert((UNIT_NBYTES << OFFSET_BITS) == PSTI_DATASET_BLOCK_NBYTES, "offsets fit");
 #define BLOCKS_MAX (UINT32_C(1) << (32 - OFFSET_BITS))
 
-/* A record begins with a struct psti_file_brief. If its nbytes is UINT32_MAX, the size follows in
- * eight bytes. */
+/* The record of an entry begins with a struct psti_file_brief. If its nbytes is UINT32_MAX, the
+ * size follows in eight bytes. */
 
 void psti_dataset_entries_free(struct psti_dataset_entries *entries)
 {

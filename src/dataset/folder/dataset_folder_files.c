@@ -1,8 +1,7 @@
-/* dataset_folder_files.c - files that the caller names, as the images of a folder.
+/* dataset_folder_files.c - makes rows of files that the caller names.
  *
- * In: names relative to the folder. Out: a row for each, in the caller's order. The folder is not
- * listed. Files are examined, but not opened, so a name tells nothing about the form of its image.
- */
+ * In: names relative to the folder. Out: one row for each, in the caller's order. The folder is not
+ * listed. Each file is examined by stat but not opened, so its form is not known yet. */
 #include "dataset/folder/dataset_listing.h"
 
 #include "base/fail.h"
@@ -16,16 +15,16 @@
 
 #define OR_ALLOW " (allow_unreadable leaves it out)"
 
-enum { FILES_TOLD = 1024 }; /* files between two tellings of progress */
+enum { FILES_TOLD = 1024 }; /* files between two progress reports */
 
 struct listing {
     struct psti_folder *folder;
-    struct psti_names seen; /* a name names one sample */
+    struct psti_names seen; /* names so far, to detect duplicates */
     int root_fd;
     struct pst_error *err;
 };
 
-/* Reports a file that cannot be used, or counts it if that is allowed. */
+/* Fails because of a file that cannot be used, or counts it if allow_unreadable is set. */
 static enum pst_status unusable(struct listing *listing, const char *name, int os_error,
                                 const char *what)
 {
@@ -42,7 +41,7 @@ static enum pst_status unusable(struct listing *listing, const char *name, int o
     return psti_dataset_folder_note(folder, PST_NOTICE_UNREADABLE, what, 1, name, listing->err);
 }
 
-/* Checks what no policy allows: such a name is a mistake of the caller's. */
+/* Refuses names that are a mistake of the caller, whatever allow_unreadable says. */
 static enum pst_status check_name(struct listing *listing, const char *name)
 {
     char shown[PST_ERROR_PATH_CAP];

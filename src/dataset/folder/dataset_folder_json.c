@@ -1,8 +1,8 @@
 /* dataset_folder_json.c - reads a label file of JSON lines (one object per line, RFC 8259).
  *
- * In: the whole text, valid UTF-8. Out: rows and cells, to a sink. The parser is our own and builds
- * no tree of doubles, because 64-bit integers must stay exact, 1.0 must stay a float, and JSON
- * fields are kept as they were written. Nesting is bounded; nothing is allocated per value. */
+ * In: the whole text, valid UTF-8. Out: rows and cells, to a sink. This parser makes no tree with
+ * doubles, because 64-bit integers must stay exact, 1.0 must stay a float, and JSON fields are kept
+ * as written. Nesting is limited. No memory is allocated per value. */
 #include "dataset/folder/dataset_folder_rows.h"
 
 #include "base/fail.h"
@@ -13,10 +13,10 @@
 
 struct json {
     struct psti_row_sink *sink;
-    const char *line, *at, *end;      /* place in the line */
-    struct psti_dataset_arena text;   /* the string read last, NUL-terminated */
-    struct psti_dataset_arena key;    /* the key of the value being read */
-    struct psti_dataset_arena floats; /* f32 of boxes and keypoints */
+    const char *line, *at, *end;      /* start of the line, current position, end of the line */
+    struct psti_dataset_arena text;   /* the last string that was read, NUL-terminated */
+    struct psti_dataset_arena key;    /* key of the current value */
+    struct psti_dataset_arena floats; /* f32 numbers of boxes and keypoints */
 };
 
 static enum pst_status bad(const struct json *json, const char *what)
@@ -32,7 +32,7 @@ static void skip_space(struct json *json)
         json->at++;
 }
 
-/* Skips `c` if it is next. */
+/* If `c` is the next character, skips it and returns true. */
 static bool take(struct json *json, char c)
 {
     skip_space(json);
@@ -94,7 +94,7 @@ static size_t encode_utf8(uint32_t code, char out[4])
     return 4;
 }
 
-/* Reads an escape after its backslash. */
+/* Reads an escape; its backslash was read already. */
 static enum pst_status read_escape(struct json *json)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -118,7 +118,7 @@ static enum pst_status read_escape(struct json *json)
     return psti_dataset_arena_add(&json->text, utf8, encode_utf8(code, utf8), json->sink->err);
 }
 
-/* Reads a string into json->text. A NUL follows it, which *nbytes does not count. */
+/* Reads a string into json->text and adds a NUL, which *nbytes does not count. */
 static enum pst_status read_string(struct json *json, size_t *nbytes)
 {
     enum pst_status status = PST_OK;
@@ -145,8 +145,8 @@ static enum pst_status read_string(struct json *json, size_t *nbytes)
     return status == PST_OK ? psti_dataset_arena_add(&json->text, "", 1, json->sink->err) : status;
 }
 
-/* JSON's numbers begin with a digit, without a leading zero, and have digits on both sides of the
- * point. */
+/* True if a number follows JSON's grammar: no leading zero, no leading point, and digits on both
+ * sides of a point. */
 static bool strict_number(const char *s, size_t n)
 {
     size_t i = s[0] == '-';
@@ -176,14 +176,14 @@ static enum pst_status read_number(struct json *json, struct psti_cell *cell)
     return PST_OK;
 }
 
-/* Skips any value and checks it. */
+/* Skips a value of any type and checks its syntax. */
 static enum pst_status skip_value(struct json *json)
 {
     const char *problem = psti_format_json_skip(&json->at, json->end);
     return problem == NULL ? PST_OK : bad(json, problem);
 }
 
-/* Reads [[a, b, ...], ...] with `width` numbers in each into json->floats. */
+/* Reads [[a, b, ...], ...] into json->floats; each inner list must have `width` numbers. */
 static enum pst_status read_rows(struct json *json, unsigned width, struct psti_cell *cell)
 {
     enum pst_status status = PST_OK;
@@ -273,7 +273,7 @@ static enum pst_status read_key(struct json *json)
     return status == PST_OK && !take(json, ':') ? bad(json, "a colon is expected") : status;
 }
 
-/* Skips the whole object, checks it, and delivers "file" to the sink. */
+/* Checks the syntax of a line's whole object, and passes its "file" to the sink as a new row. */
 static enum pst_status begin_row(struct json *json)
 {
     const char *file = NULL;
@@ -316,7 +316,8 @@ static enum pst_status begin_row(struct json *json)
     return status == PST_OK ? json->sink->begin_row(json->sink, json->text.bytes, nbytes) : status;
 }
 
-/* begin_row has checked the object, so only the meaning of its values can be wrong. */
+/* Passes all other members of the object to the sink. Its syntax was checked by begin_row, so only
+ * types and values can be wrong. */
 static enum pst_status deliver_cells(struct json *json)
 {
     enum pst_status status = PST_OK;

@@ -1,7 +1,8 @@
-/* dataset_folder_kind.c - tells by names of files if a plain folder is of images or of audio files.
+/* dataset_folder_kind.c - decides by file names whether a plain folder has images or audio files.
  *
- * A folder without any image is listed again for audio files; a list of files, of the caller or of
- * a label file, is of audio if all names are. One thread, at open; names alone on any. */
+ * A folder without any image is scanned again for audio files. A list of files, from the caller or
+ * a label file, is one of audio if all its names are. One thread, at open; the functions on names:
+ * any thread. */
 #include "dataset/folder/dataset_folder.h"
 
 #include "base/fail.h"

@@ -1,9 +1,9 @@
 /* dataset_folder_labels.c - makes rows and columns of a plain folder from a label file.
  *
  * The file is read whole and parsed twice. The first pass finds the columns and their types and
- * counts the rows. The second pass fills arrays of the right size. Samples are the files that it
- * names, sorted by path. Each must exist and be a file. Every error names the label file and the
- * line. */
+ * counts the rows. The second pass fills arrays of the right size. Samples are the files that the
+ * label file names, sorted by path. Each must exist and be a regular file. Every error names the
+ * label file and the line. */
 #include "dataset/folder/dataset_folder_rows.h"
 #include "dataset/folder/dataset_listing.h"
 
@@ -20,26 +20,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROWS_TOLD = 1024 }; /* rows between two tellings of progress */
+enum { ROWS_TOLD = 1024 }; /* rows between two progress reports */
 
-/* Facts about a column from the first pass. */
+/* What the first pass has found of a column. */
 struct guess {
     char name[64];
     unsigned kinds;                               /* bit k: a cell of kind k was seen */
-    uint64_t first_line[PSTI_DATASET_CELL_KINDS]; /* line on which kind k was first seen */
+    uint64_t first_line[PSTI_DATASET_CELL_KINDS]; /* line of the first cell of each kind */
     int64_t max_int;
     struct psti_folder_column *column; /* second pass */
 };
 
 struct labels {
-    struct psti_row_sink sink; /* first member: the sink's callbacks get its address */
+    struct psti_row_sink sink; /* first member, because the callbacks convert its address to that of
+                                * this struct */
     struct psti_folder *folder;
     struct guess guesses[PST_MAX_FIELDS];
     uint32_t n_guesses, next_guess;
-    uint64_t n_rows; /* the first pass counts them */
+    uint64_t n_rows; /* number of rows, from the first pass */
     int root_fd;
-    uint64_t *lines; /* [n_rows] line of each row */
-    uint64_t seen;   /* bit i: guess i had a cell in this row */
+    uint64_t *lines; /* [n_rows] line of each row in the label file */
+    uint64_t seen;   /* bit i: the current row has a cell for guess i */
     char file[PSTI_DATASET_FOLDER_NAME_CAP];
 };
 
@@ -50,7 +51,8 @@ static const char *const cell_names[PSTI_DATASET_CELL_KINDS] = {
 /* First pass
  * -------------------------------------------------------------------------------------------- */
 
-/* Finds the guess named `name`, or NULL. Lines mostly give their fields in the same order. */
+/* Finds the guess of a column by its name, or NULL. Starts behind the last one found, because most
+ * lines have the same order. */
 static struct guess *find_guess(struct labels *labels, const char *name)
 {
     for (uint32_t i = 0; i < labels->n_guesses; i++) {
@@ -63,7 +65,7 @@ static struct guess *find_guess(struct labels *labels, const char *name)
     return NULL;
 }
 
-/* Checks a name that the label file gives to a field. */
+/* Checks a column's name, which becomes the name of a field. */
 static enum pst_status check_field_name(const struct labels *labels, const char *name)
 {
     char shown[160];
@@ -90,7 +92,7 @@ static enum pst_status check_field_name(const struct labels *labels, const char 
 static enum pst_status add_guess(struct labels *labels, const char *name, struct guess **guess)
 {
     uint64_t line = labels->sink.line;
-    if (labels->sink.is_csv) /* the names stand in the first line, whichever row is read */
+    if (labels->sink.is_csv) /* the names are in the first line, whatever row is read now */
         labels->sink.line = 1;
     enum pst_status status = check_field_name(labels, name);
     labels->sink.line = line;
@@ -102,7 +104,7 @@ static enum pst_status add_guess(struct labels *labels, const char *name, struct
     return PST_OK;
 }
 
-/* True if a column may hold both kinds. */
+/* True if a column may have cells of both kinds. */
 static bool kinds_agree(bool is_csv, enum psti_cell_kind a, enum psti_cell_kind b)
 {
     const unsigned numbers = 1u << PSTI_DATASET_CELL_INT | 1u << PSTI_DATASET_CELL_FLOAT;
@@ -173,13 +175,13 @@ static enum pst_field_type guess_type(const struct guess *guess)
         PST_FIELD_JSON,  PST_FIELD_INT,       PST_FIELD_FLOAT, PST_FIELD_TEXT,
         PST_FIELD_BOXES, PST_FIELD_KEYPOINTS, PST_FIELD_MASK,  PST_FIELD_JSON};
     unsigned kind = PSTI_DATASET_CELL_KINDS - 1;
-    /* Kinds are numbered so that the highest one seen wins: int < float < text. */
+    /* Kinds are numbered so that the largest number seen decides: int < float < text. */
     while (kind > 0 && !(guess->kinds >> kind & 1))
         kind--;
     return types[kind];
 }
 
-/* Checks the column "label": its cells must be numbers or names of classes. */
+/* Checks the column "label": its cells must be numbers or class names. */
 static enum pst_status check_label(struct labels *labels, const struct guess *guess)
 {
     for (unsigned kind = PSTI_DATASET_CELL_FLOAT; kind < PSTI_DATASET_CELL_KINDS; kind++) {
@@ -213,7 +215,7 @@ static enum pst_status make_column(struct labels *labels, struct guess *guess)
     struct psti_folder_column *column = guess->column;
     size_t n = (size_t)labels->n_rows;
     if (is_label && !by_name) /* at least 1, because 0 means "by name"; numbers out of range are
-                                 refused later */
+                               * refused later */
         column->field.n_classes = guess->max_int < 0 ? 1
                                   : guess->max_int > PSTI_DATASET_FOLDER_MAX_LABEL
                                       ? PSTI_DATASET_FOLDER_MAX_LABEL
@@ -236,8 +238,8 @@ static enum pst_status make_column(struct labels *labels, struct guess *guess)
 /* Second pass
  * ------------------------------------------------------------------------------------------- */
 
-/* Normalises a path to the one spelling that names the sample: no "./", no "//". False: it leaves
- * the folder. */
+/* Normalises a path, to give each sample one name: removes "./" and double slashes. False: the path
+ * leaves the folder. */
 static bool tidy_path(const char *path, size_t nbytes, char out[PSTI_DATASET_FOLDER_NAME_CAP])
 {
     size_t used = 0;
@@ -260,8 +262,9 @@ static bool tidy_path(const char *path, size_t nbytes, char out[PSTI_DATASET_FOL
     return used > 0;
 }
 
-/* Finds the file that a line names: its normal path in labels->file, and its facts. *absent: it is
- * left out, if that is allowed. */
+/* Finds the file that a line names. Sets labels->file to its normalised path, and *facts to its
+ * size, place on the disk and stamp. *absent: true if the file cannot be read and allow_unreadable
+ * leaves it out. */
 static enum pst_status look_up(struct labels *labels, const char *path, size_t nbytes,
                                struct psti_file_facts *facts, bool *absent)
 {
@@ -395,8 +398,7 @@ static enum pst_status fill_cell(struct psti_row_sink *sink, const char *field,
     return PST_OK;
 }
 
-/* Fills fields that the line does not give: with an empty value if the type has one, else an error.
- */
+/* Fills fields that the row does not have: with an empty value if the type has one, else fails. */
 static enum pst_status fill_end(struct psti_row_sink *sink)
 {
     struct labels *labels = (struct labels *)sink;
@@ -429,7 +431,7 @@ static bool row_less(const void *ctx, uint32_t a, uint32_t b)
     return strcmp(psti_dataset_files_name(files, a), psti_dataset_files_name(files, b)) < 0;
 }
 
-/* Sorts the samples by path and finds a file that is named twice. */
+/* Sorts the samples by path. Fails if a file is named twice. */
 static enum pst_status sort_samples(struct labels *labels)
 {
     struct psti_folder *folder = labels->folder;
@@ -448,7 +450,7 @@ static enum pst_status sort_samples(struct labels *labels)
         if (strcmp(psti_dataset_files_name(files, order[i - 1]), name) != 0)
             continue;
         labels->sink.line =
-            labels->lines[order[i]]; /* the later of two equal ones: the sort is stable */
+            labels->lines[order[i]]; /* the later line, because the sort is stable */
         status = psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_EXISTS,
                                               "%s is named twice, first in line %llu", name,
                                               (unsigned long long)labels->lines[order[i - 1]]);
@@ -478,7 +480,7 @@ static enum pst_status number_classes(struct labels *labels)
     return PST_OK;
 }
 
-/* Checks that the columns exist that the caller called masks. */
+/* Checks that the columns exist that the caller has declared as masks. */
 static enum pst_status check_masks(struct labels *labels)
 {
     const struct psti_folder *folder = labels->folder;
@@ -495,8 +497,8 @@ static enum pst_status check_masks(struct labels *labels)
     return PST_OK;
 }
 
-/* Notes a text column in which every value looks like an image file and the first file exists. The
- * user may have meant masks. */
+/* Adds a notice about a text column whose values all look like image files, if the first of these
+ * files exists: the user may have meant masks. */
 static enum pst_status note_paths(struct labels *labels, const struct psti_folder_column *column)
 {
     struct psti_folder *folder = labels->folder;

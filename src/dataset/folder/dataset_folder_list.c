@@ -1,10 +1,10 @@
 /* dataset_folder_list.c - reads a list of files: lines of a path and labels, as DALI's file_list.
  *
  * In: the whole text, valid UTF-8. Out: rows and cells, to a sink. A line is a path, blanks, and
- * whole numbers from 0 on. Paths may have blanks: a path ends where its extension of an image or a
- * sound ends, the last one in the line. In a line without such an extension the last word is the
- * label if it is a whole number. The whole file decides the fields: no labels, `label` if each line
- * has one, `labels` (a JSON list in each line) if a line has several. Any thread. */
+ * integers from 0 on. Paths may contain blanks: a path ends behind the last image or audio
+ * extension in the line. If a line has no such extension, its last word is the label if it is an
+ * integer. The whole file decides the fields: none, `label` if each line has one label, or `labels`
+ * (a JSON list in each line) if some line has several. Any thread. */
 #include "dataset/folder/dataset_folder_rows.h"
 
 #include "base/fail.h"
@@ -13,13 +13,14 @@
 #include <string.h>
 #include <strings.h>
 
-/* A line without its end: path is line[0..n_path), the labels are words of line[n_path..n). */
+/* One line, without its line end. Its path is line[0..n_path), its labels are the words of
+ * line[n_path..n). */
 struct list_line {
     const char *at;
     size_t n_path, n;
 };
 
-/* Counts over all lines of a list. */
+/* Counts over all lines of the list. */
 struct list_shape {
     uint64_t n_lines, n_labelled, most;
 };
@@ -40,7 +41,7 @@ static bool has_ending(const char *text, size_t nbytes)
     return psti_dataset_folder_is_image_name(tail) || psti_dataset_is_audio_name(tail);
 }
 
-/* Finds where the path ends. */
+/* Finds where the path in a line ends. */
 static void find_path(struct list_line *line)
 {
     const char *s = line->at;
@@ -61,7 +62,7 @@ static void find_path(struct list_line *line)
     line->n_path = is_label ? end : line->n;
 }
 
-/* Takes the next line that is not empty. False: there is none. *number counts lines. */
+/* Finds the next line that is not empty. False: there is none. *number: number of the line. */
 static bool next_line(const char **at, const char *end, uint64_t *number, struct list_line *line)
 {
     while (*at < end) {
@@ -81,7 +82,7 @@ static bool next_line(const char **at, const char *end, uint64_t *number, struct
     return false;
 }
 
-/* Takes the next word behind the path, from *at on. False: there is none. */
+/* Returns the next word behind the path, and moves *at behind it. False: there is none. */
 static bool next_label(const struct list_line *line, size_t *at, const char **word, size_t *nbytes)
 {
     while (*at < line->n && is_blank(line->at[*at]))
@@ -93,7 +94,7 @@ static bool next_label(const struct list_line *line, size_t *at, const char **wo
     return *nbytes > 0;
 }
 
-/* Parses a word as a label. */
+/* Parses a word as a label, which must be an integer. */
 static enum pst_status take_label(const struct psti_row_sink *sink, const char *word, size_t nbytes,
                                   struct psti_cell *cell)
 {
@@ -142,7 +143,7 @@ static enum pst_status measure(const struct psti_row_sink *sink, const char *tex
         (unsigned long long)first_with);
 }
 
-/* Writes the labels of a line as a JSON list. */
+/* Writes the labels of a line as a JSON list to `list`. */
 static enum pst_status join_labels(struct psti_row_sink *sink, const struct list_line *line,
                                    struct psti_dataset_arena *list)
 {
@@ -211,7 +212,7 @@ bool psti_dataset_folder_is_list(const char *path, const char *text, size_t nbyt
     size_t n = stop == NULL ? nbytes : (size_t)(stop - text);
     while (n > 0 && is_blank(text[n - 1]))
         n--;
-    for (size_t i = 0; i <= n;) { /* a first line with the cell `file` is that of CSV */
+    for (size_t i = 0; i <= n;) { /* a first line with a cell "file" is the header of a CSV */
         const char *comma = memchr(text + i, ',', n - i);
         size_t end = comma == NULL ? n : (size_t)(comma - text);
         if ((end - i == 4 && memcmp(text + i, "file", 4) == 0) ||

@@ -1,7 +1,7 @@
-/* dataset_folder_notice.c - notices: what was met when a plain folder was opened, and its data set
- * does not show.
+/* dataset_folder_notice.c - notices: what was found when a plain folder was opened but is not part
+ * of the data set.
  *
- * One thread makes them while the folder is opened. They are constant afterwards. */
+ * One thread adds them while the folder is opened. They do not change afterwards. */
 #include "dataset/folder/dataset_folder.h"
 
 #include "base/alloc.h"

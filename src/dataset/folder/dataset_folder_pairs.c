@@ -1,12 +1,13 @@
-/* dataset_folder_pairs.c - a plain folder whose images and masks lie in folders of their own.
+/* dataset_folder_pairs.c - a plain folder whose images and masks lie in separate subfolders.
  *
  *     images/a.jpg  images/b/c.png        one folder of images
  *     masks/a.png   masks/b/c_mask.png    and one or more of masks
  *
- * An image and a mask belong together if their paths within these folders are the same but for the
- * extension. The mask's may also end in "_mask". Each folder of masks becomes a field.
+ * An image and a mask belong together if their paths within these subfolders are equal, without the
+ * extensions and without a "_mask" at the end of the mask's name. Each folder of masks becomes a
+ * field.
  *
- * Cityscapes is such a folder, whose files have endings of their own:
+ * Cityscapes has the same layout, with special endings of file names:
  *
  *     leftImg8bit/train/aachen/aachen_000000_000019_leftImg8bit.png
  *     gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png       field "mask"
@@ -35,7 +36,8 @@ static bool is_one_of(const char *name, const char *const *list, size_t n)
     return false;
 }
 
-/* "masks" -> "mask", "masks_x" and "mask_x" -> "mask_x", "x_masks" and "x_mask" -> "x_mask". */
+/* Makes a field's name of a folder's name: "masks" -> "mask", "masks_x" and "mask_x" -> "mask_x",
+ * "x_masks" and "x_mask" -> "x_mask". False: it is no folder of masks. */
 static bool mask_field(const char *name, char field[64])
 {
     size_t n = strlen(name);
@@ -90,17 +92,18 @@ void psti_dataset_folder_layout_cityscapes(struct psti_folder_layout *layout)
     }
 }
 
-/* The common part of the paths of an image and its mask: without the folder of `skip` bytes, the
- * extension, and the ending `end` before it (NULL: none). */
+/* The part of a path that an image and its mask have in common: without the folder (the first
+ * `skip` bytes), without the extension, and without the ending `end` before it (NULL: none). */
 struct stem {
     const char *text;
     size_t n;
 };
 
-/* True if the path has that ending before its extension. */
+/* True if the path has the ending `end` before its extension. */
 static bool has_end(const char *path, const char *end)
 {
-    size_t n = (size_t)(strrchr(path, '.') - path); /* image names have an extension */
+    size_t n = (size_t)(strrchr(path, '.') - path); /* image names have an extension, so strrchr
+                                                     * finds a dot */
     size_t n_end = end == NULL ? 0 : strlen(end);
     return n_end == 0 || (n >= n_end && memcmp(path + n - n_end, end, n_end) == 0);
 }
@@ -121,11 +124,12 @@ static int compare_stems(struct stem a, struct stem b)
     return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
 }
 
-/* Masks of one folder, to be looked up by stem. */
+/* Masks in one folder, for finding a mask by the stem of its image's path. */
 struct masks {
     struct psti_dataset_files files;
-    size_t skip;     /* bytes of the folder's name in paths */
-    const char *end; /* ending of the masks of this field; NULL: all files are its masks */
+    size_t skip;     /* bytes of the folder's name at the start of each path */
+    const char *end; /* ending of this field's mask names; NULL: all files in the folder are masks
+                      * of it */
     uint32_t *order; /* [n] by stem */
     size_t n;
     bool *used; /* [files.n] */
@@ -138,7 +142,7 @@ static bool mask_less(const void *ctx, uint32_t a, uint32_t b)
                          stem_of(&masks->files, b, masks->skip, masks->end)) < 0;
 }
 
-/* Number of the mask with that stem; files.n: there is none. */
+/* Returns the number of the mask with that stem; files.n: there is none. */
 static size_t find_mask(const struct masks *masks, struct stem stem)
 {
     size_t low = 0, high = masks->n;
@@ -179,7 +183,7 @@ static enum pst_status open_masks(struct psti_folder *folder, const char *below,
                                   struct masks *masks, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    if (masks->skip == 0) /* fields of one folder share its list */
+    if (masks->skip == 0) /* fields with the same folder share the list of its files */
         status = psti_dataset_folder_list(folder, below, &masks->files, err);
     if (status != PST_OK)
         return status;
@@ -206,7 +210,7 @@ static enum pst_status open_masks(struct psti_folder *folder, const char *below,
     return status;
 }
 
-/* Handles an image without a mask in that folder: an error, or a notice if that is allowed. */
+/* Handles an image without a mask: fails, or adds a notice if allow_unreadable is set. */
 static enum pst_status no_mask(struct psti_folder *folder, const char *field, const char *below,
                                size_t i_image, struct pst_error *err)
 {
@@ -252,8 +256,9 @@ static enum pst_status fill_column(struct psti_folder *folder, struct masks *mas
     return status;
 }
 
-/* Makes the column of the layout's field i. `masks` has the list of the folder of the field before,
- * if that is the same folder. A field that has an ending of its own and no file is left out. */
+/* Makes the column of the layout's field i. `masks` has the files of the previous field's folder,
+ * and is used again if the folder is the same. A field that has its own ending but no files is left
+ * out. */
 static enum pst_status make_column(struct psti_folder *folder,
                                    const struct psti_folder_layout *layout, uint32_t i,
                                    struct masks *masks, struct pst_error *err)
@@ -280,7 +285,8 @@ static enum pst_status make_column(struct psti_folder *folder,
     return status;
 }
 
-/* Adds a text field of the i_part-th folder below the images: the split and the city. */
+/* Adds a text field whose value is part i_part of the path below the images' folder: the split or
+ * the city. */
 static enum pst_status add_part(struct psti_folder *folder, const char *name, size_t skip,
                                 unsigned i_part, struct pst_error *err)
 {

@@ -1,5 +1,5 @@
-/* dataset_folder_rows.c - what the readers of label files, and the one who makes rows of what they
- * read, have in common: errors that name the line, and which columns are masks. Any thread. */
+/* dataset_folder_rows.c - helpers for the readers of label files and their sink: errors that name
+ * the line, and which columns are masks. Any thread. */
 #include "dataset/folder/dataset_folder_rows.h"
 
 #include "base/fail.h"
@@ -20,7 +20,7 @@ enum pst_status psti_dataset_folder_bad_line(const struct psti_row_sink *sink,
                         (unsigned long long)sink->line, text);
 }
 
-/* True if a name is `text`, or begins or ends with it, joined by an underscore. */
+/* True if a name is `text`, or begins or ends with `text` and an underscore between. */
 static bool has_part(const char *name, const char *text)
 {
     size_t n = strlen(name), k = strlen(text);

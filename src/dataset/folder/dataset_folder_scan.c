@@ -1,8 +1,8 @@
-/* dataset_folder_scan.c - makes the rows of a plain folder of what the walk found.
+/* dataset_folder_scan.c - makes the rows of a plain folder from the files that a walk has found.
  *
- * In: a path. Out: rows in byte order of the relative paths, and one class per sub-folder of the
- * top, like torchvision's ImageFolder; or images and masks that lie in folders of their own. A
- * folder without images is walked again for audio files. */
+ * In: a path. Out: rows in byte order of the relative paths, and one class per top-level subfolder,
+ * like torchvision's ImageFolder; or images and masks from separate subfolders. A folder without
+ * images is walked again for audio files. */
 #include "dataset/folder/dataset_folder_walk.h"
 
 #include "base/alloc.h"
@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* End of every error about one class. */
+/* Ends each error message about a class. */
 #define OR_KEEP " (allow_unreadable keeps it as a class without images)"
 
-/* Makes column "label" from the classes found. */
+/* Makes the column "label" from the classes that were found. */
 static enum pst_status make_labels(struct psti_walk *walk)
 {
     struct psti_folder *folder = walk->folder;
@@ -63,7 +63,7 @@ static enum pst_status conclude(struct psti_walk *walk)
                          (unsigned long long)n_left_out(folder),
                          (unsigned long long)folder->n_skipped);
     if (folder->files.n == walk->n_top_images || folder->ignore_labels) {
-        /* A flat folder; sub-folders without images are not classes. */
+        /* All images lie directly in the folder; subfolders without images are no classes. */
         psti_dataset_names_free(&folder->classes);
         return PST_OK;
     }
@@ -87,7 +87,7 @@ static enum pst_status conclude(struct psti_walk *walk)
     return make_labels(walk);
 }
 
-/* Finds the folders of images and of masks among the entries of the top. False: the folder has
+/* Finds the subfolders of images and masks among the top-level entries. False: the folder has
  * another layout. */
 static bool find_layout(const struct psti_dataset_entries *top, struct psti_folder_layout *layout)
 {
@@ -115,14 +115,14 @@ static bool is_in_layout(const struct psti_folder_layout *layout, const char *na
     return found;
 }
 
-/* Scans images and masks that lie in folders of their own. Other entries at the top are left out,
+/* Scans images and masks that lie in separate subfolders. Other top-level entries are left out,
  * with a notice. */
 static enum pst_status scan_pairs(struct psti_walk *walk, const struct psti_dataset_entries *top,
                                   const struct psti_folder_layout *layout)
 {
     enum pst_status status = PST_OK;
     psti_dataset_listing_pairs(walk->listing);
-    psti_dataset_names_free(&walk->folder->classes); /* there are none */
+    psti_dataset_names_free(&walk->folder->classes); /* this layout has no classes */
     for (size_t i = 0; status == PST_OK && i < top->n; i++) {
         const char *name = psti_dataset_entries_name(top, i);
         bool is_folder = name[strlen(name) - 1] == '/';
@@ -136,13 +136,13 @@ static enum pst_status scan_top(struct psti_walk *walk)
 {
     struct psti_dataset_entries top = {.n = 0};
     bool done = false;
-    /* The long names in it would take too much of the stack. */
+    /* Allocated, because its long names would take too much of the stack. */
     struct psti_folder_layout *layout = psti_calloc(1, sizeof *layout);
     enum pst_status status =
         layout != NULL ? psti_dataset_walk_top(walk, &top, &done)
                        : psti_fail(walk->err, PST_ERROR_MEMORY, "dataset", "out of memory to scan");
     if (status == PST_OK && done) {
-        /* Only folders of another layout have a saved listing. */
+        /* Folders of the images-and-masks layout have no saved listing. */
         status = conclude(walk);
     } else if (status == PST_OK && find_layout(&top, layout)) {
         status = scan_pairs(walk, &top, layout);
@@ -156,7 +156,7 @@ static enum pst_status scan_top(struct psti_walk *walk)
     return status;
 }
 
-/* Forgets what was listed, but for the options. */
+/* Drops everything that was listed, except the options. */
 static void forget(struct psti_folder *folder, bool is_audio)
 {
     const struct psti_folder before = *folder;
@@ -171,7 +171,8 @@ static void forget(struct psti_folder *folder, bool is_audio)
     folder->files.spacing = PSTI_DATASET_FILES_SPACING;
 }
 
-/* A folder without images: if what it has is known, that is the error. */
+/* Fails for a folder without images, with an error that names what the folder holds if that is
+ * known. */
 static enum pst_status fail_foreign(const struct psti_folder *folder, enum pst_status status,
                                     struct pst_error *err)
 {
@@ -192,7 +193,7 @@ static enum pst_status scan(struct psti_folder *folder, struct pst_error *err)
     folder->files.spacing = PSTI_DATASET_FILES_SPACING;
     enum pst_status status = psti_dataset_walk_run(folder, "", &folder->files, scan_top, err);
     if (folder->files.n > 0 && !folder->ignore_labels) {
-        /* It comes first: what else is wrong with such a folder is no help. */
+        /* This error comes first, because it is the most helpful one for such a folder. */
         enum pst_status yolo = psti_dataset_folder_check_yolo(folder, err);
         enum pst_status drawn =
             yolo != PST_OK ? yolo : psti_dataset_folder_check_drawn(folder, err);
@@ -204,7 +205,7 @@ static enum pst_status scan(struct psti_folder *folder, struct pst_error *err)
     struct pst_error audio_err = {.sample = -1, .offset = -1};
     status = psti_dataset_walk_run(folder, "", &folder->files, scan_top, &audio_err);
     if (status == PST_ERROR_NOT_FOUND && folder->files.n == 0) {
-        forget(folder, false); /* there is neither: the first error says so */
+        forget(folder, false); /* there are no audio files either: report the first error */
         status = psti_dataset_walk_run(folder, "", &folder->files, scan_top, err);
         return fail_foreign(folder, status, err);
     }

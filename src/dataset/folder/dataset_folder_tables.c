@@ -1,9 +1,10 @@
-/* dataset_folder_tables.c - the tables of a plain folder: columns are added, facts of files taken
- * down, all freed.
+/* dataset_folder_tables.c - the tables of a plain folder: adds columns, stores facts of files,
+ * frees all.
  *
- * Folders may have millions of files, so a file takes 12 bytes and its name: its size, its stamp
- * and its place have 32 bits each, and of 32 names one place is kept. Tables grow by parts that
- * stay where they are, so growing copies nothing. Filled by one thread, at open; read by any. */
+ * A folder may have millions of files, so a file takes only 12 bytes and its name: 32 bits each for
+ * size, stamp and place on the disk; of 32 names, one offset is stored. Tables grow by parts that
+ * do not move, so growing copies nothing. Filled by one thread at open; any thread may read
+ * them. */
 #include "dataset/folder/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -15,8 +16,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A place: bit 31 and the bits below it say which device it is; the rest is the inode number, as
- * a number with an exponent if it is large. */
+/* A file's place (psti_dataset_file_place): the highest bits tell the device. The rest is the inode
+ * number; large ones are stored like a floating-point number. */
 enum { EXPONENT_BITS = 6, FIRST_BITS = 31, OTHER_BITS = 26 };
 
 void psti_dataset_folder_free(struct psti_folder *folder)
@@ -43,7 +44,7 @@ enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const
                                                struct psti_folder_column **column,
                                                struct pst_error *err)
 {
-    /* Columns are allocated at their final number, so that pointers to them stay valid. */
+    /* Allocated for the largest number of columns, so that pointers to columns stay valid. */
     if (folder->columns == NULL)
         folder->columns = psti_calloc(PST_MAX_FIELDS, sizeof *folder->columns);
     if (folder->columns == NULL)
@@ -55,8 +56,8 @@ enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const
     return PST_OK;
 }
 
-/* Returns the place of the file's device in the folder's table of devices. If the table has no
- * room: PSTI_DATASET_FOLDER_DEVICES_MAX. */
+/* Returns the index of the file's device in folder->devices, after adding it if needed;
+ * PSTI_DATASET_FOLDER_DEVICES_MAX if the table is full. */
 static uint32_t device_of(struct psti_folder *folder, const char *path, const struct stat *st)
 {
     char whole[PATH_MAX + PSTI_DATASET_FOLDER_NAME_CAP];
@@ -73,8 +74,8 @@ static uint32_t device_of(struct psti_folder *folder, const char *path, const st
     return i;
 }
 
-/* Maps an inode number to `bits` bits. Larger numbers never get smaller places; numbers below
- * 2^(bits - EXPONENT_BITS + 1) stay as they are. */
+/* Maps an inode number to `bits` bits and keeps the order: larger numbers never get smaller
+ * results. Numbers below 2^(bits - EXPONENT_BITS + 1) are unchanged. */
 static uint32_t shorten(uint64_t inode, unsigned bits)
 {
     unsigned mantissa = bits - EXPONENT_BITS;
@@ -167,15 +168,15 @@ static enum pst_status add_long(struct psti_dataset_files *files, uint64_t nbyte
     return PST_OK;
 }
 
-/* Appends the name of the next file. The names of a group lie behind each other: if one does not
- * fit into the block, those before it are copied to the next block with it. */
+/* Appends the name of the next file. All names of a group must be contiguous in one block. If a
+ * name does not fit, its group is copied to the next block first. */
 static enum pst_status add_name(struct psti_dataset_files *files, const char *name,
                                 struct pst_error *err)
 {
     struct psti_dataset_store *names = &files->names;
     const struct psti_dataset_block *last = names->n == 0 ? NULL : &names->blocks[names->n - 1];
     size_t nbytes = strlen(name) + 1, n_before = 0;
-    const char *before = NULL; /* of its group */
+    const char *before = NULL; /* first name of the group */
     uint64_t *at = at_of(files, files->n);
     bool fits = last != NULL && last->capacity - last->nbytes >= nbytes;
     if ((files->n & group_mask(files)) != 0 && !fits) {

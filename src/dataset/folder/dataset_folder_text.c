@@ -1,8 +1,8 @@
 /* dataset_folder_text.c - strings for the plain-folder data set: an arena, numbered names, sorting,
  * messages.
  *
- * In: untrusted bytes from directories and label files. Out: offsets into growing memory, never
- * pointers that a later call moves. One thread at a time. */
+ * In: untrusted bytes from directories and label files. Out: offsets into memory that grows,
+ * because a pointer would become invalid when it moves. One thread at a time. */
 #include "dataset/folder/dataset_folder_rows.h"
 
 #include "base/alloc.h"
@@ -30,7 +30,8 @@ enum pst_status psti_dataset_arena_add(struct psti_dataset_arena *arena, const v
     if (!psti_add_size(arena->nbytes, nbytes, &end) || end > SIZE_MAX / 2)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for names and labels");
     if (end > arena->capacity) {
-        /* Grows by half, not double, because with millions of names the slack would dominate. */
+        /* Grows by half instead of doubling, because millions of names would leave too much
+         * unused. */
         size_t capacity = end + end / 2 + 256;
         char *grown = psti_realloc(arena->bytes, capacity);
         if (grown == NULL)
@@ -58,8 +59,8 @@ const char *psti_dataset_names_get(const struct psti_names *names, size_t number
     return names->text.bytes + names->at[number];
 }
 
-/* The slot that holds the text, or the free slot for it. n_slots is a power of two; never all are
- * used. */
+/* Returns the slot that holds the text, or the free slot for it. n_slots is a power of two, and at
+ * least one slot is free. */
 static uint32_t *names_slot(const struct psti_names *names, const char *text, size_t nbytes)
 {
     size_t i = (size_t)psti_hash64(text, nbytes) & (names->n_slots - 1);
@@ -150,7 +151,7 @@ enum pst_status psti_dataset_names_sort(struct psti_names *names, uint32_t **ran
     psti_free(names->at);
     names->at = at;
     at = NULL;
-    /* Slots hold old numbers, so no name may be added any more. */
+    /* The slots hold old numbers. They are freed, so no name may be added any more. */
     psti_free(names->slots);
     names->slots = NULL;
     *rank = ranks;
@@ -176,7 +177,7 @@ enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less le
                                          struct pst_error *err)
 {
     size_t i = 1;
-    /* Most folders and label files are in order already. */
+    /* Finds a run that is in order already, as most folders and label files are. */
     while (i < n && !less(ctx, order[i], order[i - 1]))
         i++;
     if (i >= n)
@@ -211,7 +212,7 @@ bool psti_dataset_folder_name_ok(const char *name, size_t nbytes)
     return true;
 }
 
-/* True if the text is a decimal number; *is_int if it has neither fraction nor exponent. */
+/* True if the text is a decimal number. *is_int: it has neither fraction nor exponent. */
 static bool number_shape(const char *s, size_t n, bool *is_int)
 {
     size_t i = 0, digits = 0;
@@ -246,7 +247,7 @@ static bool integer_value(const char *s, size_t n, int64_t *value)
     bool negative = s[0] == '-';
     int64_t v = 0;
     for (size_t i = s[0] == '-' || s[0] == '+'; i < n; i++) {
-        /* Counts downwards, because the lowest number has no positive twin. */
+        /* Accumulates a negative number, because the lowest int64 has no positive counterpart. */
         if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, s[i] - '0', &v))
             return false;
     }
@@ -276,8 +277,8 @@ void psti_dataset_folder_number(const char *text, size_t nbytes, struct psti_cel
         cell->d = (double)cell->i;
         return;
     }
-    /* The host program may have set a locale in which 1.5 is written 1,5. For "C" glibc's newlocale
-     * returns a static object. */
+    /* The program that uses the library may have set a locale that writes 1.5 as 1,5. For "C",
+     * glibc's newlocale returns a static object. */
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c_locale == (locale_t)0)
         return;

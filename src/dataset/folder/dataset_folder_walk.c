@@ -1,14 +1,15 @@
-/* dataset_folder_walk.c - walks through a folder and the folders below it.
+/* dataset_folder_walk.c - walks through a folder and all folders below it.
  *
- * In: a path. Out: files in byte order of the relative paths, and one class per sub-folder of the
- * top. Folders that a system or a program makes for itself, and those with nothing but hidden
- * files, are no classes. A class whose files cannot be read stays a class, so that the numbers of
- * the others do not depend on it. Each directory is listed, sorted and closed before its
- * sub-folders are entered, so two descriptors are open at any depth. A sub-folder sorts as "name/".
- * So the walk meets whole paths in byte order, and no global sort is needed. Links are followed; a
- * folder that is its own ancestor is an error. Files are not opened.
+ * In: a path. Out: files in byte order of their relative paths, and one class per top-level
+ * subfolder. Folders made by systems or programs, and folders with only hidden files, are no
+ * classes. A class whose files cannot be read stays a class, to keep the numbers of the others.
+ * Each directory is listed, sorted and closed before its subfolders are entered, so at any depth
+ * only two descriptors are open. A subfolder is sorted as "name/". That gives whole paths in byte
+ * order without a global sort. Links are followed; a folder that is its own ancestor is an error.
+ * Files are not opened.
  *
- * Entries of a directory come from the saved listing (dataset_listing.h) if that has them. */
+ * If a saved listing (dataset_listing.h) has the entries of a directory, they are taken from
+ * there. */
 #include "dataset/folder/dataset_folder_walk.h"
 
 #include "base/alloc.h"
@@ -26,15 +27,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* i_class of a sub-folder that has no number yet: it may be no class. */
+/* i_class of a subfolder without a number; it may turn out to be no class. */
 #define NO_CLASS UINT32_MAX
 
-enum { ENTRIES_TOLD = 1024 }; /* entries of a directory between two tellings of progress */
+enum { ENTRIES_TOLD = 1024 }; /* entries of a directory between two progress reports */
 
-/* End of every error about one entry. */
+/* Ends each error message about one entry. */
 #define OR_ALLOW " (allow_unreadable leaves it out)"
 
-/* Path, relative to the folder, of an entry of the directory being read. */
+/* Writes the path, relative to the folder, of an entry of the current directory. */
 static void whole_path(const struct psti_walk *walk, const char *name,
                        char path[2 * PSTI_DATASET_FOLDER_NAME_CAP])
 {
@@ -60,8 +61,8 @@ enum pst_status psti_dataset_walk_leave_out(struct psti_walk *walk, const char *
     return psti_dataset_folder_note(walk->folder, PST_NOTICE_LEFT_OUT, kind, 1, path, walk->err);
 }
 
-/* Reports a file or folder that cannot be used, or counts it if that is allowed. `status` PST_OK:
- * errno gives the status. */
+/* Fails because of a file or folder that cannot be used, or counts it if allow_unreadable is set.
+ * `status` PST_OK: os_error gives the status. */
 static enum pst_status unusable(struct psti_walk *walk, const char *name, enum pst_status status,
                                 int os_error, const char *what)
 {
@@ -102,8 +103,8 @@ static enum pst_status add_entry(struct psti_walk *walk, struct psti_dataset_ent
     return psti_dataset_entries_add(entries, slashed, facts, walk->err);
 }
 
-/* True for a data set that was packed into its own source. It is no class of the source, which must
- * read the same before and after packing, also when the run resumes. */
+/* True for a data set that was packed into its own source folder. It is no class of the source, so
+ * the source reads the same before and after packing, and a packing run can resume. */
 static bool is_packed(int fd, const char *name)
 {
     static const char *const marks[] = {"index.pst", "journal.pst", "writer.lock"};
@@ -117,17 +118,17 @@ static bool is_packed(int fd, const char *name)
     return false;
 }
 
-/* True for folders that operating systems, storage boxes and programs make in the folders of
- * others. They may hold thumbnails or deleted pictures. Names that begin with a dot are hidden
- * anyway. */
+/* True for folders that operating systems, storage devices and programs make by themselves. They
+ * may hold thumbnails or deleted pictures. Names that begin with a dot are not listed here, because
+ * they are hidden anyway. */
 static bool is_of_system(const char *name)
 {
     static const char *const names[] = {
-        "__MACOSX", /* zips made by macOS */
+        "__MACOSX", /* in zips made by macOS */
         "$RECYCLE.BIN",
         "RECYCLER",                  /* Windows */
         "System Volume Information", /* Windows */
-        "lost+found",                /* ext4 and others */
+        "lost+found",                /* on ext4 and other file systems */
         "@eaDir",
         "#recycle",
         "#snapshot", /* Synology */
@@ -149,12 +150,14 @@ static enum pst_status add_folder(struct psti_walk *walk, struct psti_dataset_en
         return psti_dataset_walk_leave_out(walk, name, "system folder");
     if (!is_packed(fd, name))
         return add_entry(walk, entries, name, true, &none);
-    psti_dataset_listing_doubt(walk->listing); /* it may be removed from there */
+    psti_dataset_listing_doubt(walk->listing); /* it may be removed without a change of this
+                                                * directory */
     return psti_dataset_walk_leave_out(walk, name, "data set");
 }
 
-/* A link at the top that leads nowhere may have been a class, unless its name has an extension, as
- * that of a file has. It gets its number, so that those of the classes behind it do not move. */
+/* Keeps the class number of a top-level link that leads nowhere, because it may have been a class
+ * and the numbers of later classes must not change. Links whose names have an extension are taken
+ * as files. */
 static enum pst_status keep_class(struct psti_walk *walk, const char *name)
 {
     size_t n = strlen(name);
@@ -167,7 +170,7 @@ static enum pst_status keep_class(struct psti_walk *walk, const char *name)
     return psti_dataset_names_intern(&walk->folder->classes, name, n, &i_class, walk->err);
 }
 
-/* True if what the entry is may change although its directory does not. */
+/* True for a link: its target may change without a change of the directory. */
 static bool is_link(int fd, const struct dirent *entry)
 {
     struct stat st;
@@ -216,7 +219,7 @@ static enum pst_status look_at(struct psti_walk *walk, struct psti_dataset_entri
     return add_entry(walk, entries, name, false, &facts);
 }
 
-/* Tells how many files were found: those of the rows, and n of the directory being listed. */
+/* Reports the number of files found: those in the rows, and n in the current directory. */
 static enum pst_status tell(struct psti_walk *walk, size_t n)
 {
     size_t n_found = walk->files->n + n;
@@ -241,8 +244,8 @@ static enum pst_status list_entries(struct psti_walk *walk, struct psti_dataset_
     return status;
 }
 
-/* Opens the directory at walk->path and checks that it is not one of its ancestors. *dir NULL: left
- * out. */
+/* Opens the directory at walk->path and checks that it is not one of its own ancestors. *dir NULL:
+ * it is left out. */
 static enum pst_status open_directory(struct psti_walk *walk, DIR **dir)
 {
     const char *path = walk->path_nbytes == 0 ? "." : walk->path;
@@ -283,7 +286,8 @@ static struct psti_listing_counts counts_of(const struct psti_walk *walk)
         .stamps = walk->folder->stamps, .n_hidden = walk->n_hidden, .n_seen = walk->n_seen};
 }
 
-/* A folder became a data set since its parent was listed, and the parent's times do not tell. */
+/* Rejects the listing if the folder became a packed data set after its parent was listed, because
+ * that does not change the parent's times. */
 static enum pst_status check_packed(struct psti_walk *walk)
 {
     char name[PSTI_DATASET_FOLDER_NAME_CAP];
@@ -314,7 +318,7 @@ static enum pst_status list_directory(struct psti_walk *walk, DIR *dir,
                                     walk->err);
 }
 
-/* Gives the sub-folder being walked its number, if it has none. */
+/* Gives the current top-level subfolder a class number, if it has none. */
 static enum pst_status number_class(struct psti_walk *walk)
 {
     if (walk->i_class != NO_CLASS)
@@ -323,7 +327,7 @@ static enum pst_status number_class(struct psti_walk *walk)
                                      strlen(walk->class_name) - 1, &walk->i_class, walk->err);
 }
 
-/* Begins another run of rows if the class is another than that of the row before. */
+/* Begins a new run of labels if the class differs from that of the last row. */
 static enum pst_status add_label(struct psti_walk *walk)
 {
     const struct psti_label_run run = {.first = (uint32_t)walk->files->n, .number = walk->i_class};
@@ -353,7 +357,7 @@ static enum pst_status add_image(struct psti_walk *walk, const struct psti_file_
 
 static enum pst_status walk_folder(struct psti_walk *walk);
 
-/* Decides what a sub-folder of the top without images is. */
+/* Decides whether a top-level subfolder without images is a class. */
 static enum pst_status settle_empty(struct psti_walk *walk, const char *name)
 {
     walk->path[walk->path_nbytes] = '\0';
@@ -384,7 +388,7 @@ static enum pst_status enter(struct psti_walk *walk, const char *name, size_t pa
     return status;
 }
 
-/* Counts again what was met in a directory when it was listed. */
+/* Adds the notices of a directory, which were stored when it was listed. */
 static enum pst_status replay_notices(struct psti_walk *walk,
                                       const struct psti_listing_cursor *cursor)
 {
@@ -406,7 +410,7 @@ static enum pst_status replay_notices(struct psti_walk *walk,
     return status;
 }
 
-/* Takes the entries of the directory at walk->path that the cursor gives, and closes it. */
+/* Takes the entries of the directory at walk->path from the cursor, and closes the cursor. */
 static enum pst_status walk_cursor(struct psti_walk *walk, struct psti_listing_cursor *cursor)
 {
     size_t path_nbytes = walk->path_nbytes;
@@ -468,7 +472,7 @@ enum pst_status psti_dataset_walk_entries(struct psti_walk *walk,
     return status;
 }
 
-/* Opens the directory at walk->path. *done: it was walked by the saved listing, or left out. Else
+/* Opens the directory at walk->path. *done: it was read from the saved listing, or left out; else
  * *dir is open. */
 static enum pst_status open_or_walk(struct psti_walk *walk, DIR **dir, bool *done)
 {
@@ -485,7 +489,8 @@ static enum pst_status open_or_walk(struct psti_walk *walk, DIR **dir, bool *don
     return status == PST_OK ? walk_saved(walk, &cursor) : status;
 }
 
-/* Recursion is bounded by PSTI_DATASET_FOLDER_MAX_DEPTH; a frame is small. */
+/* Walks the directory at walk->path. Recursion is limited by PSTI_DATASET_FOLDER_MAX_DEPTH, and a
+ * stack frame is small. */
 static enum pst_status walk_folder(struct psti_walk *walk)
 {
     struct psti_dataset_entries entries = {.n = 0};
@@ -501,8 +506,8 @@ static enum pst_status walk_folder(struct psti_walk *walk)
     return status;
 }
 
-/* If so many files lie directly in the top that their listing will be saved, that begins now,
- * because it may change the top: the folder of the listing lies in it. */
+/* If the top has so many files that a listing will be saved, begins to save it now, because that
+ * may create a folder in the top and change its times. */
 static enum pst_status expect_many(struct psti_walk *walk, DIR *dir)
 {
     size_t worth = psti_dataset_listing_worth(walk->listing), n = 0;
@@ -536,7 +541,7 @@ enum pst_status psti_dataset_walk_run(struct psti_folder *folder, const char *be
                                       enum pst_status (*take)(struct psti_walk *),
                                       struct pst_error *err)
 {
-    /* The paths in it are too long for the small stack of a thread. */
+    /* Allocated, because its long paths are too large for a thread's stack. */
     struct psti_walk *walk = psti_calloc(1, sizeof *walk);
     if (walk == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory to scan a folder");
@@ -547,7 +552,7 @@ enum pst_status psti_dataset_walk_run(struct psti_folder *folder, const char *be
     psti_dataset_listing_pass(walk->listing, folder->is_audio);
     walk->path_nbytes = strlen(below);
     memcpy(walk->path, below, walk->path_nbytes + 1);
-    walk->depth = walk->path_nbytes > 0; /* there are no classes below the top */
+    walk->depth = walk->path_nbytes > 0; /* a walk below the top has no classes */
     enum pst_status status = PST_OK;
     walk->root_fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (walk->root_fd < 0) {

@@ -1,13 +1,14 @@
-/* dataset_folder_yolo.c - tells whether a folder of images has boxes in text files beside it, as
- * YOLO's tools keep them, which a data set of the folder would lose.
+/* dataset_folder_yolo.c - finds boxes in text files beside a folder's images, in the layouts of
+ * YOLO tools. A data set of the folder would silently lack these boxes, so opening fails unless
+ * labels are ignored (ignore_labels).
  *
  *     images/train/a.jpg   labels/train/a.txt     one tree for each
  *     train/images/a.jpg   train/labels/a.txt     one pair for each split
  *     a.jpg                labels/a.txt, a.txt    beside the images
  *
  * In: the images that a scan has found. Out: the first text file that holds boxes: each of its
- * lines is the number of a class and four or more numbers of 0 to 1. What is read is bounded:
- * texts of some images, and of each folder that may hold labels some files. One thread, at open. */
+ * lines is a class number and four or more numbers from 0 to 1. Only the text files of some
+ * images, and some files of each folder that may hold labels, are read. One thread, at open. */
 #include "dataset/folder/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -22,19 +23,20 @@
 #include <unistd.h>
 
 enum {
-    IMAGES_MAX = 32,    /* images whose texts are looked for */
-    TEXTS_MAX = 32,     /* files of one folder that are read */
-    ENTRIES_MAX = 4096, /* entries of one folder that are listed */
-    FOLDERS_MAX = 16,   /* folders that are listed */
-    TEXT_NBYTES = 4096, /* of each file */
-    LEVELS_MAX = 3,     /* folders above the given one that may be called "images" */
+    IMAGES_MAX = 32,    /* maximum number of images whose text files are searched */
+    TEXTS_MAX = 32,     /* maximum number of files of one folder that are read */
+    ENTRIES_MAX = 4096, /* maximum number of entries of one folder that are listed */
+    FOLDERS_MAX = 16,   /* maximum number of folders that are listed */
+    TEXT_NBYTES = 4096, /* bytes of each file that are read */
+    LEVELS_MAX = 3,     /* maximum number of levels above the given folder where a folder "images"
+                         * is searched */
 };
 
 struct look {
     const struct psti_folder *folder;
-    char root[PATH_MAX]; /* the folder, without links */
+    char root[PATH_MAX]; /* real path of the folder, without links */
     char found[PATH_MAX];
-    char listed[FOLDERS_MAX][PATH_MAX]; /* folders that were listed already */
+    char listed[FOLDERS_MAX][PATH_MAX]; /* folders that were listed before */
     unsigned n_listed;
 };
 
@@ -49,7 +51,8 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* A plain decimal number; strtod would depend on the locale. NULL: there is none. */
+/* Parses a plain decimal number; strtod would depend on the locale. Returns the place behind it, or
+ * NULL. */
 static const char *take_number(const char *at, double *value)
 {
     double scale = 1;
@@ -72,7 +75,8 @@ static const char *take_number(const char *at, double *value)
     return at;
 }
 
-/* True for "class x y width height" and what has more numbers: points, polygons, a confidence. */
+/* True for a line "class x y width height", also with more numbers: points, polygons, a
+ * confidence. */
 static bool is_box_line(const char *line)
 {
     double value;
@@ -92,7 +96,8 @@ static bool is_box_line(const char *line)
         if (value > 1 && n < 4)
             return false;
     }
-    return n >= 4 && (n_beyond == 0 || (n - 4) % 3 == 0); /* points have a visibility of 0 to 2 */
+    return n >= 4 && (n_beyond == 0 || (n - 4) % 3 == 0); /* numbers above 1 are allowed only as
+                                                           * visibilities of points */
 }
 
 size_t psti_dataset_folder_head(const char *path, char *text, size_t nbytes)
@@ -109,7 +114,7 @@ size_t psti_dataset_folder_head(const char *path, char *text, size_t nbytes)
     return (size_t)n;
 }
 
-/* True if the file holds boxes in each of its lines. *is_empty: it says nothing. */
+/* True if each line of the file holds a box. *is_empty: the file has no lines with text. */
 static bool holds_boxes(const char *path, bool *is_empty)
 {
     char text[TEXT_NBYTES + 1];
@@ -121,7 +126,7 @@ static bool holds_boxes(const char *path, bool *is_empty)
     for (char *line = text, *end; line != NULL; line = end) {
         end = strchr(line, '\n');
         if (end == NULL && n == TEXT_NBYTES && n_lines > 0)
-            break; /* a line that was cut */
+            break; /* the last line was cut, because only the first bytes were read */
         if (end != NULL)
             *end++ = '\0';
         if (*skip_blanks(line) == '\0')
@@ -144,14 +149,14 @@ static bool take(struct look *look, const char *path)
     return true;
 }
 
-/* Looks into the text of that path. */
+/* Reads the text file at `path`. True if it holds boxes. */
 static bool look_at(struct look *look, const char *path)
 {
     bool is_empty;
     return holds_boxes(path, &is_empty) && take(look, path);
 }
 
-/* Looks into some texts of a folder, once. */
+/* Reads some text files of a folder, which is listed once only. True if one holds boxes. */
 static bool look_into(struct look *look, const char *path)
 {
     unsigned n_read = 0, n_seen = 0;
@@ -189,9 +194,9 @@ static bool is_images(const char *name, size_t nbytes)
     return false;
 }
 
-/* Looks where the labels of the image at `path` would be if the folder in it that ends at `end`
- * were the folder of images: in the folder "labels" beside it. A folder that is not called so has
- * to have the text of that very image. */
+/* Looks for boxes in the folder "labels" beside an assumed images' folder: the part [begin, end) of
+ * the image's path. If that folder's name is not one for images, only the text file of this very
+ * image is read. */
 static bool look_beside(struct look *look, const char *path, size_t begin, size_t end)
 {
     char text[PATH_MAX];
@@ -207,7 +212,8 @@ static bool look_beside(struct look *look, const char *path, size_t begin, size_
     return look_at(look, text);
 }
 
-/* Looks for the labels of one image, whose path begins with the folder's own of root_nbytes. */
+/* Looks for the labels of one image. Its path begins with the folder's path of root_nbytes
+ * bytes. */
 static bool look_for(struct look *look, const char *path, size_t root_nbytes)
 {
     char text[PATH_MAX];

@@ -1,8 +1,8 @@
-/* dataset_listing.c - whether a folder's listing is read from a file, and what a scan tells of the
- * directories that it lists.
+/* dataset_listing.c - decides whether a folder's listing is read from a file, and collects what a
+ * scan finds in the directories that it lists.
  *
- * Not used on file systems that make up inode numbers (FUSE, SMB, 9p): the times of their
- * directories are not to be relied on. One thread, at open. */
+ * Not used on file systems that invent inode numbers (FUSE, SMB, 9p), because the times of their
+ * directories are not reliable. One thread, at open. */
 #include "dataset/folder/dataset_listing_int.h"
 
 #include "base/alloc.h"
@@ -45,7 +45,7 @@ enum pst_status psti_dataset_listing_open_teller(const char *path,
         state->path != NULL
             ? psti_dataset_saved_open(path, PSTI_LISTING_NAME, wait, &state->saved, err)
             : psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to look for a listing");
-    if (status == PST_ERROR_LIMIT) /* a path that is too long for an index: nothing is told */
+    if (status == PST_ERROR_LIMIT) /* the path is too long for an index, so no listing is used */
         status = PST_OK;
     if (status != PST_OK)
         psti_dataset_listing_close(out);
@@ -187,7 +187,8 @@ enum pst_status psti_dataset_listing_expect(struct psti_listing_state *state, si
     enum pst_status status = psti_dataset_listing_start(state, err);
     if (status == PST_OK && !was_there && lstat(folder, &st) == 0) {
         *changed = true;
-        /* The top counts as changed just now, unless some ticks of the clock have passed. */
+        /* Wait for some ticks of the file system's clock. Else the top would count as changed just
+         * now, and its times could not be trusted. */
         psti_clock_sleep_until(psti_clock_ns() + 250000000);
     }
     return status;

@@ -1,8 +1,8 @@
-/* dataset_listing_read.c - reads a saved listing from directory to directory.
+/* dataset_listing_read.c - reads a saved listing, directory by directory.
  *
- * In: a file that may be cut or altered. Out: directories and their entries. Whatever does not fit
- * ends the use of the listing; the folder is scanned then. The directories lie in the order of the
- * walk, which is that of their paths' bytes, so one pass over the file serves a walk. */
+ * In: a file that may be cut or altered. Out: directories and their entries. If anything does not
+ * fit, the listing is dropped and the folder is scanned. Directories are stored in the order of the
+ * walk, which is the byte order of their paths, so one pass over the file serves a walk. */
 #include "dataset/folder/dataset_listing_int.h"
 
 #include "base/alloc.h"
@@ -53,7 +53,7 @@ void psti_dataset_reader_rewind(struct psti_listing_reader *reader)
     reader->is_whole = reader->fd >= 0;
 }
 
-/* Takes over the file, if header and end are good. */
+/* Takes over a file's descriptor if the header and the end of the file are valid. */
 static bool open_file(struct psti_listing_reader *reader, int fd, uint64_t nbytes,
                       struct pst_error *err)
 {
@@ -129,7 +129,7 @@ enum pst_status psti_dataset_listing_reject(struct psti_listing_state *state, st
     return psti_fail(err, PST_ERROR_CORRUPT, "dataset", "the saved listing is wrong");
 }
 
-/* Length of the directory at reader->at, with its text and chunks. */
+/* Returns the bytes of the directory at reader->at, with its text and chunks. */
 static uint64_t length_of(const struct psti_listing_directory *directory)
 {
     return PSTI_LISTING_DIRECTORY_NBYTES + directory->text_nbytes + directory->chunks_nbytes;
@@ -161,9 +161,9 @@ static void skip(struct psti_listing_reader *reader)
     reader->has_next = false;
 }
 
-/* True if the directory is as it was when it was listed, as far as its times tell. A change within
- * the same tick of the file system's clock would leave the time as it is, so a directory that was
- * listed right after a change does not count. */
+/* True if the directory's times show that it has not changed since it was listed. A change within
+ * one tick of the file system's clock would not show, so a directory that was listed right after a
+ * change does not count as unchanged. */
 static bool is_same(const struct psti_listing_reader *reader, const struct stat *st)
 {
     const struct psti_listing_directory *directory = &reader->next;
@@ -231,7 +231,7 @@ enum pst_status psti_dataset_listing_take(struct psti_listing_state *state, cons
     return PST_OK;
 }
 
-/* Reads the next chunk. False: it is wrong, or there is no memory. */
+/* Reads the next chunk. False: it is damaged, or there is no memory. */
 static bool next_chunk(struct psti_listing_reader *reader, struct psti_listing_cursor *cursor)
 {
     const uint8_t *bytes = psti_dataset_reader_get(reader, cursor->at, PSTI_LISTING_CHUNK_NBYTES);
@@ -276,7 +276,7 @@ enum pst_status psti_dataset_listing_next(struct psti_listing_state *state,
             memcpy(cursor->last, *name, n + 1);
         bool is_folder = (*name)[n - 1] == '/';
         if (!is_folder && state->is_audio != cursor->reader->header.is_audio)
-            continue; /* images are looked for, and the listing has audio files */
+            continue; /* skip audio files of the listing, because this walk is for images */
         *facts = (struct psti_file_facts){
             .nbytes = entry.nbytes, .place = entry.place, .stamp = entry.stamp};
         return PST_OK;

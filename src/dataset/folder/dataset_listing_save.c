@@ -1,8 +1,8 @@
 /* dataset_listing_save.c - writes a new listing while a folder is scanned.
  *
  * In: directories as they are listed, or as the old listing has them. Out: a file, which appears
- * under its name when the scan is over. Until so many files were listed that a new listing is worth
- * it, its bytes wait in memory; those that the old listing has wait there. */
+ * under its name when the scan is over. Until enough files were listed to save a listing, its new
+ * bytes are kept in memory; those from the old listing are only referred to. */
 #include "dataset/folder/dataset_listing_int.h"
 
 #include "base/alloc.h"
@@ -18,11 +18,12 @@
 enum { BUFFER_NBYTES = 1 << 18 };
 
 #define MS INT64_C(1000000)
-/* How long before it was listed a directory must have changed last. File systems with fine times
- * take them from a clock with ticks of 10 ms or less. Others count seconds, or two of them. */
+/* Shortest time between a directory's last change and its listing. File systems with fine times
+ * take them from a clock with ticks of 10 ms or less; others store whole seconds, or every second
+ * one. */
 #define MARGIN_FINE_NS (200 * MS)
 #define MARGIN_COARSE_NS (2100 * MS)
-/* The same where the clock of the folder's file system was not seen. */
+/* The shortest time if the clock of the folder's file system could not be compared. */
 #define MARGIN_UNSEEN_NS (60000 * MS)
 
 void psti_dataset_listing_drop(struct psti_listing_state *state)
@@ -37,8 +38,8 @@ void psti_dataset_listing_drop(struct psti_listing_state *state)
     state->mode = PSTI_LISTING_OFF;
 }
 
-/* The listing cannot be saved at this place. The walk begins anew, for the other place; or nothing
- * is saved. */
+/* Handles a failure to write at this place: the walk begins again and saves at the other place, or
+ * nothing is saved. */
 static enum pst_status fail_to_save(struct psti_listing_state *state, struct pst_error *why,
                                     struct pst_error *err)
 {
@@ -67,7 +68,7 @@ static enum pst_status append(struct psti_listing_state *state, const void *byte
     return fail_to_save(state, &why, err);
 }
 
-/* Copies bytes of the old listing. */
+/* Copies bytes of the old listing to the new one. */
 static enum pst_status append_old(struct psti_listing_state *state, uint64_t at, uint64_t nbytes,
                                   struct pst_error *err)
 {
@@ -87,7 +88,7 @@ static enum pst_status append_old(struct psti_listing_state *state, uint64_t at,
     return status;
 }
 
-/* Notes a piece that waits; joins it with the one before if they lie behind each other. */
+/* Adds a range of bytes to be saved later. Merges it with the last range if they are adjacent. */
 static enum pst_status add_piece(struct psti_listing_state *state, bool is_old, uint64_t at,
                                  uint64_t nbytes, struct pst_error *err)
 {
@@ -128,7 +129,7 @@ enum pst_status psti_dataset_listing_keep(struct psti_listing_state *state,
                                              : PST_OK;
 }
 
-/* Writes the header, and all that has waited. */
+/* Writes the header and all bytes that were kept until now. */
 static enum pst_status flush_pending(struct psti_listing_state *state, struct pst_error *err)
 {
     bool beside = psti_dataset_saved_is_beside(state->saved);
@@ -164,7 +165,7 @@ enum pst_status psti_dataset_listing_start(struct psti_listing_state *state, str
     if (turn == PSTI_SAVED_LOOK) {
         psti_dataset_listing_drop(state);
         if (state->check)
-            return PST_OK; /* nobody else's listing is believed */
+            return PST_OK; /* a check accepts no listing of other processes */
         state->again = state->reload = true;
         return psti_fail(err, PST_ERROR_BUSY, "dataset", "another process has saved a listing");
     }
@@ -222,7 +223,7 @@ static enum pst_status put_chunk(struct psti_listing_state *state,
     return status == PST_OK ? put(state, state->payload, chunk.payload_nbytes, err) : status;
 }
 
-/* Writes path and notices to state->payload. Returns their length, 0 if they are too long. */
+/* Writes path and notices to state->payload. Returns their length; 0 if they are too long. */
 static size_t print_text(struct psti_listing_state *state, const char *path)
 {
     const struct psti_listing_met *met = &state->met;
@@ -296,7 +297,7 @@ enum pst_status psti_dataset_listing_add(struct psti_listing_state *state, const
         n_files += name[strlen(name) - 1] != '/';
     }
     if (n_files > 0 && state->reader.fd >= 0 && state->reader.header.is_audio && !state->is_audio) {
-        /* The listing has only audio files, and here is an image. */
+        /* The listing has only audio files, but the folder has an image now. */
         psti_dataset_reader_close(&state->reader);
         state->again = true;
         return psti_fail(err, PST_ERROR_BUSY, "dataset", "the folder has images now");
@@ -326,13 +327,15 @@ enum pst_status psti_dataset_listing_reread(struct psti_listing_state *state,
     enum pst_status status = written->fd < 0 ? psti_dataset_reader_prepare(written, err) : PST_OK;
     if (status != PST_OK)
         return status;
-    /* A descriptor of its own, because the output may be given up meanwhile. */
+    /* Duplicate the descriptor, because the output may be closed while entries are read. */
     if (written->fd < 0)
         written->fd = fcntl(state->output.fd, F_DUPFD_CLOEXEC, 0);
     if (written->fd < 0)
         return PST_OK;
     written->header.is_audio = state->is_audio;
-    written->nbytes = state->output.offset + PSTI_LISTING_END_NBYTES; /* as if the end was there */
+    written->nbytes = state->output.offset + PSTI_LISTING_END_NBYTES; /* pretend that the file's end
+                                                                       * is written, as the reader
+                                                                       * expects it */
     written->at = state->put_at;
     written->has_next = false;
     if (!psti_dataset_reader_peek(written) || !written->has_next)

@@ -1,7 +1,7 @@
-/* dataset_summer.c - reads items of a file and gives their sums.
+/* dataset_summer.c - reads items of a file and computes their checksums.
  *
- * In: an open file, places of items in it, nearly in their order. Out: XXH3. A field keeps the page
- * of its last item. */
+ * In: an open file, and locations of items in it, nearly in rising order. Out: XXH3. For each
+ * field, the page of its last item stays decoded. */
 #include "dataset/walk/dataset_summer.h"
 
 #include "base/checked.h"
@@ -45,7 +45,7 @@ static enum pst_status read_file(struct psti_summer *summer, const char *field, 
                         "the file was cut short, within field \"%s\" of a sample", field);
 }
 
-/* 0 means that a sum is not known. */
+/* Replaces a checksum of 0, because 0 means "not known". */
 static uint64_t known(uint64_t sum) { return sum + (sum == 0); }
 
 enum pst_status psti_dataset_summer_stored(struct psti_summer *summer, const char *field,

@@ -1,7 +1,7 @@
-/* dataset_walk.c - the walk over one file of others, and what it depends on.
+/* dataset_walk.c - the walk over one container file, and the files beside it that it depends on.
  *
- * In: what is asked for, the number of a shard. Out: its samples or rows, to whatever takes them.
- * The reads of a walk tell how far it is. */
+ * In: a struct psti_making with the number of a shard. Out: its samples or rows, to their taker.
+ * Progress is reported when the walk reads. */
 #include "dataset/walk/dataset_walk.h"
 
 #include "base/alloc.h"
@@ -21,9 +21,9 @@
 
 #define ROOM "dataset"
 enum {
-    SAMPLED_PIECES = 16, /* of a file, that enter the identity of the bytes */
+    SAMPLED_PIECES = 16, /* pieces of a file that are hashed for the identity of the bytes */
     SAMPLED_NBYTES = 4096,
-    READS_TOLD = 16, /* reads of a walk between two tellings of progress */
+    READS_TOLD = 16, /* number of reads of a walk between two progress reports */
 };
 
 const struct psti_kind *psti_dataset_walk_kind(const struct psti_making *making)
@@ -61,7 +61,7 @@ void psti_dataset_walk_hash_rules(const struct psti_making *making, struct psti_
     }
 }
 
-/* True if such a file is one for each shard, with its name. NULL: there are none. */
+/* True if `notes` are an ending: each shard has its own file with that ending. NULL: no notes. */
 static bool is_of_shard(const char *notes) { return notes != NULL && notes[0] == '.'; }
 
 bool psti_dataset_walk_has_notes(const struct psti_making *making)
@@ -98,7 +98,7 @@ enum pst_status psti_dataset_walk_count(void *context, struct pst_error *err)
                : PST_OK;
 }
 
-/* Remembers where a sample begins, for the comparison with the index of others. */
+/* Stores where a sample begins, to compare it later with another program's index. */
 static enum pst_status note_start(struct psti_making *making, uint64_t start, struct pst_error *err)
 {
     if (making->n_starts == making->starts_capacity) {
@@ -129,7 +129,7 @@ static enum pst_status take(void *context, const struct psti_sample *sample, str
     return status == PST_OK ? making->inner.take(making->inner.context, sample, err) : status;
 }
 
-/* XXH3 of pieces of the file, spread over it. */
+/* Hashes pieces that are spread evenly over the file, with XXH3. */
 static enum pst_status sample_bytes(int fd, uint64_t nbytes, const char *path, uint64_t *hash,
                                     struct pst_error *err)
 {
@@ -148,7 +148,7 @@ static enum pst_status sample_bytes(int fd, uint64_t nbytes, const char *path, u
     return PST_OK;
 }
 
-/* Says what the indexes of others state otherwise than the walk over the file has found. */
+/* Logs how other programs' indexes differ from what the walk over the file has found. */
 static void compare_foreign(const struct psti_making *making, const char *path,
                             const struct psti_walk_counts *counts)
 {
@@ -168,14 +168,14 @@ static void compare_foreign(const struct psti_making *making, const char *path,
         psti_log(PST_LOG_WARNING, ROOM, "%s, beside %s: %s", index, shard->path, notice.text);
 }
 
-/* A file that is walked over. Samples are known at its end only, so its reads tell how far the walk
- * is. */
+/* A file that reports progress when it is read. Samples are known only at the end of a walk, so the
+ * bytes read measure the progress. */
 struct told_file {
-    int fd; /* the first member, whose address a source of a file is */
+    int fd; /* first member, because the source holds its address */
     uint32_t n_reads;
     struct psti_making *making;
-    uint64_t nbytes_before; /* of the files before */
-    enum pst_status status; /* of telling: PST_ERROR_CANCELLED ends the walk */
+    uint64_t nbytes_before; /* bytes of the files before this one */
+    enum pst_status status; /* result of the last report: PST_ERROR_CANCELLED ends the walk */
     struct pst_error why;
 };
 
@@ -193,7 +193,7 @@ static ssize_t read_and_tell(void *context, void *bytes, size_t nbytes, uint64_t
     return -1;
 }
 
-/* Walks over a file by the way of its kind. */
+/* Walks over a file with the function of its kind. */
 static enum pst_status walk_told(struct psti_making *making, const char *path, int fd,
                                  uint64_t nbytes, struct psti_walk_counts *counts,
                                  struct pst_error *err)

@@ -1,10 +1,10 @@
-/* dataset_walk_index.c - walks over all files of others, or plays the records of walks, and writes
- * their index.
+/* dataset_walk_index.c - walks over all containers, or plays records of walks, and writes their
+ * index.
  *
- * In: what is asked for. Out: the temporary file. What a walk gives depends on the files before it
- * where a table's columns have no values in these. So a record may not be what the walk would give.
- * Then all begins anew, and the walk is done: of this file, and at the second time of all behind it
- * as well. */
+ * In: a struct psti_making. Out: the temporary file. If earlier files have no values in a column,
+ * the result of a walk can depend on these files. Then a record, which was made without them, may
+ * differ from a real walk. In that case the index is begun again with a real walk over that file;
+ * the second time, also over all files behind it. */
 #include "dataset/walk/dataset_walk_index.h"
 
 #include "dataset/dataset_container.h"
@@ -16,13 +16,13 @@
 
 #define ROOM "dataset"
 
-/* An index that is being written. */
+/* State while an index is written from walks or records. */
 struct indexing {
     struct psti_making *making;
     struct psti_containers_writer *writer;
-    bool *walks;      /* [n_shards]: files that are walked over. NULL: all */
-    uint32_t n_again; /* how often all began anew */
-    bool deviates;    /* the record of making->i_shard does */
+    bool *walks;      /* [n_shards]: files to walk over although they have records. NULL: all */
+    uint32_t n_again; /* how many times the index was begun again */
+    bool deviates;    /* the record of making->i_shard differs from a real walk */
 };
 
 static enum pst_status walk_shard(struct indexing *indexing, struct pst_error *err)
@@ -54,7 +54,7 @@ static enum pst_status add_shards(struct indexing *indexing, struct pst_error *e
     return status;
 }
 
-/* Adds files whose samples have members. */
+/* Adds all files, for kinds with members. */
 static enum pst_status add_members(struct indexing *indexing, struct pst_error *err)
 {
     struct psti_making *making = indexing->making;
@@ -72,7 +72,7 @@ static enum pst_status add_members(struct indexing *indexing, struct pst_error *
     return status;
 }
 
-/* Adds files of rows. */
+/* Adds all files, for kinds that are tables. */
 static enum pst_status add_tables(struct indexing *indexing, struct pst_error *err)
 {
     struct psti_making *making = indexing->making;
@@ -87,7 +87,7 @@ static enum pst_status add_tables(struct indexing *indexing, struct pst_error *e
     return status;
 }
 
-/* Writes the index once. */
+/* Writes the index in one attempt. */
 static enum pst_status write_once(struct indexing *indexing, struct pst_error *err)
 {
     struct psti_making *making = indexing->making;
@@ -104,7 +104,7 @@ static enum pst_status write_once(struct indexing *indexing, struct pst_error *e
     return status;
 }
 
-/* The record of making->i_shard is of no use. */
+/* Decides to do a real walk over the file making->i_shard, because its record cannot be used. */
 static void walk_instead(struct indexing *indexing)
 {
     const struct psti_making *making = indexing->making;

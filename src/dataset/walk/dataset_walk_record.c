@@ -1,10 +1,10 @@
-/* dataset_walk_record.c - makes, finds and plays the records of walks over files of others.
+/* dataset_walk_record.c - makes, finds and plays records of walks over containers.
  *
- * In: what is asked for. Out: for a part, a record of each of its files, with sums of their items
- * if these are asked for; for who merges, what the walks gave, as if they were done now.
+ * In: a struct psti_making. Out: when a part is made: a record of each of its files, with checksums
+ * of items if asked for. When parts are merged: what the walks gave, as if they were done now.
  *
- * Records lie where the index will lie. Each is written under a name of its own, and renamed when
- * it is whole. A process that is killed leaves such a file; it is removed with the records. */
+ * Records lie where the index will lie. Each is written under a temporary name and renamed when
+ * complete. If a process is killed, its temporary file is removed together with the records. */
 #include "dataset/walk/dataset_walk_record.h"
 
 #include "dataset/dataset_container.h"
@@ -31,12 +31,12 @@
 #define AGAIN "run `penstock index` with --part again"
 enum { NAME_CAP = PSTI_SAVED_FILE_CAP + 32 };
 
-/* The record of a file. */
+/* The record of one file. */
 struct record_file {
     char name[NAME_CAP];
     char path[PATH_MAX + NAME_CAP];  /* for messages */
-    int fd;                          /* -1: there is none */
-    struct psti_walk_record *record; /* NULL: it was not opened */
+    int fd;                          /* -1: there is no record */
+    struct psti_walk_record *record; /* NULL: the record was not opened */
     struct psti_walk_record_head head;
 };
 
@@ -51,7 +51,7 @@ static void name_record(const struct psti_making *making, char name[NAME_CAP])
     snprintf(name, NAME_CAP, "%s.walk-%016" PRIx64, making->name, path_hash(making));
 }
 
-/* What the walk over making->i_shard depends on besides the file. */
+/* Hashes everything that the walk over making->i_shard depends on, except the file itself. */
 static enum pst_status make_key(struct psti_making *making, uint8_t key[16], struct pst_error *err)
 {
     struct psti_hash_pair hash;
@@ -80,7 +80,7 @@ static void close_file(struct record_file *file)
     file->fd = -1;
 }
 
-/* Refuses what another user could have put there. */
+/* Refuses a record whose owner is not trusted. */
 static enum pst_status check_owner(const struct psti_making *making, unsigned i_place,
                                    const struct record_file *file, struct pst_error *err)
 {
@@ -102,8 +102,8 @@ static enum pst_status check_owner(const struct psti_making *making, unsigned i_
                                        what);
 }
 
-/* Opens the record of making->i_shard at a place. file->fd stays -1, with PST_OK, if there is none.
- */
+/* Opens the record of making->i_shard at a place. If there is none, file->fd stays -1, with
+ * PST_OK. */
 static enum pst_status open_at(struct psti_making *making, unsigned i_place,
                                struct record_file *file, struct pst_error *err)
 {
@@ -129,7 +129,7 @@ static enum pst_status open_at(struct psti_making *making, unsigned i_place,
                : status;
 }
 
-/* Compares the record with the file and with what is asked for. */
+/* Compares the record with the file's size and stamp, and with the options of this index. */
 static enum pst_status compare(struct psti_making *making, const struct record_file *file,
                                const struct stat *st, struct pst_error *err)
 {
@@ -153,8 +153,8 @@ static enum pst_status compare(struct psti_making *making, const struct record_f
                                       shard, why);
 }
 
-/* Finds the record of making->i_shard, the file of st. file->fd is -1, with PST_OK, if there is
- * none. After a failure it is closed, too. */
+/* Finds the record of making->i_shard; st: stat of the shard. If there is none, file->fd is -1,
+ * with PST_OK. After a failure it is closed too. */
 static enum pst_status find(struct psti_making *making, const struct stat *st,
                             struct record_file *file, struct pst_error *err)
 {
@@ -172,7 +172,7 @@ static enum pst_status find(struct psti_making *making, const struct stat *st,
 
 /* Making ------------------------------------------------------------------------------------- */
 
-/* Opens the folder for records: beside the data, else below the folder for caches. */
+/* Opens the folder for records: beside the data, or else below the cache folder. */
 static enum pst_status open_folder(struct psti_making *making, int *dir, unsigned *i_place,
                                    struct pst_error *err)
 {
@@ -196,7 +196,7 @@ static enum pst_status open_folder(struct psti_making *making, int *dir, unsigne
                                     "below PENSTOCK_CACHE_DIR");
 }
 
-/* Walks over the file by fields or columns that begin anew, whatever other files have. */
+/* Walks over the file with new fields or columns that know nothing of other files. */
 static enum pst_status walk_alone(struct psti_making *making, struct psti_walk_shard *shard,
                                   struct psti_walk_sink *sink, struct pst_error *err)
 {
@@ -222,7 +222,7 @@ static enum pst_status walk_alone(struct psti_making *making, struct psti_walk_s
     return status;
 }
 
-/* Writes the record of the walk over a file that is open. */
+/* Writes the record of the walk over an open shard. */
 static enum pst_status record_walk(struct psti_making *making, struct psti_walk_shard *shard,
                                    struct psti_output *out, struct pst_error *err)
 {
@@ -253,7 +253,7 @@ static enum pst_status record_walk(struct psti_making *making, struct psti_walk_
     return status;
 }
 
-/* Gives the record its name. */
+/* Renames the complete record to its final name. */
 static enum pst_status put_in_place(struct psti_making *making, int dir, const char *temporary,
                                     const struct record_file *file, struct pst_error *err)
 {
@@ -266,7 +266,7 @@ static enum pst_status put_in_place(struct psti_making *making, int dir, const c
                : psti_fail_os(err, failed, ROOM, file->path, -1, "cannot save a part of an index");
 }
 
-/* Makes the record of a shard that is open. */
+/* Makes the record of an open shard. */
 static enum pst_status make_record(struct psti_making *making, struct psti_walk_shard *shard,
                                    struct pst_error *err)
 {
@@ -279,7 +279,8 @@ static enum pst_status make_record(struct psti_making *making, struct psti_walk_
     if (status != PST_OK)
         return status;
     name_record(making, file.name);
-    psti_dataset_saved_name_maker(making->saved); /* its token differs each time */
+    psti_dataset_saved_name_maker(making->saved); /* sets a new token, which makes the temporary
+                                                   * name unique */
     snprintf(temporary, sizeof temporary, "%.*s.new-%016" PRIx64, PSTI_SAVED_FILE_CAP, file.name,
              making->saved->note.token);
     snprintf(file.path, sizeof file.path, "%s",
@@ -303,7 +304,7 @@ static enum pst_status make_record(struct psti_making *making, struct psti_walk_
     return status;
 }
 
-/* True if there is a record of a file that is open, and all of it is good. */
+/* True if an open shard has a record that fits and is undamaged. */
 static bool is_recorded(struct psti_making *making, const struct psti_walk_shard *shard)
 {
     struct record_file file;
@@ -346,7 +347,7 @@ enum pst_status psti_dataset_walk_part(struct psti_making *making, bool is_there
 
 /* Merging ------------------------------------------------------------------------------------ */
 
-/* Looks at the file of making->i_shard, and finds its record. */
+/* Calls stat on the file of making->i_shard, and finds its record. */
 static enum pst_status find_for(struct psti_making *making, char path[PATH_MAX],
                                 struct record_file *file, struct pst_error *err)
 {
@@ -385,7 +386,7 @@ enum pst_status psti_dataset_walk_check_records(struct psti_making *making, stru
                : status;
 }
 
-/* Plays a record that is open. */
+/* Repeats for the writer what an open record holds of its walk. */
 static enum pst_status play(struct psti_making *making, struct psti_containers_writer *writer,
                             const char *path, struct record_file *file, bool *deviates,
                             struct pst_error *err)

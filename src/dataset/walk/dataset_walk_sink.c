@@ -1,7 +1,8 @@
-/* dataset_walk_sink.c - sums the items of a walk while they are given.
+/* dataset_walk_sink.c - computes checksums of items while a walk gives them.
  *
- * In: fields, pages and samples of one file. Out: sums, to its record. A sink knows its writer only
- * (containers_sink.h), so the sink of this file has itself in the writer's place. */
+ * In: fields, pages and samples of one file. Out: checksums, to the record of the walk. A sink
+ * passes only its writer to its functions (containers_sink.h), so this sink sets itself as the
+ * writer. */
 #include "dataset/walk/dataset_walk_sink.h"
 
 #include "base/alloc.h"
@@ -84,7 +85,7 @@ static enum pst_status sum_paged(struct psti_walk_sink *self,
                : status;
 }
 
-/* Sums the item of a value, if it has one that does not lie in the index. */
+/* Computes the checksum of a value's item, unless the value has none or lies in the index. */
 static enum pst_status sum_value(struct psti_walk_sink *self,
                                  const struct psti_container_value *value, struct pst_error *err)
 {

@@ -1,8 +1,8 @@
-/* decode_audio_aiff.c - checks whether the chunks of an AIFF file fit the file.
+/* decode_audio_aiff.c - checks whether the chunks of an AIFF file fit into the file.
  *
- * In: untrusted bytes: the heads of the chunks. Out: how many samples the file states, or an error
- * if the file is cut short. libsndfile decodes AIFF, and delivers what is left of a file that is
- * cut short without reporting it. */
+ * In: the headers of the file's chunks, as untrusted bytes. Out: how many samples the file states,
+ * or an error if the file is cut short. libsndfile decodes AIFF, but it reads a file that is cut
+ * short up to the cut and reports no error. So the check is made here. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/bits.h"
@@ -15,7 +15,7 @@
 
 enum { FORM_NBYTES = 12, CHUNK_NBYTES = 8, COMMON_NBYTES = 18, SOUND_NBYTES = 8 };
 
-/* What the chunks so far have said of the file. */
+/* Facts about the file that its chunks have stated so far. */
 struct seen {
     bool common, sound, plain;
     uint32_t n_samples, block;
@@ -40,8 +40,8 @@ static enum pst_status cut(const struct psti_audio *audio, const char *text, str
     return psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, NULL, (int64_t)audio->nbytes, "%s", text);
 }
 
-/* Takes one chunk. *at is the offset of the chunk's head, and becomes that of the next chunk's
- * head. */
+/* Reads one chunk. *at is the offset of its header, and is set to the offset of the next chunk's
+ * header. */
 static enum pst_status take_chunk(const struct psti_audio *audio, bool aifc, uint64_t *at,
                                   struct seen *seen, struct pst_error *err)
 {
@@ -81,7 +81,7 @@ enum pst_status psti_decode_aiff_check(const struct psti_audio *audio, uint64_t 
     enum pst_status status = PST_OK;
     bool aifc = memcmp(type, "AIFC", 4) == 0;
     if (!aifc && memcmp(type, "AIFF", 4) != 0)
-        return PST_OK; /* the file is of another kind that begins with FORM */
+        return PST_OK; /* a file of another kind that begins with FORM */
     for (uint64_t at = FORM_NBYTES;
          status == PST_OK && at + CHUNK_NBYTES <= audio->nbytes && !(seen.common && seen.sound);)
         status = take_chunk(audio, aifc, &at, &seen, err);

@@ -1,5 +1,5 @@
-/* decode_audio_bytes.c - makes bytes of an audio file present before they are read. The readers of
- * all kinds of files call it. One thread for each open file. */
+/* decode_audio_bytes.c - makes sure that bytes of an audio file are in memory before they are read.
+ * The readers of all kinds of audio files call it. An open file belongs to one thread. */
 #include "decode/audio/decode_audio_bytes.h"
 
 #include "base/checked.h"

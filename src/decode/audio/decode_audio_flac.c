@@ -1,10 +1,10 @@
-/* decode_audio_flac.c - finds by the last frame how many samples a FLAC file has.
+/* decode_audio_flac.c - finds the number of samples of a FLAC file by its last frame.
  *
- * In: untrusted bytes: the blocks of metadata, and the end of the file. Out: the number of samples,
- * which the file must either state or leave open. libsndfile decodes FLAC; it gets a header with
- * the number that was found. Only the last frame is read. Each frame holds the number of its first
- * sample, or its own number, so the last frame tells the length, and its checksum says that the
- * file is whole up to its end. */
+ * In: untrusted bytes: the metadata blocks and the end of the file. Out: the number of samples. If
+ * the file states a number, both must agree. libsndfile decodes FLAC; it is given a header with the
+ * number that was found. Only the last frame is read. Each frame holds its own number or that of
+ * its first sample, so the last frame tells the length. Its checksum shows that the file is
+ * complete up to its end. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
@@ -21,17 +21,16 @@ enum {
     BLOCK_HEAD = 4,
     INFO_NBYTES = 34,
     INFO_END = MARK + BLOCK_HEAD + INFO_NBYTES,
-    TOTAL_AT = MARK + BLOCK_HEAD + 13, /* the upper four bits of the total are here; four bytes
-                                        * follow */
+    TOTAL_AT = MARK + BLOCK_HEAD + 13, /* the upper four bits of the total; four bytes follow */
     FRAME_HEAD_MAX = 16,
     FRAME_MIN = 9,
-    TRIES_MAX = 100,       /* far fewer places look like a frame's header by chance */
-    TAGS_NBYTES = 64 << 10 /* so many bytes at the end are searched for tags */
+    TRIES_MAX = 100,       /* far fewer places look like a frame header by chance */
+    TAGS_NBYTES = 64 << 10 /* bytes at the end that are first searched for tags */
 };
 
 struct frame {
-    uint64_t first; /* number of the frame's first sample */
-    uint32_t n;     /* number of samples */
+    uint64_t first; /* number of the frame's first sample in the file */
+    uint32_t n;     /* number of samples in the frame */
 };
 
 static uint8_t crc8(const uint8_t *bytes, size_t n)
@@ -63,8 +62,8 @@ static uint16_t crc16(const uint16_t table[256], const uint8_t *bytes, uint64_t 
     return (uint16_t)v;
 }
 
-/* Reads a number that is coded in one to seven bytes. Returns how many bytes it has, or 0 if the
- * bytes code no number. */
+/* Reads a number that is coded in one to seven bytes, like UTF-8. Returns how many bytes it takes,
+ * or 0 if the bytes are invalid. */
 static size_t take_number(const uint8_t *bytes, uint64_t *number)
 {
     size_t n = 1;
@@ -85,9 +84,9 @@ static size_t take_number(const uint8_t *bytes, uint64_t *number)
     return n;
 }
 
-/* Reads the header of a frame, of which FRAME_HEAD_MAX bytes may be read. In a file that numbers
- * its frames, `block` is the number of samples of all frames but the last. Returns false if the
- * bytes are no header. */
+/* Reads the header of a frame. May read FRAME_HEAD_MAX bytes. `block` is the number of samples in
+ * every frame but the last, for files that number their frames. Returns false if the bytes are no
+ * header. */
 static bool read_frame(const uint8_t *bytes, uint32_t block, struct frame *frame)
 {
     uint32_t i_block = bytes[2] >> 4, i_rate = bytes[2] & 15, n = 0;
@@ -123,10 +122,10 @@ enum pst_status psti_decode_flac_last_frame(const uint8_t *info, const uint8_t *
 {
     uint16_t table[256];
     struct frame frame;
-    /* The largest block. Only the last frame of a file may be smaller. */
+    /* The largest block size of the file. Only the last frame may be smaller. */
     uint32_t block = (uint32_t)info[2] << 8 | info[3];
     crc16_fill(table);
-    int tries = 0; /* bytes that looked like a header; each costs a checksum */
+    int tries = 0; /* places that looked like a header; each one costs a checksum */
     for (uint64_t n = FRAME_MIN; n <= nbytes && tries < TRIES_MAX; n++) {
         const uint8_t *at = bytes + nbytes - n;
         uint8_t head[FRAME_HEAD_MAX] = {0};
@@ -144,7 +143,7 @@ enum pst_status psti_decode_flac_last_frame(const uint8_t *info, const uint8_t *
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "its last frame is damaged or cut");
 }
 
-/* Finds where the frames begin, after all blocks of metadata. */
+/* Skips all metadata blocks and finds where the frames begin. */
 static enum pst_status skip_blocks(const struct psti_audio *audio, uint64_t *frames,
                                    struct pst_error *err)
 {
@@ -173,8 +172,8 @@ static uint64_t stated_total(const uint8_t *bytes)
            (uint64_t)at[3] << 8 | at[4];
 }
 
-/* Finds how many samples there are, and where the last frame ends. Tags after it are looked for in
- * the last `n_tags` bytes. */
+/* Finds the number of samples and the end of the last frame. Tags after that frame are searched for
+ * in the last `n_tags` bytes. */
 static enum pst_status measure(const struct psti_audio *audio, uint64_t frames, uint64_t n_tags,
                                uint64_t *end, uint64_t *n_samples, struct pst_error *err)
 {
@@ -196,7 +195,8 @@ static enum pst_status measure(const struct psti_audio *audio, uint64_t frames, 
     return psti_decode_flac_last_frame(info, audio->bytes + *end - n, n, n_samples, err);
 }
 
-/* Does the same with tags of any size. The first try covers TAGS_NBYTES, which few tags exceed. */
+/* Does what measure() does, for tags of any size. It first searches TAGS_NBYTES, which few tags
+ * exceed. */
 static enum pst_status measure_any(const struct psti_audio *audio, uint64_t frames, uint64_t *end,
                                    uint64_t *n_samples, struct pst_error *err)
 {
@@ -207,7 +207,7 @@ static enum pst_status measure_any(const struct psti_audio *audio, uint64_t fram
     return status;
 }
 
-/* Opens the file by libsndfile with a header that states n samples. */
+/* Opens the file by libsndfile, with a changed header that states n samples. */
 static enum pst_status show(struct psti_audio *audio, uint64_t end, uint64_t n,
                             struct pst_error *err)
 {
@@ -224,8 +224,8 @@ static enum pst_status show(struct psti_audio *audio, uint64_t end, uint64_t n,
     return psti_decode_sndfile_open(audio, pieces, 2, err);
 }
 
-/* Sets the facts of a file without frames, which libsndfile would take for a file of unknown
- * length. */
+/* Fills in the properties of a file without frames. libsndfile would report an unknown length for
+ * it. */
 static void take_empty(struct psti_audio *audio)
 {
     const uint8_t *info = audio->bytes + MARK + BLOCK_HEAD;

@@ -1,10 +1,10 @@
-/* decode_audio_mp3.c - decodes any run of samples of a file of MPEG audio layer III.
+/* decode_audio_mp3.c - decodes any range of samples of an MPEG audio layer III (MP3) file.
  *
- * In: the bytes of a file over which the walk has gone. Out: interleaved floats. A run of samples
- * begins within a frame. Two granules before this frame are decoded first, for what they leave in
- * the synthesis, and the bits of as many earlier frames are gathered as may keep bits for these. So
- * a run has the same bits wherever it begins. A frame whose bits do not fit together is an error
- * when it is decoded. One thread for each file. */
+ * In: the bytes of a file whose frames psti_decode_mp3_walk has checked. Out: interleaved floats.
+ * To decode from a frame on, two granules before it are decoded too, because the synthesis filter
+ * needs their output. The bit reservoir of as many earlier frames as necessary is collected first.
+ * So a sample has the same bits wherever the range begins. If the bits of a frame are inconsistent,
+ * decoding that frame returns an error. An open file belongs to one thread. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
@@ -19,15 +19,15 @@
 
 struct psti_audio_mp3 {
     struct psti_mp3_walk walk;
-    uint64_t nbytes;          /* bytes of the file without the tags at its end */
-    uint64_t i_next, next_at; /* number of the frame that is decoded next, and its offset */
-    uint64_t n_decoded;       /* frames before i_next that were decoded one after the other */
+    uint64_t nbytes;          /* bytes of the file, without the tags at its end */
+    uint64_t i_next, next_at; /* number and offset of the frame to decode next */
+    uint64_t n_decoded;       /* frames directly before i_next that were decoded in sequence */
     struct psti_mp3_synthesis *synthesis;
     struct psti_mp3_codes codes;
     struct psti_mp3_part parts[2][2];
-    size_t n_kept; /* bytes at the start of `main` that earlier frames have kept for later ones */
+    size_t n_kept; /* bytes at the start of `main` that earlier frames have left there */
     uint8_t main[PSTI_MP3_RESERVOIR_MAX + PSTI_MP3_FRAME_MAX + PSTI_MP3_BEHIND];
-    float pcm[2 * PSTI_MP3_LINES * 2]; /* samples of frame i_next - 1 */
+    float pcm[2 * PSTI_MP3_LINES * 2]; /* decoded samples of frame i_next - 1 */
 };
 
 static uint32_t frame_samples(const struct psti_audio_mp3 *self)
@@ -35,7 +35,7 @@ static uint32_t frame_samples(const struct psti_audio_mp3 *self)
     return self->walk.first.n_granules * PSTI_MP3_LINES;
 }
 
-/* Appends n bytes of main data to the bit reservoir, which keeps only the newest bytes. */
+/* Appends n bytes of main data to the bit reservoir. The reservoir keeps only the newest bytes. */
 static void keep(struct psti_audio_mp3 *self, size_t n)
 {
     size_t all = self->n_kept + n;
@@ -44,8 +44,8 @@ static void keep(struct psti_audio_mp3 *self, size_t n)
     self->n_kept = kept;
 }
 
-/* Reads the header of frame i_next and appends its main data to the kept bytes. Returns the
- * frame. */
+/* Reads the header of frame i_next and appends its main data to the reservoir. Returns the address
+ * of the frame. */
 static const uint8_t *enter(struct psti_audio_mp3 *self, const struct psti_audio *audio,
                             struct psti_mp3_header *header)
 {
@@ -65,7 +65,7 @@ static void leave(struct psti_audio_mp3 *self, const struct psti_audio *audio,
         self->next_at = psti_decode_mp3_walk_next(audio->bytes, self->nbytes, self->next_at);
 }
 
-/* Makes a frame whose offset the index has the next one, and forgets all earlier frames. */
+/* Makes a frame whose offset is in the index the next frame, and forgets all earlier frames. */
 static void go(struct psti_audio_mp3 *self, size_t i_index)
 {
     self->i_next = (uint64_t)i_index * PSTI_MP3_INDEX_EVERY;
@@ -75,8 +75,8 @@ static void go(struct psti_audio_mp3 *self, size_t i_index)
     psti_decode_mp3_synthesis_restart(self->synthesis);
 }
 
-/* Goes to frame `i` with the bits that earlier frames have kept for it: begins so far ahead that
- * the reservoir is full, or at the first frame. */
+/* Moves to frame `i` with a filled bit reservoir. Begins with a frame that is far enough ahead to
+ * fill the reservoir, or with the first frame of the file. */
 static void gather(struct psti_audio_mp3 *self, const struct psti_audio *audio, uint64_t i)
 {
     struct psti_mp3_header header;
@@ -99,7 +99,8 @@ static enum pst_status decode_next(struct psti_audio_mp3 *self, const struct pst
     size_t n = header.nbytes - header.main;
     memset(self->main + self->n_kept + n, 0, PSTI_MP3_BEHIND);
     const char *wrong = psti_decode_mp3_side_read(frame, &header, self->parts, &begin);
-    if (!wrong && begin > self->n_kept) /* the file was cut out of another: silence, as of mpg123 */
+    /* data of earlier frames is missing, because the file was cut: silence, as in mpg123 */
+    if (!wrong && begin > self->n_kept)
         for (int i = 0; i < 4; i++)
             self->parts[i / 2][i % 2] = (struct psti_mp3_part){0};
     else if (!wrong)
@@ -116,7 +117,7 @@ static enum pst_status decode_next(struct psti_audio_mp3 *self, const struct pst
     return PST_OK;
 }
 
-/* Decodes up to frame i, so that `pcm` has its samples. */
+/* Decodes frames up to frame i, and leaves the samples of frame i in `pcm`. */
 static enum pst_status bring_frame(struct psti_audio_mp3 *self, const struct psti_audio *audio,
                                    uint64_t i, struct pst_error *err)
 {
@@ -137,7 +138,7 @@ enum pst_status psti_decode_mp3_read(struct psti_audio *audio, uint64_t first, s
     for (uint64_t at = self->walk.skip + first; n > 0;) {
         enum pst_status status = bring_frame(self, audio, at / samples, err);
         if (status != PST_OK) {
-            self->n_decoded = 0; /* the state after an error is of no use */
+            self->n_decoded = 0; /* the decoder's state is useless after an error */
             return status;
         }
         size_t offset = (size_t)(at % samples), k = samples - offset < n ? samples - offset : n;

@@ -1,9 +1,9 @@
-/* decode_audio_ogg.c - decodes Ogg files by libsndfile, one link after another.
+/* decode_audio_ogg.c - decodes Ogg files by libsndfile, one link (logical stream) after the other.
  *
- * In: the bytes of a file, all of them. Out: interleaved floats of any run of samples. The walk has
- * shown that all pages are there and whole. libsndfile gets one link at a time, or one segment of
- * an Opus link with headers of our own, so what it would make of the other links does not matter.
- * One thread for each file. */
+ * In: all bytes of a file. Out: interleaved floats for any range of samples. psti_decode_ogg_walk
+ * has checked that all pages are complete. libsndfile is given one link at a time, or one segment
+ * of an Opus link after header pages that this module writes. So its own handling of several links
+ * is never used. An open file belongs to one thread. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
@@ -17,19 +17,19 @@
 
 enum {
     SKIP_VALUES = 2048,
-    FAR = 4 * PSTI_VORBIS_SEGMENT, /* a gap of so many samples is skipped, not decoded and
-                                    * dropped */
+    /* a gap of this many samples is skipped; a shorter one is decoded and discarded */
+    FAR = 4 * PSTI_VORBIS_SEGMENT,
     OPUS_RATE = 48000
 };
 
 struct psti_audio_ogg {
     struct psti_ogg_walk walk;
-    uint64_t *n_samples; /* samples of each link */
-    size_t i_link;       /* the link that is open */
-    uint64_t next;       /* number of the sample that is read next, counted in the open part */
-    uint64_t begin;      /* sample of the link with which the open part begins */
-    uint64_t place_at;   /* Opus: offset of the page with which the open part begins */
-    uint8_t *head;       /* header pages of our own that the open part begins with */
+    uint64_t *n_samples; /* number of samples of each link */
+    size_t i_link;       /* index of the link that is open */
+    uint64_t next;       /* sample that is read next, counted from the start of the open part */
+    uint64_t begin;      /* sample of the link at which the open part begins */
+    uint64_t place_at;   /* Opus: offset of the page at which the open part begins */
+    uint8_t *head;       /* header pages, written here, at the start of the open part */
 };
 
 static uint32_t opus_factor(const struct psti_audio *audio) { return OPUS_RATE / audio->info.rate; }
@@ -39,7 +39,8 @@ static const struct psti_ogg_place *place_of(const struct psti_ogg_link *link, u
     return &link->places[i_segment < link->n_places ? i_segment : link->n_places - 1];
 }
 
-/* Lists the pieces of a part: header pages of our own, then the link's pages from a place on. */
+/* Lists the pieces that libsndfile reads as one file: header pages written here, then the link's
+ * pages from a given place on. */
 static enum pst_status begin_at(struct psti_audio *audio, const struct psti_ogg_link *link,
                                 const struct psti_ogg_place *place,
                                 struct psti_audio_piece pieces[2], struct pst_error *err)
@@ -69,7 +70,7 @@ static enum pst_status check_same(const struct psti_audio *audio,
                         i, audio->info.rate, audio->info.channels, before->rate, before->channels);
 }
 
-/* Opens a part of the link by libsndfile: the pages from the place of a segment on. */
+/* Opens a part of the link by libsndfile: all pages from the start place of a segment on. */
 static enum pst_status open_part(struct psti_audio *audio, size_t i_link, uint64_t i_segment,
                                  struct pst_error *err)
 {
@@ -108,7 +109,7 @@ static uint64_t opus_samples(const struct psti_audio *audio, const struct psti_o
     return all > link->pre_skip ? (all - link->pre_skip) / opus_factor(audio) : 0;
 }
 
-/* Opens a link to learn its length. */
+/* Opens a link by libsndfile to find its number of samples. */
 static enum pst_status measure(struct psti_audio *audio, size_t i_link, struct pst_error *err)
 {
     struct psti_audio_ogg *self = audio->ogg;
@@ -147,8 +148,8 @@ enum pst_status psti_decode_ogg_open(struct psti_audio *audio, struct pst_error 
     return status;
 }
 
-/* Reads n samples of the open part, from its sample `first` on. The samples from *at to `first` are
- * decoded and dropped. */
+/* Reads n samples of the open part from its sample `first` on. The samples from *at up to `first`
+ * are decoded and discarded. */
 static enum pst_status read_on(struct psti_audio *audio, uint64_t *at, uint64_t first, size_t n,
                                float *out, struct pst_error *err)
 {
@@ -162,11 +163,12 @@ static enum pst_status read_on(struct psti_audio *audio, uint64_t *at, uint64_t 
     }
     if (status == PST_OK)
         status = psti_decode_sndfile_read(audio, *at, n, out, err);
-    *at = status == PST_OK ? *at + n : UINT64_MAX; /* UINT64_MAX: a later call must reopen */
+    /* UINT64_MAX makes a later call reopen the part */
+    *at = status == PST_OK ? *at + n : UINT64_MAX;
     return status;
 }
 
-/* Reads n samples of an Opus link, one segment after the other. */
+/* Reads n samples of an Opus link, segment by segment. */
 static enum pst_status read_opus(struct psti_audio *audio, size_t i_link, uint64_t first, size_t n,
                                  float *out, struct pst_error *err)
 {
@@ -191,7 +193,8 @@ static enum pst_status read_opus(struct psti_audio *audio, size_t i_link, uint64
     return status;
 }
 
-/* Reads n samples of a Vorbis link. */
+/* Reads n samples of a Vorbis link. If `first` lies a little after the last sample read, the open
+ * part is read on. Otherwise the part with the segment of `first` is opened. */
 static enum pst_status read_vorbis(struct psti_audio *audio, size_t i_link, uint64_t first,
                                    size_t n, float *out, struct pst_error *err)
 {
@@ -244,7 +247,7 @@ enum pst_status psti_decode_ogg_read(struct psti_audio *audio, uint64_t first, s
         n -= step;
         first = 0;
     }
-    audio->info.n_samples = n_samples; /* of all links; opening a part has set those of the part */
+    audio->info.n_samples = n_samples; /* restored: reading a link has set its own */
     return status;
 }
 

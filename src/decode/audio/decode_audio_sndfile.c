@@ -1,8 +1,9 @@
-/* decode_audio_sndfile.c - decodes FLAC, Ogg and all else that libsndfile knows, from memory.
+/* decode_audio_sndfile.c - decodes FLAC, Ogg and all other kinds that libsndfile knows, from
+ * memory.
  *
- * libsndfile (LGPL 2.1 or later, https://libsndfile.github.io) is opened at run time, so that
- * neither building nor starting Penstock needs it. Each open file has a handle of its own; threads
- * share nothing. libsndfile has no hooks for memory, so its memory does not come from ours. */
+ * libsndfile (LGPL 2.1 or later, https://libsndfile.github.io) is loaded at run time, so Penstock
+ * builds and starts without it. Each open file has its own handle; threads share nothing.
+ * libsndfile has no hooks for memory, so it does not allocate through base/alloc.h. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
@@ -19,7 +20,8 @@
     "install the system's libsndfile (Debian: libsndfile1) or pip install 'penstock[audio]', or "  \
     "name its library by PENSTOCK_SNDFILE"
 
-/* The part of sndfile.h that is used. Its ABI is stable since 1.0.0. */
+/* The part of the header sndfile.h that is used here. Its ABI has been stable since version
+ * 1.0.0. */
 struct sf_info {
     int64_t frames;
     int samplerate, channels, format, sections, seekable;
@@ -33,7 +35,7 @@ struct sf_virtual_io {
 };
 enum { MODE_READ = 0x10, TYPE_MASK = 0x0FFF0000, SUBTYPE_MASK = 0xFFFF, ERROR_BAD_FORMAT = 1 };
 
-/* The functions of libsndfile that are used: symbol, name of our member, result and arguments. */
+/* The functions of libsndfile that are used: symbol, name of the member, result and arguments. */
 #define SNDFILE_LIST(F)                                                                            \
     F(sf_open_virtual, open_virtual, void *,                                                       \
       (struct sf_virtual_io *, int, struct sf_info *, void *))                                     \
@@ -52,12 +54,12 @@ struct psti_sndfile {
     const struct psti_audio *audio;
     struct psti_audio_piece pieces[PSTI_AUDIO_PIECES_MAX];
     size_t n_pieces;
-    int64_t nbytes, at; /* length of all pieces together, and a position in them */
+    int64_t nbytes, at; /* length of all pieces together, and the read position in them */
     uint64_t next;      /* number of the sample that would be read next */
 };
 
-/* Errors about the library do not name a room: a missing library is no fault of the sample, and
- * skipping each sample would hide it. */
+/* The "module" in errors about the library is its name, not decode. A missing library is no fault
+ * of a sample, and a loader that skips bad samples would hide it by skipping every sample. */
 #define LIBRARY "libsndfile"
 
 static enum pst_status open_library(struct psti_sndfile *lib, struct pst_error *err)
@@ -78,7 +80,7 @@ static enum pst_status open_library(struct psti_sndfile *lib, struct pst_error *
                          #symbol);
     SNDFILE_LIST(LOOK_UP)
 #undef LOOK_UP
-    (void)dlclose(library); /* the library stays loaded for other handles: RTLD_NODELETE */
+    (void)dlclose(library); /* RTLD_NODELETE keeps the library loaded for other handles */
     return PST_OK;
 }
 
@@ -110,7 +112,8 @@ static int64_t io_seek(int64_t offset, int whence, void *user)
     return self->at;
 }
 
-/* Copies the bytes of [self->at, self->at + n) that are in one piece. Returns their number. */
+/* Copies bytes from self->at on, at most n, up to the end of the piece that holds them. Returns how
+ * many bytes were copied. */
 static int64_t read_piece(const struct psti_sndfile *self, uint8_t *to, int64_t n)
 {
     uint64_t at = (uint64_t)self->at;
@@ -123,7 +126,7 @@ static int64_t read_piece(const struct psti_sndfile *self, uint8_t *to, int64_t 
     else if (psti_decode_audio_bring(self->audio, piece->at + at, (uint64_t)n))
         memcpy(to, self->audio->bytes + piece->at + at, (size_t)n);
     else
-        return 0; /* the function that brings bytes reports why */
+        return 0; /* the callback that reads bytes reports the reason */
     return n;
 }
 
@@ -206,7 +209,8 @@ enum pst_status psti_decode_sndfile_read(struct psti_audio *audio, uint64_t firs
                          (unsigned long long)first, (unsigned long long)audio->info.n_samples,
                          self->strerror(self->handle));
     int64_t got = self->readf_float(self->handle, out, (int64_t)n);
-    bool wrong = self->error(self->handle) != 0; /* libsndfile may have left out a damaged block */
+    /* libsndfile may have skipped a damaged block silently */
+    bool wrong = self->error(self->handle) != 0;
     self->next = first + (uint64_t)(got > 0 ? got : 0);
     if (got == (int64_t)n && !wrong)
         return PST_OK;

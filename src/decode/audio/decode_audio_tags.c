@@ -1,7 +1,7 @@
-/* decode_audio_tags.c - finds the sizes of the tags before and after the sound of a file.
+/* decode_audio_tags.c - finds the sizes of the tags before and after the sound in a file.
  *
- * In: untrusted bytes. Out: sizes. Pure functions, any thread. Tags hold titles and pictures, and
- * are no part of the format in which the sound is stored. */
+ * In: untrusted bytes. Out: sizes. Pure functions, any thread. Tags hold titles and pictures. They
+ * are not part of the audio format. */
 #include "decode/audio/decode_audio_tags.h"
 
 #include "base/bits.h"
@@ -11,8 +11,8 @@
 
 enum { ID3_HEAD = 10, ID3V1 = 128, ID3V1_MORE = 227, APE_HEAD = 32, LYRICS_MAX = 5100 + 11 + 9 };
 
-/* Returns the size that an ID3v2 header states after its mark. Each byte of a size has 7 bits;
- * returns 0, no tag, if one has more. */
+/* Returns the size that an ID3v2 header states after its mark. Each byte of the size has 7 bits. A
+ * byte with its highest bit set is invalid, and the result is 0, no tag. */
 static uint64_t id3_nbytes(const uint8_t *head)
 {
     if (head[3] == 0xFF || head[4] == 0xFF || (head[6] | head[7] | head[8] | head[9]) & 0x80)
@@ -31,7 +31,7 @@ uint64_t psti_decode_audio_tag_nbytes(const uint8_t *bytes, uint64_t nbytes)
     return 0;
 }
 
-/* Reads a number of six digits. Returns 0 if there are other characters. */
+/* Reads a number of six decimal digits. Returns 0 if there are other characters. */
 static uint64_t six_digits(const uint8_t *text)
 {
     uint64_t value = 0;
@@ -43,7 +43,7 @@ static uint64_t six_digits(const uint8_t *text)
     return value;
 }
 
-/* Returns the size of the Lyrics3 tag, of either version, that ends at `end`. */
+/* Returns the size of the Lyrics3 tag (version 1 or 2) that ends at offset `end`, or 0. */
 static uint64_t lyrics_nbytes(const uint8_t *bytes, uint64_t end)
 {
     if (end >= 15 && memcmp(bytes + end - 9, "LYRICS200", 9) == 0) {
@@ -60,7 +60,7 @@ static uint64_t lyrics_nbytes(const uint8_t *bytes, uint64_t end)
     return 0;
 }
 
-/* Returns the size of the tag that ends at `end`, or 0 if there is none. */
+/* Returns the size of the tag that ends at offset `end`, or 0 if no tag ends there. */
 static uint64_t last_tag(const uint8_t *bytes, uint64_t end)
 {
     uint64_t nbytes = 0;

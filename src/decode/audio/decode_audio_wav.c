@@ -1,11 +1,12 @@
-/* decode_audio_wav.c - WAV files: the chunks before the samples, and samples to floats.
+/* decode_audio_wav.c - parses the chunks of a WAV file and converts its samples to floats.
  *
- * In: untrusted bytes. Out: where the samples are, and floats of any run of them. Pure functions,
- * any thread. A sample v of PCM, of 8 to 32 bits, becomes v / 2^(bits - 1), which is in -1..1.
- * Floats stay as they are. A file whose header states more samples than it has is cut short, which
- * is an error. Writers to a pipe leave a size of 2^32 - 1 or 0, which stands for the rest of the
- * file; 0 does so only if the size of the whole file is as wrong and no chunks follow: other files
- * with 0 are empty. RF64 and BW64 have their sizes, of 64 bits, in a chunk of its own. */
+ * In: untrusted bytes. Out: where the samples are, and floats of any range of them. Pure functions,
+ * any thread. A PCM sample v of 8 to 32 bits becomes v / 2^(bits - 1), which is in -1..1. Samples
+ * that are floats stay unchanged. It is an error if the header states more samples than the file
+ * has. Programs that write to a pipe cannot know the size: they write 2^32 - 1 or 0, which means
+ * "up to the end of the file". 0 has this meaning only if the size in the RIFF header is wrong too
+ * and no chunks follow; other files with 0 are empty. RF64 and BW64 files store sizes of 64 bits in
+ * the chunk ds64. */
 #include "decode/decode_audio.h"
 
 #include "base/bits.h"
@@ -28,7 +29,7 @@ bool psti_decode_is_wav(const void *bytes, size_t n_here)
             memcmp(head, "BW64", 4) == 0);
 }
 
-/* A file that is being parsed, with the sizes that it states (UINT64_MAX: unknown). */
+/* A file that is being parsed, with the sizes that its headers state (UINT64_MAX: unknown). */
 struct parse {
     const uint8_t *bytes;
     size_t n_here;
@@ -36,7 +37,7 @@ struct parse {
     bool wide; /* true for RF64 and BW64 */
 };
 
-/* Takes the chunk "fmt ", all bytes of which are present. */
+/* Reads the chunk "fmt ", all bytes of which are in memory. */
 static enum pst_status take_format(const uint8_t *chunk, uint32_t nbytes, struct psti_wav *wav,
                                    struct pst_error *err)
 {
@@ -68,8 +69,8 @@ static enum pst_status take_format(const uint8_t *chunk, uint32_t nbytes, struct
 
 enum follow { FOLLOW_NOTHING, FOLLOW_CHUNKS, FOLLOW_BEYOND };
 
-/* Returns whether nothing but chunks follows from `at` to the end of the file, as far as the bytes
- * in memory tell. */
+/* Returns whether the rest of the file from `at` on consists of chunks, as far as the bytes in
+ * memory show it. */
 static enum follow chunks_follow(const struct parse *parse, uint64_t at)
 {
     while (at < parse->nbytes) {
@@ -95,7 +96,7 @@ static enum pst_status not_here(const struct parse *parse, struct pst_error *err
                         "no samples in its first %zu bytes", parse->n_here);
 }
 
-/* Takes the chunk "data", whose first byte is at `at`. */
+/* Reads the header of the chunk "data", whose samples begin at offset `at`. */
 static enum pst_status take_data(const struct parse *parse, uint64_t at, uint32_t size,
                                  struct psti_wav *wav, struct pst_error *err)
 {
@@ -120,7 +121,7 @@ static enum pst_status take_data(const struct parse *parse, uint64_t at, uint32_
     return PST_OK;
 }
 
-/* Takes the chunk "ds64", all bytes of which are present. */
+/* Reads the chunk "ds64", all bytes of which are in memory. */
 static enum pst_status take_sizes(const uint8_t *chunk, uint32_t nbytes, struct parse *parse,
                                   struct pst_error *err)
 {

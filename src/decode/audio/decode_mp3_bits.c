@@ -2,8 +2,8 @@
  * of a frame.
  *
  * In: untrusted bytes. Out: the side information, scale factors and 576 values of each granule and
- * channel, or a text that says why the bits cannot be those of a frame: a size beyond the bits that
- * are there, a code table that does not exist, values that take more bits than they have. Pure
+ * channel. If the bits are invalid, the result is a text that says why: a size beyond the available
+ * bits, a code table that does not exist, or values that take more bits than stated. Pure
  * functions, any thread. */
 #include "decode/audio/decode_mp3.h"
 
@@ -14,8 +14,8 @@
 enum { PRIMARY_BITS = 8 };
 #define LONG_CODE 0x80000000u
 
-/* By table of pairs: the number of its code (-1: no such table), and the number of bits that follow
- * a value of 15. */
+/* For each table of pairs: the number of its Huffman code (-1: no such table), and the number of
+ * extra bits after a value of 15. */
 static const int8_t code_of_table[32] = {-1, 0,  1,  2,  -1, 3,  4,  5,  6,  7,  8,
                                          9,  10, 11, -1, 12, 13, 13, 13, 13, 13, 13,
                                          13, 13, 14, 14, 14, 14, 14, 14, 14, 14};
@@ -24,13 +24,13 @@ static const uint8_t linbits_of_table[32] = {0, 0, 0, 0, 0, 0, 0,  0,  0, 0, 0, 
 
 static uint64_t load_big_u64(const uint8_t *p) { return __builtin_bswap64(psti_load_u64(p)); }
 
-/* The bits of a frame, and the number of the next one. */
+/* The bits of a frame, and the number of the bit to read next. */
 struct bits {
     const uint8_t *bytes;
     size_t at;
 };
 
-/* Takes up to 25 bits. Reads 8 bytes. */
+/* Reads up to 25 bits. Accesses 8 bytes of memory. */
 static uint32_t take(struct bits *bits, uint32_t n)
 {
     if (n == 0)
@@ -40,7 +40,7 @@ static uint32_t take(struct bits *bits, uint32_t n)
     return (uint32_t)(word >> (64 - n));
 }
 
-/* Fills the entries of one code. Returns how many entries there are. */
+/* Fills the lookup entries of one Huffman code. Returns the number of entries. */
 static uint32_t fill_code(uint32_t *entries, const uint16_t *leaves, uint32_t n_leaves)
 {
     uint32_t used = 1 << PRIMARY_BITS;
@@ -54,7 +54,7 @@ static uint32_t fill_code(uint32_t *entries, const uint16_t *leaves, uint32_t n_
             i++;
             continue;
         }
-        uint32_t end = i, longest = 0; /* the leaves from i to `end` have the same prefix */
+        uint32_t end = i, longest = 0; /* leaves i to `end` have the same prefix */
         uint64_t last = code;
         for (; end < n_leaves && last >> (32 - PRIMARY_BITS) == prefix; end++) {
             longest = (uint32_t)leaves[end] >> 8 > longest ? (uint32_t)leaves[end] >> 8 : longest;
@@ -81,7 +81,7 @@ void psti_decode_mp3_codes_fill(struct psti_mp3_codes *codes)
     }
 }
 
-/* Returns the entry of the code with which `word` begins. */
+/* Returns the lookup entry of the codeword at the start of `word`. */
 static uint32_t look_up(const uint32_t *entries, uint64_t word)
 {
     uint32_t entry = entries[word >> (64 - PRIMARY_BITS)];
@@ -90,7 +90,8 @@ static uint32_t look_up(const uint32_t *entries, uint64_t word)
     return entry;
 }
 
-/* Reads the fields of a block that is not long, and sets where its regions end. */
+/* Reads the side information of a block with a window other than long, and sets where its regions
+ * end. */
 static const char *take_window(struct bits *bits, const struct psti_mp3_header *header,
                                struct psti_mp3_part *part)
 {
@@ -157,7 +158,7 @@ const char *psti_decode_mp3_side_read(const uint8_t *frame, const struct psti_mp
     const char *wrong = NULL;
     *main_data_begin = take(&bits, header->lsf ? 8 : 9);
     if (header->lsf)
-        (void)take(&bits, header->channels); /* private bits, 1 or 2 */
+        (void)take(&bits, header->channels); /* private bits: 1 or 2, which mean nothing */
     else
         (void)take(&bits, header->channels == 1 ? 5 : 3);
     for (uint32_t c = 0; c < header->channels; c++) {
@@ -170,8 +171,8 @@ const char *psti_decode_mp3_side_read(const uint8_t *frame, const struct psti_mp
     return wrong;
 }
 
-/* Reads the scale factors of MPEG 1. `before` is the same channel's part of the first granule, or
- * NULL in that granule. */
+/* Reads the scale factors of MPEG 1. `before` is the part of the same channel in the first granule,
+ * or NULL while that granule is read. */
 static void take_scale_1(struct bits *bits, struct psti_mp3_part *part,
                          const struct psti_mp3_part *before)
 {
@@ -193,8 +194,8 @@ static void take_scale_1(struct bits *bits, struct psti_mp3_part *part,
                                  : (uint8_t)take(bits, size[group >= 2]);
 }
 
-/* Finds, for MPEG 2, the sizes in bits of the four groups of scale factors. Returns the row of the
- * table of their counts. */
+/* MPEG 2: finds how many bits the scale factors of each of the four groups have. Returns the row of
+ * the table that holds how many scale factors each group has. */
 static uint32_t sizes_2(struct psti_mp3_part *part, bool intensity, uint32_t size[4])
 {
     uint32_t v = intensity ? part->compress >> 1 : part->compress;
@@ -241,7 +242,8 @@ static void take_scale_2(struct bits *bits, struct psti_mp3_part *part, bool int
             part->scale[n++] = (uint8_t)take(bits, size[i]);
 }
 
-/* Reads pairs up to `end` by one table. Returns false if they take more bits than there are. */
+/* Reads pairs of values up to index `end` by one Huffman table. Returns false if they take more
+ * bits than `limit` allows. */
 static bool take_pairs(struct bits *bits, size_t limit, const uint32_t *entries, uint32_t linbits,
                        int16_t *out, const int16_t *end)
 {
@@ -271,8 +273,8 @@ static bool take_pairs(struct bits *bits, size_t limit, const uint32_t *entries,
     return true;
 }
 
-/* Reads quadruples of -1, 0 and 1 until the bits end. If the bits of the last quadruple are
- * incomplete, as some encoders write them, it is left out. */
+/* Reads quadruples of -1, 0 and 1 until the bits end. Some encoders write an incomplete last
+ * quadruple; it is ignored. */
 static void take_quads(struct bits *bits, size_t limit, const uint32_t *entries,
                        struct psti_mp3_part *part, uint32_t n)
 {

@@ -1,13 +1,13 @@
-/* decode_mp3_synthesis.c - MPEG audio layer III: makes the samples of a granule from its quantised
- * values.
+/* decode_mp3_synthesis.c - MPEG audio layer III: computes the samples of a granule from its
+ * quantised values.
  *
- * In: scale factors and values as the bits have them. Out: 576 floats of each channel. The steps
- * are those of ISO 11172-3: powers and gains, stereo, aliasing, the inverse transform with the
- * second half of the granule before, and the filter bank. A granule leaves its second half and 15
- * rows of the filter bank for the next one. After two granules nothing earlier has an effect, so a
- * decoder that starts two granules early gives the same bits as one that starts at the beginning.
- * Sums have the same order at every place, and are written for vectors: rows of 32 bands, or of the
- * 18 times of a granule. One thread for each synthesis. */
+ * In: scale factors and quantised values. Out: 576 floats of each channel. The steps are those of
+ * ISO 11172-3: powers and gains, stereo, alias reduction, the inverse MDCT with overlap, and the
+ * polyphase filter bank. A granule leaves the second half of its MDCT output and 15 rows of the
+ * filter bank for the next granule. After two granules nothing earlier has an effect. So a decoder
+ * that starts two granules early gives the same bits as one that starts at the beginning of the
+ * file. All sums are added in a fixed order, and loops suit vectors: they run over rows of 32
+ * bands, or of the 18 time slots of a granule. A synthesis belongs to one thread. */
 #include "decode/audio/decode_mp3.h"
 
 #include "base/alloc.h"
@@ -18,14 +18,14 @@
 enum {
     BANDS = 32,
     TIMES = 18,
-    ROW = 20,  /* the times of a granule, rounded up to whole vectors */
-    PAST = 16, /* earlier times that are kept; the filter bank needs 15 */
+    ROW = 20,  /* the 18 time slots of a granule, rounded up to whole vectors */
+    PAST = 16, /* earlier time slots that are kept; the filter bank needs 15 */
     SMALL_POWERS = 256,
-    PLACES = 32, /* places (pan positions) of intensity stereo */
+    PLACES = 32, /* pan positions of intensity stereo */
     NO_PLACE = 7
 };
 
-/* What the synthesis keeps of one channel from granule to granule. */
+/* The state that the synthesis keeps for one channel between granules. */
 struct channel {
     float overlap[TIMES][BANDS];
     float bank[BANDS]
@@ -34,24 +34,25 @@ struct channel {
 
 struct psti_mp3_synthesis {
     struct channel channels[2];
-    float powers[SMALL_POWERS];   /* v^(4/3), by v */
-    float roots[4];               /* 2^(i/4), by i */
-    float pan[2][3][PLACES][2];   /* factors [MS stereo?][MPEG 1; MPEG 2 in two steps][place][left,
-                                   * right] */
-    float alias[8][2];            /* cosine and sine, by line */
-    float long_cos[TIMES][TIMES]; /* the different ones of 36 rows, for 18 values each */
+    float powers[SMALL_POWERS]; /* v^(4/3), indexed by v */
+    float roots[4];             /* 2^(i/4), indexed by i */
+    /* factors, indexed by [MS stereo][0: MPEG 1; 1, 2: MPEG 2 by size of step][position][left,
+     * right] */
+    float pan[2][3][PLACES][2];
+    float alias[8][2];            /* cosine and sine of each of the 8 butterflies */
+    float long_cos[TIMES][TIMES]; /* 18 of the 36 rows; the others follow by symmetry */
     float short_cos[6][6];
-    float windows[4][36];           /* by kind of block; that of short blocks has 12 */
-    float halves[BANDS];            /* 1 / (2 cos), for transforms of 16, 8, 4, 2 and 1 */
-    float taps[BANDS][16];          /* for each sample of a row the factors of the times before
-                                     * it */
-    uint8_t tap_rows[BANDS][2];     /* the row of cosines for even times before, and for odd ones */
-    float lines[2][PSTI_MP3_LINES]; /* frequencies of each channel */
-    float by_band[TIMES][BANDS];    /* frequencies, and after the transform times, by band */
-    float rows[2][BANDS][ROW];      /* scratch of the cosine transform */
+    float windows[4][36]; /* by block type; the short window has 12 values */
+    float halves[BANDS];  /* 1 / (2 cos), for the transform's steps of size 16, 8, 4, 2 and 1 */
+    /* for each output sample of a time slot: the window's factors for earlier slots */
+    float taps[BANDS][16];
+    uint8_t tap_rows[BANDS][2];     /* rows of cosines for even and for odd earlier slots */
+    float lines[2][PSTI_MP3_LINES]; /* frequency lines of each channel */
+    float by_band[TIMES][BANDS];    /* lines of each band; after the MDCT its time slots */
+    float rows[2][BANDS][ROW];      /* scratch memory of the cosine transform */
 };
 
-/* Returns v^(4/3). Newton's method gives the same bits with every C library, unlike cbrt. */
+/* Returns v^(4/3). Newton's method gives the same bits with every C library; cbrt would not. */
 static double power_4_3(uint32_t v)
 {
     double x = v, root = v < 64 ? 2 : v < 1024 ? 8 : 16;
@@ -60,7 +61,7 @@ static double power_4_3(uint32_t v)
     return v ? x * root : 0;
 }
 
-/* cos(pi m / 72) */
+/* Returns cos(pi m / 72). */
 static double cos72(int m)
 {
     m %= 144;
@@ -71,10 +72,10 @@ static double cos72(int m)
 static void fill_transforms(struct psti_mp3_synthesis *self)
 {
     for (int i = 0; i < TIMES; i++)
-        for (int k = 0; k < TIMES; k++) /* i stands for rows 0 to 8, and 18 to 26 */
+        for (int k = 0; k < TIMES; k++) /* i stands for the rows 0 to 8 and 18 to 26 */
             self->long_cos[i][k] = (float)cos72((2 * (i < 9 ? i : i + 9) + 19) * (2 * k + 1));
     for (int i = 0; i < 6; i++)
-        for (int k = 0; k < 6; k++) /* i stands for rows 0 to 2, and 6 to 8 */
+        for (int k = 0; k < 6; k++) /* i stands for the rows 0 to 2 and 6 to 8 */
             self->short_cos[i][k] = (float)cos72(3 * (2 * (i < 3 ? i : i + 3) + 7) * (2 * k + 1));
     for (int i = 0; i < 36; i++) {
         float whole = (float)cos72(35 - 2 * i < 0 ? 2 * i - 35 : 35 - 2 * i);
@@ -92,8 +93,8 @@ static void fill_transforms(struct psti_mp3_synthesis *self)
             self->halves[at + k] = (float)(0.5 / psti_mp3_cos64[(2 * k + 1) * 16 / n]);
 }
 
-/* Fills the factors of the window. The filter bank's cosines are symmetric, so that 32 rows stand
- * for all. */
+/* Fills the factors of the synthesis window. The filter bank's cosines are symmetric, so 32 rows of
+ * them are enough. */
 static void fill_taps(struct psti_mp3_synthesis *self)
 {
     for (int j = 0; j < BANDS; j++) {
@@ -115,13 +116,13 @@ static void fill_stereo(struct psti_mp3_synthesis *self)
     for (int ms = 0; ms < 2; ms++) {
         float(*pan)[PLACES][2] = self->pan[ms];
         double scale = ms ? 1.4142135623730951 : 1;
-        pan[0][6][0] = (float)scale; /* place 6: all to the left */
+        pan[0][6][0] = (float)scale; /* position 6: only the left channel sounds */
         for (int place = 0; place < 6; place++) {
             pan[0][place][0] = (float)(scale * tangents[place] / (1 + tangents[place]));
             pan[0][place][1] = (float)(scale / (1 + tangents[place]));
         }
         for (int place = 0; place < PLACES; place++)
-            for (int wide = 0; wide < 2; wide++) { /* steps of 2^(-1/4), or of 2^(-1/2) */
+            for (int wide = 0; wide < 2; wide++) { /* MPEG 2: steps of 2^(-1/4) or of 2^(-1/2) */
                 int quarters = (place + 1) / 2 * (1 + wide);
                 double less =
                     scale * ldexp((double)self->roots[-quarters & 3], -(quarters + 3) / 4);
@@ -166,7 +167,7 @@ static float gain_of(const struct psti_mp3_synthesis *self, int quarters)
     return ldexpf(self->roots[quarters & 3], quarters >> 2);
 }
 
-/* Multiplies n values by a gain: from `values`, to every `step`-th line. */
+/* Multiplies n values by a gain and writes them to every `step`-th line. */
 static void scale_run(const struct psti_mp3_synthesis *self, const int16_t *values, uint32_t n,
                       int quarters, float *lines, uint32_t step)
 {
@@ -178,7 +179,7 @@ static void scale_run(const struct psti_mp3_synthesis *self, const int16_t *valu
     }
 }
 
-/* Returns how many bands of a mixed block have long windows. */
+/* Returns how many scale factor bands of a mixed block are long. */
 static uint32_t n_mixed(const struct psti_mp3_header *header) { return header->lsf ? 6 : 8; }
 
 static void to_lines(const struct psti_mp3_synthesis *self, const struct psti_mp3_header *header,
@@ -213,7 +214,7 @@ static void to_lines(const struct psti_mp3_synthesis *self, const struct psti_mp
     }
 }
 
-/* Scales n lines of the left channel to both channels, by the factors of a place. */
+/* Spreads n lines of the left channel over both channels, by the two factors of a pan position. */
 static void pan_run(float *lines[2], const float pan[2], uint32_t at, uint32_t n, uint32_t step)
 {
     for (; n; n--, at += step) {
@@ -231,15 +232,15 @@ static bool any(const int16_t *values, uint32_t n)
     return false;
 }
 
-/* Returns whether a band has a place. Place 7 says that the band has two channels: also for MPEG 2,
- * as in mpg123. */
+/* Returns whether a band has a pan position in intensity stereo. Position 7 means that the band has
+ * two separate channels. As in mpg123, positions above 7 count for MPEG 2 only. */
 static bool is_place(uint32_t place, bool lsf) { return place != NO_PLACE && (lsf || place < 7); }
 
-/* Returns the first band that may have a place. As in mpg123, the lowest band is left as it is
- * where the right channel has no bits at all. */
+/* Returns the first band that may have a pan position. As in mpg123, the lowest band is never
+ * panned if the right channel has no bits at all. */
 static uint32_t first_place(const struct psti_mp3_part *right) { return right->nbits == 0; }
 
-/* Pans the long bands after the last value of the right channel that is not 0. */
+/* Applies intensity stereo to the long bands above the last nonzero value of the right channel. */
 static void pan_long(const struct psti_mp3_part *right, const struct psti_mp3_header *header,
                      uint32_t n, float (*pan)[2], float *lines[2])
 {
@@ -261,7 +262,7 @@ static void pan_short(const struct psti_mp3_part *right, const struct psti_mp3_h
     const uint16_t *bands = psti_mp3_short_bands[header->i_rate];
     uint32_t from = right->mixed ? 3 : 0, least = right->mixed ? 3 : first_place(right);
     uint32_t n_long = right->mixed ? n_mixed(header) : 0;
-    bool silent = true; /* true while no window has a value that is not 0 */
+    bool silent = true; /* true while all values in all windows are zero */
     for (uint32_t w = 0; w < 3; w++) {
         uint32_t first = 13;
         for (; first > least; first--) {
@@ -270,7 +271,8 @@ static void pan_short(const struct psti_mp3_part *right, const struct psti_mp3_h
                 break;
         }
         silent = silent && first == least;
-        /* As in mpg123, the last band has a place even where the right channel has values. */
+        /* As in mpg123, the last band has a pan position even if the right channel has values
+         * there. */
         for (uint32_t i = first < 12 ? first : 12; i < 13; i++) {
             uint32_t place = right->scale[n_long + ((i < 12 ? i : 11) - from) * 3 + w];
             if (is_place(place, header->lsf))
@@ -302,8 +304,8 @@ static void stereo(struct psti_mp3_synthesis *self, const struct psti_mp3_header
         pan_long(right, header, 22, pan, lines);
 }
 
-/* Copies lines to rows of bands, and applies the butterflies between neighbouring bands up to band
- * `end`. */
+/* Copies frequency lines into rows of bands. Applies the alias butterflies between neighbouring
+ * bands up to band `end`. */
 static void alias(struct psti_mp3_synthesis *self, const float *lines, int end)
 {
     for (int k = 0; k < TIMES; k++)
@@ -320,7 +322,7 @@ static void alias(struct psti_mp3_synthesis *self, const float *lines, int end)
     }
 }
 
-/* Computes sum[band], the sum over k of factors[k] * in[k * step][band]. */
+/* Computes sum[band] as the sum over k of factors[k] * in[k * step][band]. */
 static void sum_rows(float in[][BANDS], int n, int step, const float *factors, float sum[BANDS])
 {
     memset(sum, 0, BANDS * sizeof *sum);
@@ -367,8 +369,8 @@ static void transform_short(const struct psti_mp3_synthesis *self, float in[TIME
         }
 }
 
-/* Makes by_band[time][band] of this granule from its lines and from the second half of the granule
- * before. */
+/* Computes by_band[time][band] of this granule from its frequency lines, and adds the second half
+ * of the previous granule (overlap-add). */
 static void transform(struct psti_mp3_synthesis *self, struct channel *channel,
                       const struct psti_mp3_part *part)
 {
@@ -377,7 +379,7 @@ static void transform(struct psti_mp3_synthesis *self, struct channel *channel,
         transform_short(self, self->by_band, out);
     else
         transform_long(self, self->by_band, part->block, out);
-    if (part->mixed) { /* the two lowest bands have a long window */
+    if (part->mixed) { /* the two lowest bands use the long window */
         transform_long(self, self->by_band, 0, mixed);
         for (int i = 0; i < 36; i++)
             memcpy(out[i], mixed[i], 2 * sizeof *mixed[i]);
@@ -391,7 +393,8 @@ static void transform(struct psti_mp3_synthesis *self, struct channel *channel,
     }
 }
 
-/* Does the cosine transform of n rows in x by halving it. y is scratch of as many rows. */
+/* Computes the cosine transform of the n rows in x by halving it recursively. y is scratch for n
+ * rows. */
 static void cosines(float (*x)[ROW], float (*y)[ROW], int n, const float *halves)
 {
     int half = n / 2;
@@ -414,7 +417,7 @@ static void cosines(float (*x)[ROW], float (*y)[ROW], int n, const float *halves
     }
 }
 
-/* Turns by_band into samples, which go to every `step`-th element of out. */
+/* Turns by_band into samples and writes them to every `step`-th element of out. */
 static void filter_bank(struct psti_mp3_synthesis *self, struct channel *channel, float *out,
                         uint32_t step)
 {

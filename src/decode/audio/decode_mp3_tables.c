@@ -1,12 +1,12 @@
-/* decode_mp3_tables.c - the tables of ISO 11172-3 and ISO 13818-3 that MPEG audio layer III
- * is decoded by: Huffman codes, scale factor bands, the window of the synthesis, cosines.
+/* decode_mp3_tables.c - the tables of ISO 11172-3 and ISO 13818-3 for decoding MPEG audio layer
+ * III: Huffman codes, scale factor bands, the synthesis window, cosines.
  *
- * The file has only constants. A table of Huffman codes lists its leaves from left to right, each
- * with the length of its codeword. The lengths determine the bits of the codewords. */
+ * The file has only constants. Each Huffman code is listed as the leaves of its tree from left to
+ * right, with the length of each codeword. The lengths determine the bits of the codewords. */
 #include "decode/audio/decode_mp3.h"
 
-/* Leaves of the Huffman codes: length of the code << 8 | x << 4 | y. The last two codes are those
- * of quadruples, whose lower bits are v, w, x and y. */
+/* Leaves of the Huffman codes: codeword length << 8 | x << 4 | y. In the last two codes, which code
+ * quadruples, the lower bits are v, w, x and y. */
 const uint16_t psti_mp3_leaves[PSTI_MP3_LEAVES] = {
     0x0311, 0x0301, 0x0210, 0x0100, 0x0622, 0x0602, 0x0512, 0x0521, 0x0520, 0x0311, 0x0301, 0x0310,
     0x0100, 0x0622, 0x0602, 0x0512, 0x0521, 0x0520, 0x0310, 0x0211, 0x0201, 0x0200, 0x0833, 0x0823,
@@ -132,7 +132,8 @@ const uint16_t psti_mp3_leaf_at[PSTI_MP3_CODES + 1] = {
     0, 4, 13, 22, 38, 54, 90, 126, 162, 226, 290, 354, 610, 866, 1122, 1378, 1394, 1410,
 };
 
-/* Lines at which long bands begin, for each rate in the order of struct psti_mp3_header.i_rate. */
+/* Frequency lines at which the long bands begin, for each rate in the order of struct
+ * psti_mp3_header.i_rate. */
 const uint16_t psti_mp3_long_bands[9][23] = {
     {0,  4,  8,   12,  16,  20,  24,  30,  36,  44,  52, 62,
      74, 90, 110, 134, 162, 196, 238, 288, 342, 418, 576},
@@ -154,7 +155,7 @@ const uint16_t psti_mp3_long_bands[9][23] = {
      232, 280, 336, 400, 476, 566, 568, 570, 572, 574, 576},
 };
 
-/* Lines at which short bands begin, counted in one of the three windows. */
+/* Frequency lines at which the short bands begin, counted within one of the three windows. */
 const uint16_t psti_mp3_short_bands[9][14] = {
     {0, 4, 8, 12, 16, 22, 30, 40, 52, 66, 84, 106, 136, 192},
     {0, 4, 8, 12, 16, 22, 28, 38, 50, 64, 80, 100, 126, 192},
@@ -167,7 +168,7 @@ const uint16_t psti_mp3_short_bands[9][14] = {
     {0, 8, 16, 24, 36, 52, 72, 96, 124, 160, 162, 164, 166, 192},
 };
 
-/* Half of the synthesis window, times 65536, without its changes of sign. */
+/* Half of the synthesis window, times 65536, without the sign changes. */
 const int32_t psti_mp3_window[257] = {
     0,     -1,    -1,    -1,    -1,    -1,    -1,    -2,    -2,    -2,    -2,    -3,    -3,
     -4,    -4,    -5,    -5,    -6,    -7,    -7,    -8,    -9,    -10,   -11,   -13,   -14,
@@ -191,7 +192,7 @@ const int32_t psti_mp3_window[257] = {
     71420, 72169, 72835, 73415, 73908, 74313, 74630, 74856, 74992, 75038,
 };
 
-/* cos(pi m / 72), by m */
+/* cos(pi m / 72), indexed by m */
 const double psti_mp3_cos72[37] = {
     1.0,
     0.9990482215818578,
@@ -232,7 +233,7 @@ const double psti_mp3_cos72[37] = {
     0.0,
 };
 
-/* cos(pi m / 64), by m */
+/* cos(pi m / 64), indexed by m */
 const double psti_mp3_cos64[33] = {
     1.0,
     0.9987954562051724,

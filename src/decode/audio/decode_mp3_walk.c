@@ -1,10 +1,10 @@
-/* decode_mp3_walk.c - MPEG audio: reads headers of frames, and walks over all frames of a file.
+/* decode_mp3_walk.c - MPEG audio: parses frame headers, and goes through all frames of a file.
  *
- * In: untrusted bytes, without the tags at the start and at the end of the file. Out: how many
- * frames and samples there are, and where. Pure functions, any thread. Frames follow each other
- * without gaps. Tags of ID3v2 between frames, and zeros after the last frame, are no sound and are
- * skipped. Anything else, such as a frame that is cut or of another kind, makes the file a bad one,
- * because a part of its sound would be missing otherwise. Each byte is read at most once. */
+ * In: untrusted bytes, without the tags at the start and end of the file. Out: the number of frames
+ * and samples, and an index of offsets. Pure functions, any thread. Frames must follow each other
+ * without gaps. ID3v2 tags between frames and zeros after the last frame hold no sound, so they are
+ * skipped. Anything else, such as a cut frame or a frame of another kind, is an error, because part
+ * of the sound would be missing. Each byte is read at most once. */
 #include "decode/audio/decode_mp3.h"
 
 #include "base/alloc.h"
@@ -17,8 +17,8 @@
 
 #define ROOM "decode"
 
-/* Samples by which a decoder is late. mpg123's default cuts them off together with the encoder's
- * delay. */
+/* Samples by which a decoder's output is late. By default mpg123 removes them together with the
+ * encoder's delay. */
 enum { DECODER_DELAY = 529 };
 
 enum psti_mp3_kind psti_decode_mp3_header_read(const uint8_t *bytes, struct psti_mp3_header *header)
@@ -62,14 +62,13 @@ static bool all_zero(const uint8_t *bytes, uint64_t n)
     return n == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)n - 1) == 0);
 }
 
-/* What the header of Xing or LAME in the first frame states. Members that it does not state are
- * 0. */
+/* What the Xing or LAME header in the first frame states. A member that is not stated is 0. */
 struct stated {
     uint32_t n_frames, delay, padding;
     bool is_info;
 };
 
-/* Reads the header of Xing or LAME, if the frame holds one. */
+/* Reads the Xing or LAME header, if the frame holds one. */
 static struct stated read_info(const uint8_t *frame, const struct psti_mp3_header *header)
 {
     struct stated stated = {0};
@@ -86,13 +85,13 @@ static struct stated read_info(const uint8_t *frame, const struct psti_mp3_heade
     at += (flags & 1 ? 4 : 0) + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
     if (header->nbytes < at + 24 || frame[at] == 0)
         return stated;
-    const uint8_t *gaps = frame + at + 21; /* delay and padding, two numbers of 12 bits */
+    const uint8_t *gaps = frame + at + 21; /* encoder delay and padding, two numbers of 12 bits */
     stated.delay = (uint32_t)gaps[0] << 4 | gaps[1] >> 4;
     stated.padding = (uint32_t)(gaps[1] & 15) << 8 | gaps[2];
     return stated;
 }
 
-/* Sets which of all samples are the sound's, as mpg123 finds them by default. */
+/* Sets which samples are sound, by the rule that mpg123 uses by default. */
 static void set_samples(struct psti_mp3_walk *walk, const struct stated *stated)
 {
     uint64_t total = walk->n_frames * walk->first.n_granules * PSTI_MP3_LINES, end = total;
@@ -131,7 +130,7 @@ static enum pst_status no_frame(enum psti_mp3_kind kind, uint64_t at, uint64_t n
                         (unsigned long long)n_frames);
 }
 
-/* Takes the frame at `at`, whose header has been read. */
+/* Records the frame at offset `at`, whose header has been parsed. */
 static enum pst_status take_frame(const uint8_t *bytes, uint64_t at,
                                   const struct psti_mp3_header *header, struct psti_mp3_walk *walk,
                                   struct stated *stated, struct pst_error *err)
@@ -173,7 +172,7 @@ enum pst_status psti_decode_mp3_walk(const uint8_t *bytes, uint64_t nbytes,
     enum pst_status status = PST_OK;
     uint64_t at = 0;
     memset(walk, 0, sizeof *walk);
-    while (at < nbytes && bytes[at] == 0) /* zeros that pad a leading tag */
+    while (at < nbytes && bytes[at] == 0) /* zeros that pad a tag at the start of the file */
         at++;
     while (status == PST_OK && at < nbytes) {
         uint64_t left = nbytes - at;

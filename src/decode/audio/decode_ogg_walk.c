@@ -1,10 +1,10 @@
-/* decode_ogg_walk.c - Ogg: reads pages, compares their checksums, and finds the streams that they
- * make.
+/* decode_ogg_walk.c - Ogg: parses pages, compares their checksums, and finds the streams that they
+ * form.
  *
- * In: untrusted bytes. Out: the links of a file and, for Opus, how long each link is and where
- * decoders may begin. Pure functions, any thread. Each byte is read once, for the checksums of
- * pages. The positions that Opus states are compared with the durations of its packets, so that the
- * length of a file is known without decoding. */
+ * In: untrusted bytes. Out: the links of a file. For Opus and Vorbis also the length of each link
+ * and the pages at which decoders can start. Pure functions, any thread. Each byte is read once,
+ * for the checksums. The granule positions of Opus pages are compared with the durations of their
+ * packets, so the length of a file is known without decoding it. */
 #include "decode/audio/decode_ogg.h"
 
 #include "base/alloc.h"
@@ -19,7 +19,7 @@
 enum { PAGE_HEAD = 27, CONTINUED = 1, FIRST = 2, LAST = 4, CRC_AT = 22 };
 enum { OPUS_HEAD_MIN = 19, OPUS_FAMILY_AT = 18, OPUS_CELT = 16 };
 
-/* Tables of Ogg's checksum, for eight bytes at a time. */
+/* Tables that compute Ogg's checksum (a CRC-32) eight bytes at a time. */
 struct crc {
     uint32_t table[8][256];
 };
@@ -52,8 +52,7 @@ static uint32_t crc_add(const struct crc *crc, uint32_t v, const uint8_t *bytes,
     return v;
 }
 
-/* Returns the checksum of a whole page. The bytes of the page that hold its checksum count as
- * zeros. */
+/* Returns the checksum of a whole page. The bytes that hold the stored checksum count as zeros. */
 static uint32_t page_crc(const struct crc *crc, const uint8_t *page, size_t nbytes)
 {
     static const uint8_t zeros[4] = {0};
@@ -69,7 +68,7 @@ struct page {
     uint8_t flags;
 };
 
-/* Reads the page at `at`. */
+/* Parses the page at offset `at` and compares its checksum. */
 static enum pst_status take_page(const uint8_t *bytes, uint64_t nbytes, uint64_t at,
                                  const struct crc *crc, struct page *page, struct pst_error *err)
 {
@@ -99,15 +98,15 @@ static enum pst_status take_page(const uint8_t *bytes, uint64_t nbytes, uint64_t
     return PST_OK;
 }
 
-/* What the walk knows of the stream whose pages it reads. */
+/* What is known about the stream whose pages are being read. */
 struct state {
-    struct psti_ogg_link *link; /* NULL: the walk is in no stream */
+    struct psti_ogg_link *link; /* NULL between two streams */
     uint32_t next_number;
-    uint32_t n_packets; /* packets that have ended */
-    bool is_open;       /* true if a packet goes on in the next page */
-    uint8_t toc[2];     /* first bytes of the last packet */
+    uint32_t n_packets; /* packets of the stream that have ended so far */
+    bool is_open;       /* true if the last packet continues in the next page */
+    uint8_t toc[2];     /* the first bytes of the last packet */
     uint32_t n_toc;
-    uint64_t position; /* Opus: position after the last page */
+    uint64_t position; /* Opus: granule position after the last page */
     bool has_position;
 };
 
@@ -147,7 +146,7 @@ static enum pst_status begin_link(struct psti_ogg_walk *walk, const struct page 
     return PST_OK;
 }
 
-/* Returns the duration of a packet of Opus by its first two bytes, or 0 if no packet begins so. */
+/* Returns the duration of an Opus packet from its first two bytes, or 0 if they are invalid. */
 static uint32_t packet_duration(const uint8_t *toc, uint32_t n)
 {
     static const uint16_t of_frame[32] = {
@@ -162,8 +161,8 @@ static uint32_t packet_duration(const uint8_t *toc, uint32_t n)
     return duration <= 5760 ? duration : 0;
 }
 
-/* Goes over the packets of a page. Sets *duration to that of the packets of sound that end in the
- * page. */
+/* Goes through the packets of a page. Sets *duration to the total duration of the sound packets
+ * that end in the page. */
 static enum pst_status take_packets(const struct page *page, struct state *state,
                                     uint64_t *duration, struct pst_error *err)
 {
@@ -191,7 +190,7 @@ static enum pst_status take_packets(const struct page *page, struct state *state
     return PST_OK;
 }
 
-/* Makes a page the place at which decoders begin for segments that lie far enough after it. */
+/* Makes a page the start page of the segments that begin far enough after it. */
 static enum pst_status add_place(struct psti_ogg_link *link, const struct psti_ogg_place *place,
                                  struct pst_error *err)
 {
@@ -215,17 +214,18 @@ static enum pst_status add_place(struct psti_ogg_link *link, const struct psti_o
     return PST_OK;
 }
 
-/* Returns whether a decoder of Opus may begin with a page. The page must not be the last one,
- * because nobody would know how much of that is left out. Pages that begin with packets of SILK, or
- * of SILK and CELT, are excluded: where a voice holds, their decoder takes seconds to settle. So
- * are links of several streams, whose packets may have SILK after the first stream. */
+/* Returns whether an Opus decoder may start at a page. It must not start at the stream's last page,
+ * because then nothing tells how much of that page's sound is cut off. Pages that begin with a
+ * packet of SILK or of SILK and CELT are excluded, because such a decoder can take seconds to
+ * become exact during a held vowel. Links of several streams are excluded, because the streams
+ * after the first one may use SILK. */
 static bool can_begin(const struct page *page, const struct psti_ogg_link *link)
 {
     return !(page->flags & CONTINUED) && link->is_plain && page->n_parts > 0 &&
            page->bytes[PAGE_HEAD] > 0 && page->body[0] >> 3 >= OPUS_CELT;
 }
 
-/* Takes a page of Opus in which packets of sound end. */
+/* Records a page of Opus in which sound packets end. */
 static enum pst_status take_sound(const struct page *page, struct state *state, uint64_t duration,
                                   struct pst_error *err)
 {
@@ -250,7 +250,7 @@ static enum pst_status take_sound(const struct page *page, struct state *state, 
     return status;
 }
 
-/* Takes a page of Vorbis in which packets of sound end. */
+/* Records a page of Vorbis in which sound packets end. */
 static enum pst_status take_vorbis(const struct page *page, struct state *state,
                                    struct pst_error *err)
 {
@@ -300,7 +300,7 @@ static enum pst_status take_of_link(const struct page *page, struct state *state
         return take_sound(page, state, duration, err);
     if (!(page->flags & LAST) || !state->has_position || page->position == NO_POSITION)
         return PST_OK;
-    if (page->position > state->position) /* a last page without packets comes here */
+    if (page->position > state->position) /* a last page in which no packet ends */
         return damaged(page, "the position of a page of Opus is not that of its packets", err);
     link->last_position = page->position;
     return PST_OK;
@@ -347,7 +347,7 @@ void psti_decode_ogg_walk_free(struct psti_ogg_walk *walk)
     memset(walk, 0, sizeof *walk);
 }
 
-/* Writes a page that holds one packet of less than 510 bytes. Returns the page's size. */
+/* Writes a page that holds one packet of less than 510 bytes. Returns the size of the page. */
 static size_t write_page(const struct crc *crc, uint8_t flags, uint32_t serial, uint32_t number,
                          const uint8_t *packet, size_t n, uint8_t *out)
 {
@@ -395,7 +395,7 @@ size_t psti_decode_ogg_head(const uint8_t *bytes, const struct psti_ogg_link *li
     uint32_t n_pages =
         psti_load_u32(bytes + link->places[0].at + 18) - psti_load_u32(bytes + link->begin + 18);
     memcpy(out, bytes + link->begin, n);
-    for (size_t at = 0; at < n; n_pages--) { /* page numbers go on from that of the place */
+    for (size_t at = 0; at < n; n_pages--) { /* gives the headers the numbers before the place's */
         size_t nbytes = PAGE_HEAD + out[at + 26];
         for (uint32_t i = 0; i < out[at + 26]; i++)
             nbytes += out[at + PAGE_HEAD + i];

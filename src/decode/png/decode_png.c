@@ -1,7 +1,8 @@
-/* decode_png.c - decodes a PNG to bands of rows. It checks the image and chooses one of the two
- * ways to decode it.
+/* decode_png.c - decodes a PNG to rows. It checks the image and chooses between libdeflate and
+ * libpng.
  *
- * In: a job. Out: rows of the region for the emitter. Belongs to the decoder's thread. */
+ * In: a job. Out: rows of the region, handed to the emitter (decode_emit.c). It runs on the
+ * decoder's thread. */
 #include "decode/png/decode_png.h"
 
 enum pst_status psti_decode_png_rows(struct psti_decode_job *job)

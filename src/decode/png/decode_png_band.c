@@ -1,7 +1,7 @@
-/* decode_png_band.c - hands on the bands of a PNG, whichever way it is decoded.
+/* decode_png_band.c - hands on the rows of a PNG, for both ways to decode it.
  *
- * In: stored rows of the region. Out: rows for the emitter. decode_png_row.c converts them if they
- * are not stored as wanted. Belongs to the decoder's thread. */
+ * In: stored rows of the region. Out: rows for the emitter (decode_emit.c). If the stored rows are
+ * not in the wanted format, decode_png_row.c converts them. It runs on the decoder's thread. */
 #include "decode/png/decode_png.h"
 
 enum pst_status psti_decode_png_begin(struct psti_png *png)

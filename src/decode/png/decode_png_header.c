@@ -1,8 +1,8 @@
-/* decode_png_header.c - reads the chunks of a PNG before its pixels, in place.
+/* decode_png_header.c - reads the chunks of a PNG that come before its pixels, in place.
  *
- * Decoding needs only IHDR, PLTE and tRNS. Their checksums are not compared here but when the
- * pixels are decoded. decode_png_orientation.c reads the chunks with the orientation. The code
- * allocates nothing. */
+ * Decoding needs only IHDR, PLTE and tRNS. Their checksums are not compared here but later, when
+ * the pixels are decoded. decode_png_orientation.c reads the chunks with the orientation. Nothing
+ * is allocated. */
 #include "decode/png/decode_png.h"
 
 #include "base/bits.h"
@@ -13,7 +13,7 @@
 #define CHUNK_NBYTES_MAX 0x7FFFFFFFu
 
 struct chunk {
-    size_t offset; /* offset of the chunk's length in the file */
+    size_t offset; /* offset of the chunk's length field in the file */
     uint32_t nbytes;
     char name[5];
     const uint8_t *data;
@@ -76,7 +76,7 @@ static enum pst_status read_ihdr(const struct chunk *chunk, struct psti_png_head
 static enum pst_status read_palette(const struct chunk *chunk, struct psti_png_header *header,
                                     struct pst_error *err)
 {
-    /* this palette is only a suggestion for screens with few colours */
+    /* without indices, PLTE only suggests colours for screens with few colours */
     if (header->colour_type != PSTI_PNG_PALETTE)
         return PST_OK;
     if (chunk->nbytes % 3 != 0 || chunk->nbytes == 0 || chunk->nbytes > 768 || header->palette)
@@ -87,14 +87,14 @@ static enum pst_status read_palette(const struct chunk *chunk, struct psti_png_h
     return PST_OK;
 }
 
-/* Reads a tRNS chunk, whose size must be the one that the PNG specification gives. The tRNS of a
- * palette image must stand after the palette. */
+/* Reads a tRNS chunk. Its size must be the one that the PNG specification requires. In an image
+ * with a palette it must come after PLTE. */
 static enum pst_status read_trns(const struct chunk *chunk, struct psti_png_header *header,
                                  struct pst_error *err)
 {
     bool fits = true;
     if (header->colour_type == PSTI_PNG_GRAY_ALPHA || header->colour_type == PSTI_PNG_RGBA)
-        return PST_OK; /* the pixels have an alpha channel already */
+        return PST_OK; /* The pixels have an alpha channel already, so tRNS has no meaning. */
     if (header->colour_type == PSTI_PNG_GRAY)
         fits = chunk->nbytes == 2;
     else if (header->colour_type == PSTI_PNG_RGB)
@@ -153,7 +153,7 @@ enum pst_status psti_decode_png_header(const uint8_t *bytes, size_t nbytes,
 
 uint32_t psti_decode_png_pixel_bits(const struct psti_png_header *header)
 {
-    static const uint8_t samples[] = {1, 0, 3, 1, 2, 0, 4}; /* by colour type */
+    static const uint8_t samples[] = {1, 0, 3, 1, 2, 0, 4}; /* samples of a pixel, by colour type */
     return (uint32_t)samples[header->colour_type] * header->depth;
 }
 

@@ -1,9 +1,9 @@
-/* decode_png_libpng.c - decodes a PNG to bands of rows, by libpng.
+/* decode_png_libpng.c - decodes a PNG to rows by libpng.
  *
  * libpng inflates, undoes filters and compares checksums. It delivers rows as they are stored. The
- * decode of a region ends after the region's last row. An interlaced picture is first read whole.
- * All of libpng's memory comes from the arena. So libpng's structure is made anew for each image at
- * no cost and is never destroyed. Errors leave libpng by longjmp. */
+ * decode of a region ends after the region's last row. An interlaced picture is first read
+ * completely. All of libpng's memory comes from the arena. So creating libpng's structure for each
+ * image is cheap, and it is never destroyed. libpng reports errors by longjmp. */
 #include "decode/png/decode_png.h"
 
 #include <setjmp.h>
@@ -13,9 +13,9 @@
 
 struct reader {
     struct psti_png *png;
-    struct psti_decode_job *job; /* png->job */
-    size_t consumed;             /* number of bytes given to libpng so far */
-    bool ended;                  /* libpng wanted more bytes than the file has */
+    struct psti_decode_job *job; /* the same job as png->job */
+    size_t consumed;             /* bytes given to libpng so far */
+    bool ended;                  /* libpng asked for more bytes than the file has */
     enum pst_status status;
     jmp_buf escape;
 };
@@ -68,8 +68,8 @@ static void read_bytes(png_structp png, png_bytep to, size_t nbytes)
     reader->consumed += nbytes;
 }
 
-/* Makes libpng skip chunks that change none of our pixels. libpng would parse them, and some take
- * long. */
+/* Makes libpng skip chunks that do not change pixels. Otherwise libpng would parse them, and some
+ * take long. */
 static void ignore_chunks(png_structp png)
 {
     static const png_byte names[] = "bKGD\0cHRM\0eXIf\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0"
@@ -90,7 +90,7 @@ static png_structp open_png(struct reader *reader, png_infop *info)
     png_set_read_fn(png, reader, read_bytes);
     png_set_user_limits(png, PSTI_SIDE_MAX, PSTI_SIDE_MAX);
     png_set_chunk_malloc_max(png, PSTI_PNG_CHUNK_NBYTES_LIMIT);
-    /* Wrong checksums are errors in ancillary chunks too, because tRNS is ancillary but changes
+    /* A wrong checksum is an error in ancillary chunks too: tRNS is one of them, and it changes
      * pixels. */
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     ignore_chunks(png);
@@ -101,8 +101,8 @@ static png_structp open_png(struct reader *reader, png_infop *info)
     return png;
 }
 
-/* Reads rows in order. Rows above the region are inflated and dropped. Rows below it are not read.
- */
+/* Reads the rows of a picture without interlacing. Rows above the region are inflated and dropped.
+ * Rows below it are not read. */
 static enum pst_status read_plain(struct reader *reader, png_structp png)
 {
     const struct psti_rect *region = &reader->job->stored;
@@ -123,7 +123,7 @@ static enum pst_status read_plain(struct reader *reader, png_structp png)
     return status;
 }
 
-/* Reads the whole picture in seven passes, then hands on the region. */
+/* Reads a whole interlaced picture in its seven passes, then hands on the region. */
 static enum pst_status read_interlaced(struct reader *reader, png_structp png)
 {
     const struct psti_rect *region = &reader->job->stored;

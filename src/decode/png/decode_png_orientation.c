@@ -1,11 +1,11 @@
 /* decode_png_orientation.c - finds the orientation of a PNG in its metadata.
  *
- * In: the bytes of the file, from its first chunk to the last one that is there. Out: a number from
- * 1 to 8. Reads the chunks eXIf and the texts "Raw profile type exif", which ImageMagick writes,
- * and "XML:com.adobe.xmp" of tEXt, zTXt and iTXt, in front of the pixels and behind them. Of
- * several chunks of a kind the last counts. Damaged chunks do not count. Any thread. Nothing is
- * allocated: zlib works in an array on the stack, and texts are read in pieces. All compressed
- * texts of a file together give at most TEXTS_NBYTES_MAX bytes. */
+ * In: the bytes of the file, up to the last chunk that is present. Out: a number from 1 to 8. It is
+ * read from the chunk eXIf, from the text "Raw profile type exif" (which ImageMagick writes) and
+ * from the text "XML:com.adobe.xmp", in chunks tEXt, zTXt and iTXt, before or after the pixels. Of
+ * several chunks of one kind, the last one counts. Damaged chunks are ignored. Any thread. Nothing
+ * is allocated: zlib works in an array on the stack, and texts are read in pieces. All compressed
+ * texts of a file together may inflate to TEXTS_NBYTES_MAX bytes. */
 #include "decode/png/decode_png.h"
 
 #include "base/bits.h"
@@ -16,13 +16,13 @@
 #include <zlib.h>
 
 #define SIGNATURE_NBYTES 8
-#define CHUNK_SPARE_NBYTES ((size_t)12) /* length, name and checksum */
-/* The most bytes of an EXIF that count. No camera's EXIF has more, since a JPEG holds at most 64
- * KiB of it. */
+#define CHUNK_SPARE_NBYTES ((size_t)12) /* length, name and checksum of a chunk */
+/* The most bytes of EXIF data that are read. Cameras write no more, since a JPEG holds at most 64
+ * KiB. */
 #define PROFILE_NBYTES_MAX ((size_t)64 << 10)
-/* Memory for zlib, which takes about 40 KiB, and zlib-ng some more. */
+/* Bytes of memory for zlib. zlib needs about 40 KiB, zlib-ng some more. */
 #define ZLIB_NBYTES ((size_t)64 << 10)
-/* The most bytes of one text, as in Pillow. */
+/* The most bytes of one text, the same as in Pillow. */
 #define TEXT_NBYTES_MAX ((uint64_t)1 << 20)
 #define TEXTS_NBYTES_MAX ((uint64_t)4 << 20)
 
@@ -36,21 +36,21 @@ struct chunk {
 struct found {
     struct psti_orientation_marks marks;
     bool has_profile;
-    uint8_t profile; /* orientation of the EXIF that is stored as text; 0: there is none */
-    uint64_t left;   /* bytes that compressed texts of the file may still give */
+    uint8_t profile; /* orientation of EXIF data stored as text; 0: none */
+    uint64_t left;   /* bytes that compressed texts may still inflate to */
 };
 
-/* EXIF as ImageMagick writes it: a line feed, the name and a line feed, the length and a line feed,
- * then hexadecimal digits in lines. */
+/* EXIF data as text, as ImageMagick writes it: a line feed, the name, a line feed, the length, a
+ * line feed, then lines of hexadecimal digits. */
 struct profile {
-    uint8_t n_lines; /* line feeds read so far, up to 3 */
+    uint8_t n_lines; /* line feeds read so far, at most 3 */
     bool is_broken, has_half;
     uint8_t half;
     size_t nbytes;
     uint8_t bytes[PROFILE_NBYTES_MAX];
 };
 
-/* A text that is read in pieces. */
+/* A text that is read piece by piece. */
 struct text {
     struct profile *profile; /* NULL: the text is XMP */
     struct psti_xmp_search search;
@@ -70,7 +70,7 @@ static void take_digit(struct profile *profile, uint8_t c)
 {
     int digit = hex_digit(c);
     if (digit < 0) {
-        /* a blank may stand between bytes, not within one */
+        /* Blanks are allowed between the bytes, but not between the two digits of a byte. */
         profile->is_broken |= !is_blank(c) || profile->has_half;
         return;
     }
@@ -91,11 +91,11 @@ static void take_text(struct text *text, const uint8_t *bytes, size_t nbytes)
     for (size_t i = 0; i < nbytes; i++)
         if (profile->n_lines < 3)
             profile->n_lines += bytes[i] == '\n';
-        else if (bytes[i] != '\n') /* Pillow joins the lines before it reads the digits */
+        else if (bytes[i] != '\n') /* Pillow joins the lines before it reads digits */
             take_digit(profile, bytes[i]);
 }
 
-/* Memory for zlib: the part of the array from `at` on. Memory that zlib frees is not used again. */
+/* Memory for zlib: the bytes of the array from `at` on. Memory that zlib frees is not reused. */
 struct zlib_memory {
     _Alignas(64) uint8_t bytes[ZLIB_NBYTES];
     size_t at;
@@ -119,7 +119,7 @@ static void zlib_free(voidpf opaque, voidpf at)
     (void)at;
 }
 
-/* Reads a compressed text. Returns false if it is damaged or too long. */
+/* Inflates and reads a compressed text. Returns false if it is damaged or too long. */
 static bool take_packed(struct text *text, const uint8_t *bytes, size_t nbytes, uint64_t *left)
 {
     struct zlib_memory memory;
@@ -146,13 +146,13 @@ static bool take_packed(struct text *text, const uint8_t *bytes, size_t nbytes, 
         take_text(text, piece, n);
     } while (result == Z_OK);
     inflateEnd(&stream);
-    /* A stream that ends early gives no more bytes, which zlib calls a buffer error. Pillow takes
-     * what came. */
+    /* A stream that ends early makes zlib report a buffer error. Pillow uses the bytes inflated so
+     * far, and so does this function. */
     return result == Z_STREAM_END || result == Z_BUF_ERROR;
 }
 
-/* Finds the text of an iTXt chunk, which comes after its keyword. Sets *packed to whether it is
- * compressed. */
+/* Finds the text of an iTXt chunk; *text points behind the keyword when called. Sets *packed to
+ * whether the text is compressed. */
 static bool find_international(const uint8_t **text, size_t *nbytes, bool *packed)
 {
     const uint8_t *at = *text, *end = at + *nbytes;
@@ -160,7 +160,7 @@ static bool find_international(const uint8_t **text, size_t *nbytes, bool *packe
         return false;
     *packed = at[0] != 0;
     at += 2;
-    for (int i = 0; i < 2; i++) { /* skips the language, and the keyword in that language */
+    for (int i = 0; i < 2; i++) { /* skips the language tag and the translated keyword */
         at = memchr(at, 0, (size_t)(end - at));
         if (!at)
             return false;
@@ -182,7 +182,7 @@ static bool is_named(const struct chunk *chunk, const char *name)
     return memcmp(chunk->name, name, 4) == 0;
 }
 
-/* Reads the text of a chunk. Returns false if it is damaged. */
+/* Reads the text of a chunk whose keyword was found. Returns false if the chunk is damaged. */
 static bool read_text(const struct chunk *chunk, const char *keyword, struct text *text,
                       uint64_t *left)
 {
@@ -192,7 +192,7 @@ static bool read_text(const struct chunk *chunk, const char *keyword, struct tex
     if (is_named(chunk, "iTXt") && !find_international(&at, &nbytes, &packed))
         return false;
     if (is_named(chunk, "zTXt")) {
-        if (nbytes == 0 || at[0] != 0) /* the next byte is the method of compression */
+        if (nbytes == 0 || at[0] != 0) /* the byte after the keyword is the compression method */
             return false;
         at++;
         nbytes--;
@@ -258,7 +258,7 @@ uint8_t psti_decode_png_orientation(const uint8_t *bytes, size_t nbytes)
     for (size_t at = SIGNATURE_NBYTES; nbytes >= at && nbytes - at >= CHUNK_SPARE_NBYTES;) {
         struct chunk chunk = {bytes + at + 4, bytes + at + 8, psti_load_u32_big(bytes + at)};
         if (chunk.nbytes > nbytes - at - CHUNK_SPARE_NBYTES || is_named(&chunk, "IEND") ||
-            (seen_pixels && is_named(&chunk, "fcTL"))) /* of a further picture */
+            (seen_pixels && is_named(&chunk, "fcTL"))) /* the next frame of an animation */
             break;
         seen_pixels |= is_named(&chunk, "IDAT");
         read_chunk(&chunk, &found);

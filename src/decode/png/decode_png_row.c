@@ -1,7 +1,7 @@
 /* decode_png_row.c - converts the samples of a PNG row to plain u8 or u16 pixels.
  *
- * Gray of fewer than 8 bits is widened to 0..255, palettes become colours (or stay indices),
- * transparency becomes an alpha channel, 16-bit samples become little-endian. Only the wanted
+ * Gray of fewer than 8 bits is scaled to 0..255. Palette indices become colours, or stay indices.
+ * Transparency becomes an alpha channel. 16-bit samples become little-endian. Only the wanted
  * columns are read. Pure functions. */
 #include "decode/png/decode_png.h"
 
@@ -21,8 +21,8 @@ void psti_decode_png_palette_fill(const struct psti_png_header *header,
     }
 }
 
-/* Returns sample i of a row with 1, 2 or 4 bits per sample. The first sample of a byte is in its
- * high bits. */
+/* Returns sample i of a row with 1, 2 or 4 bits per sample. The first sample in a byte is in its
+ * highest bits. */
 static inline uint8_t packed_sample(const uint8_t *row, size_t i, unsigned depth)
 {
     size_t bit = i * depth;
@@ -59,13 +59,13 @@ static bool convert_palette(const struct psti_png_header *header,
     return largest < palette->n;
 }
 
-/* Converts gray with one transparent value. The key is compared with samples at their stored depth.
- */
+/* Converts gray pixels with one transparent value (tRNS) to gray and alpha. This value is compared
+ * with the samples before they are scaled to 8 bits. */
 static void convert_gray_key(const struct psti_png_header *header, const uint8_t *row, uint32_t x,
                              uint32_t n, void *to)
 {
     unsigned depth = header->depth, scale = depth < 8 ? 255 / ((1u << depth) - 1) : 1;
-    /* Bits of the key above the depth are ignored, as in libpng. */
+    /* As in libpng, bits of the transparent value above the depth are ignored. */
     uint16_t key = (uint16_t)((header->trns[0] << 8 | header->trns[1]) & ((1u << depth) - 1));
     uint8_t *to8 = to;
     uint16_t *to16 = to;
@@ -83,7 +83,7 @@ static void convert_gray_key(const struct psti_png_header *header, const uint8_t
     }
 }
 
-/* Converts RGB with one transparent colour. */
+/* Converts RGB pixels with one transparent colour (tRNS) to RGBA. */
 static void convert_rgb_key(const struct psti_png_header *header, const uint8_t *row, uint32_t x,
                             uint32_t n, void *to)
 {

@@ -1,8 +1,8 @@
 /* decode_png_unfilter.c - undoes the filters of PNG rows in plain C.
  *
- * In: a row as stored, and the row above it with its filter undone. Out: the row with its filter
- * undone, in place. The code follows the PNG specification. The other levels are compared with it.
- * Pure functions, any thread. */
+ * In: a stored row, and the unfiltered row above it. Out: the row with its filter undone, in place.
+ * The code follows the PNG specification. Tests compare the vector versions with it. Pure
+ * functions, any thread. */
 #include "decode/png/decode_png_unfilter.h"
 
 #include <stdlib.h>
@@ -29,10 +29,10 @@ INLINE void undo_average(uint8_t *row, const uint8_t *above, size_t n, size_t pi
         row[i] = (uint8_t)(row[i] + ((row[i - pixel] + above[i]) >> 1));
 }
 
-/* Returns the Paeth predictor of a (left), b (above) and c (above left): the one of them that is
- * nearest to a + b - c. If two are equally near, a comes before b, and b before c. With t = 3 c - a
- * - b the result is the larger of a and b if t <= the smaller, the smaller if t >= the larger, and
- * c otherwise. The code has no branches, because noise would make them costly. */
+/* Returns the Paeth predictor of a (left), b (above) and c (above left): the one that is nearest to
+ * a + b - c. If two are equally near, a is preferred to b, and b to c. With t = 3 c - a - b, the
+ * result is the larger of a and b if t <= the smaller of them, the smaller if t >= the larger, and
+ * c otherwise. The code has no branches, because in noisy images they would be mispredicted. */
 INLINE int nearest(int a, int b, int c)
 {
     int t = 3 * c - a - b, low = a < b ? a : b, high = a < b ? b : a;

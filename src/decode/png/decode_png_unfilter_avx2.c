@@ -1,8 +1,8 @@
-/* decode_png_unfilter_avx2.c - undoes the filters of PNG rows with AVX2:
- * decode_png_unfilter_template.h.
+/* decode_png_unfilter_avx2.c - undoes the filters of PNG rows with AVX2. It defines vector
+ * operations and includes decode_png_unfilter_template.h.
  *
- * In and out: see decode_png_unfilter.h; plain C gives the same bytes. Pure functions, any thread.
- */
+ * In and out: see decode_png_unfilter.h. The bytes are the same as those of plain C. Pure
+ * functions, any thread. */
 #include "decode/png/decode_png_unfilter.h"
 
 #if defined(__x86_64__)
@@ -31,8 +31,8 @@ INLINE __m128i load_pixel(const void *p) { return _mm_loadl_epi64((const __m128i
 INLINE uint64_t bits_of(__m128i v) { return (uint64_t)_mm_cvtsi128_si64(v); }
 INLINE __m128i upper_half(__m128i v) { return _mm_srli_epi64(v, 32); }
 
-/* Average works on inverted bytes ~x: ~(raw + floor((a + b) / 2)) = ceil((~a + ~b) / 2) - raw. One
- * instruction makes this average that rounds upwards. */
+/* The filter Average is undone on inverted bytes ~x: ~(raw + floor((a + b) / 2)) = ceil((~a + ~b) /
+ * 2) - raw. The CPU has one instruction for an average that rounds up. */
 #define AVERAGE_LEFT _mm_set1_epi8(-1)
 INLINE __m128i average_bytes(__m128i v) { return _mm_xor_si128(v, _mm_set1_epi8(-1)); }
 INLINE __m128i average_pixel(__m128i raw, __m128i inverse, __m128i above)
@@ -54,13 +54,14 @@ INLINE __m128i load_two(const uint8_t *low, const uint8_t *high)
 INLINE __m128i low_halves(__m128i a, __m128i b) { return _mm_unpacklo_epi64(a, b); }
 INLINE __m128i add_low_bytes(__m128i a, __m128i b) { return _mm_add_epi8(a, b); }
 
-/* Undoes a pixel of filter Paeth. With t = 3c - a - b the predictor is the larger of a and b if t
- * <= the smaller, the smaller if t >= the larger, and c otherwise. The upper byte of each sample is
- * 0. Sums wrap in the lower byte. */
+/* Undoes one pixel of filter Paeth. With t = 3c - a - b, the predictor is the larger of a and b if
+ * t <= the smaller of them, the smaller if t >= the larger, and c otherwise. The upper byte of each
+ * 16-bit sample is 0. Sums wrap in the lower byte. */
 INLINE __m128i paeth_pixel(__m128i raw, __m128i late, __m128i early, __m128i c)
 {
     __m128i t = _mm_sub_epi16(_mm_add_epi16(c, _mm_add_epi16(c, c)), early);
-    /* stops the compiler from adding early + late first, for which all else would wait */
+    /* Stops the compiler from adding early + late first, which would make everything wait for
+     * `late`. */
     __asm__("" : "+x"(t));
     t = _mm_sub_epi16(t, late);
     __m128i low = _mm_min_epi16(late, early), high = _mm_max_epi16(late, early);

@@ -1,4 +1,4 @@
-/* decode_png_unfilter_levels.c - chooses the functions that undo PNG's filters by CPU level. The
+/* decode_png_unfilter_levels.c - chooses the functions that undo PNG filters for a CPU level. The
  * tables are constant; any thread may use them. */
 #include "decode/png/decode_png_unfilter.h"
 

@@ -1,8 +1,8 @@
-/* decode_png_unfilter_neon.c - undoes the filters of PNG rows with NEON:
- * decode_png_unfilter_template.h.
+/* decode_png_unfilter_neon.c - undoes the filters of PNG rows with NEON. It defines vector
+ * operations and includes decode_png_unfilter_template.h.
  *
- * In and out: see decode_png_unfilter.h; plain C gives the same bytes. Pure functions, any thread.
- */
+ * In and out: see decode_png_unfilter.h. The bytes are the same as those of plain C. Pure
+ * functions, any thread. */
 #include "decode/png/decode_png_unfilter.h"
 
 #include "base/machine/neon.h"
@@ -58,9 +58,9 @@ INLINE int16x8_t add_low_bytes(int16x8_t a, int16x8_t b)
     return vreinterpretq_s16_u8(vaddq_u8(vreinterpretq_u8_s16(a), vreinterpretq_u8_s16(b)));
 }
 
-/* Undoes a pixel of filter Paeth. With t = 3c - a - b the predictor is the larger of a and b if t
- * <= the smaller, the smaller if t >= the larger, and c otherwise. The upper byte of each sample is
- * 0. Sums wrap in the lower byte. */
+/* Undoes one pixel of filter Paeth. With t = 3c - a - b, the predictor is the larger of a and b if
+ * t <= the smaller of them, the smaller if t >= the larger, and c otherwise. The upper byte of each
+ * 16-bit sample is 0. Sums wrap in the lower byte. */
 INLINE int16x8_t paeth_pixel(int16x8_t raw, int16x8_t late, int16x8_t early, int16x8_t c)
 {
     int16x8_t t = vsubq_s16(vsubq_s16(vaddq_s16(c, vaddq_s16(c, c)), early), late);

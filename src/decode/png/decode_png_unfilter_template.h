@@ -1,12 +1,12 @@
-/* decode_png_unfilter_template.h - undoes the filters of PNG rows by vectors of 16 bytes.
+/* decode_png_unfilter_template.h - undoes the filters of PNG rows with vectors of 16 bytes.
  *
  * In and out: see decode_png_unfilter.h; plain C gives the same bytes. Pure functions, any thread.
- * With all filters but Up, each pixel must wait for the pixel to its left. So the speed depends on
- * the number of operations between two pixels: one for Sub (a running sum within a vector), two for
- * Average, four for Paeth. With Paeth two rows are undone at once. The store of a pixel of 3 or 6
- * bytes writes more bytes than the pixel has. The store of the next pixel overwrites them. So the
- * next pixel is always loaded before this one is stored. A level includes this file once, after
- * definitions of these:
+ * For all filters but Up, a pixel depends on the pixel to its left. So the speed is set by the
+ * number of dependent operations per pixel: one for Sub (a running sum within a vector), two for
+ * Average, four for Paeth. Two Paeth rows are undone at once. Storing a pixel of 3 or 6 bytes also
+ * overwrites bytes of the next pixel, until that one is stored. So the next pixel is always loaded
+ * before this one is stored. The file of a CPU level includes this file once, after it has defined
+ * these names:
  *
  *     NAME, OPS                the level's name and its table
  *     TARGET, INLINE           attributes of functions, and of those that are always inlined
@@ -30,24 +30,24 @@
  *     load_two(low, high)      4 bytes each
  *     low_halves(a, b)         the lower half of a, and that of b above it
  *     add_low_bytes(a, b)      sums of samples, modulo 256
- *     paeth_pixel(raw, late, early, c)   a pixel undone, of the filter Paeth; `late`, `early`: left
- *                              and above, of which `late` is the one to be waited for */
+ *     paeth_pixel(raw, late, early, c)   a pixel undone, of the filter Paeth; `late` and `early`
+ *                              are the left pixel and the one above; `late` is known last */
 
-/* Stores the first n bytes: 1, 2, 3, 4, 6 or 8. */
+/* Stores the first n bytes of v, where n is 1, 2, 3, 4, 6 or 8. */
 INLINE void store(uint8_t *p, PIXEL v, size_t n)
 {
     uint64_t bits = bits_of(v);
     memcpy(p, &bits, n);
 }
 
-/* Stores a pixel that another pixel follows. Writes 4 or 8 bytes for a pixel of 3 or 6, so that one
- * store is enough. */
+/* Stores a pixel that another pixel follows in the row. For a pixel of 3 or 6 bytes it writes 4 or
+ * 8, because a single store is faster; the next pixel overwrites the surplus. */
 INLINE void store_inner(uint8_t *p, PIXEL v, size_t pixel)
 {
     store(p, v, pixel == 3 ? 4 : pixel == 6 ? 8 : pixel);
 }
 
-/* Undoes Up. Compilers make vector code of this loop. */
+/* Undoes the filter Up. Compilers vectorise this loop. */
 TARGET static void undo_up(uint8_t *restrict row, const uint8_t *restrict above, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -57,9 +57,9 @@ TARGET static void undo_up(uint8_t *restrict row, const uint8_t *restrict above,
 static const uint8_t ones_and_zeros[32] = {255, 255, 255, 255, 255, 255, 255, 255,
                                            255, 255, 255, 255, 255, 255, 255, 255};
 
-/* Undoes Sub by sums of 1, 2, 4 and more pixels within a vector. The last sum of a vector is added
- * to the next vector. `used` bytes of a vector are whole pixels. The bytes after them are stored
- * back unchanged. */
+/* Undoes the filter Sub: adds up 1, 2, 4 and more pixels within a vector, then adds the last sum of
+ * one vector to the next. `used` bytes of a vector are whole pixels. The bytes after them are
+ * stored back unchanged. */
 #define DEFINE_SUB(pixel)                                                                          \
     TARGET static void undo_sub_##pixel(uint8_t *row, const uint8_t *above, size_t n)              \
     {                                                                                              \
@@ -128,15 +128,15 @@ INLINE void undo_paeth(uint8_t *row, const uint8_t *above, size_t n, size_t pixe
     store(row + i, narrowed(a), pixel);
 }
 
-/* Undoes two rows at once, for pixels of up to 4 bytes. The lower half of a vector is a pixel of
- * the first row. The upper half is a pixel of the second row, one pixel further left. The pixel
- * above the latter was made one pass of the loop before. */
+/* Undoes two Paeth rows at once, for pixels of up to 4 bytes. The lower half of a vector holds a
+ * pixel of the first row. The upper half holds the pixel of the second row that lies one pixel
+ * further left. So the pixel above it was computed in the previous pass of the loop. */
 INLINE void undo_two_paeth(uint8_t *row, const uint8_t *above, size_t n, size_t step, size_t pixel)
 {
     uint8_t *second = row + step;
     WIDE c = load_four(above), a = load_four(row), raw = load_two(row + pixel, second);
     size_t i = pixel;
-    /* the first pixel has no left neighbour: its predictor is the pixel above */
+    /* The first pixel has no left neighbour, so its predictor is the pixel above. */
     a = add_low_bytes(a, c);
     if (n == pixel)
         store(row, narrowed(a), pixel);

@@ -1,35 +1,34 @@
-/* decode_png_whole.c - decodes a PNG to bands of rows. libdeflate inflates all of its pixels at
- * once.
+/* decode_png_whole.c - decodes a PNG to rows. libdeflate inflates all its pixels at once.
  *
- * In: the bytes of a PNG that is not interlaced. Out: rows of the region for the emitter. Their
- * filters are undone in place, only up to the region's right edge, and only from the first row that
- * the region's rows depend on.
+ * In: the bytes of a PNG without interlacing. Out: rows of the region for the emitter
+ * (decode_emit.c). Filters are undone in place, only up to the region's right edge, and only from
+ * the first row that the region's rows depend on.
  *
- * This file takes only PNGs that libpng takes too, with the same pixels. It leaves all others to
- * libpng (decode_png_libpng.c), before anything is emitted. So both ways have the same errors with
- * the same texts. These are left to libpng:
+ * This file accepts only PNGs that libpng decodes too, to the same pixels. It leaves all others to
+ * libpng (decode_png_libpng.c), before any row is handed on. So errors and their texts are always
+ * those of libpng. These PNGs are left to libpng:
  *
  * (1) PNGs with a chunk before the pixels that does not belong to the colour type, is too large, or
- * has a wrong checksum. libpng calls these errors, except a PLTE of true colours and a tRNS beside
- * an alpha channel.
+ * has a wrong checksum. libpng reports these as errors, except a PLTE of true colours and a tRNS
+ * beside an alpha channel.
  *
- * (2) Streams that do not inflate to exactly the pixels, or have a wrong checksum. libpng ignores
- * surplus pixels, and a wrong Adler-32 if that is in another chunk than the last pixels. For a
- * region it reads nothing past the last row, so it finds no errors there. Also streams whose
- * distances might reach beyond a window that is smaller than the pixels, and rows with filters that
- * do not exist.
+ * (2) PNGs whose compressed stream does not inflate to exactly the pixels, or has a wrong checksum.
+ * libpng ignores surplus pixels. It also ignores a wrong Adler-32 that lies in a later chunk than
+ * the last pixels. For a region it reads nothing after the last row, so it finds no errors there.
+ * Also PNGs whose match distances may exceed a window that is smaller than the pixels, and PNGs
+ * with invalid filters.
  *
  * (3) Images that need more memory than the scratch limit; scratch_wanted then says how much. Also
- * regions that end within the top third of the picture. libpng stops there. libdeflate must inflate
- * all rows, because it promises nothing about a part of them.
+ * regions that end within the top third of the picture. libpng can stop after such a region.
+ * libdeflate must inflate all rows, because it guarantees nothing for partial output.
  *
- * Neither way reads what follows the stream, such as surplus bytes and other chunks; IEND may be
- * missing. One thing is accepted here that zlib calls an error: Huffman codes that are incomplete
- * or have symbols without meaning, if the pixels have the right Adler-32 nevertheless.
+ * Neither way reads what follows the compressed stream, such as surplus bytes and other chunks;
+ * IEND may be missing. One thing is accepted here that zlib reports as an error: Huffman codes that
+ * are incomplete or have unused symbols, if the pixels still have the right Adler-32.
  *
- * The code runs on the decoder's thread. libdeflate's decompressor (11 KiB) is made once per
- * decoder. It comes from malloc, because libdeflate lets us set an allocator only for the whole
- * process. */
+ * The code runs on the decoder's thread. libdeflate's decompressor (11 KiB) is created once per
+ * decoder. It comes from malloc, because libdeflate allows an allocator to be set only for the
+ * whole process. */
 #include "decode/png/decode_png.h"
 
 #include "base/alloc.h"
@@ -44,14 +43,14 @@
 #include <libdeflate.h>
 
 #define SIGNATURE "\x89PNG\r\n\x1A\n"
-#define CHUNK_SPARE_NBYTES 12 /* bytes of a chunk besides its data: length, name, checksum */
-/* The most bytes that deflate makes from one byte: at most 258 bytes from 2 bits. */
+#define CHUNK_SPARE_NBYTES 12 /* length, name and checksum of a chunk, in bytes */
+/* The most bytes that deflate can expand one byte to: 258 bytes are coded in 2 bits at least. */
 #define INFLATE_FACTOR_MAX 1032
-/* Regions that end within the first 1 / TOP_PART of the rows are decoded as fast by libpng. */
+/* libpng decodes regions that end within the first 1 / TOP_PART of the rows just as fast. */
 #define TOP_PART 3
-/* psti_decode_png_begin() takes at most N_BANDS bands of the longest side and the region from the
- * arena, with at most PIXEL_NBYTES_MAX bytes per pixel. This file takes at most N_PIECES pieces
- * from the arena in all. */
+/* Bounds of what is taken from the arena: psti_decode_png_begin() takes at most N_BANDS bands of
+ * the longest side, and the region, at PIXEL_NBYTES_MAX bytes per pixel. This file takes at most
+ * N_PIECES pieces in all. */
 #define PIXEL_NBYTES_MAX 8
 #define N_BANDS 3
 #define N_PIECES 5
@@ -61,12 +60,12 @@ struct chunk {
     uint32_t nbytes;
 };
 
-/* Sizes of the pixels' chunks and rows. They are known before the pixels are inflated. */
+/* Sizes of the chunks and rows of pixels. They are known before the pixels are inflated. */
 struct stored {
-    size_t first;      /* offset of the first IDAT */
-    size_t nbytes;     /* bytes of data in all IDATs that are whole */
-    uint32_t n_chunks; /* number of these IDATs */
-    size_t row_nbytes; /* bytes of a row with its filter byte */
+    size_t first;      /* offset of the first IDAT chunk */
+    size_t nbytes;     /* bytes of data in all complete IDAT chunks */
+    uint32_t n_chunks; /* number of these IDAT chunks */
+    size_t row_nbytes; /* bytes of a row, its filter byte included */
     size_t rows_nbytes;
 };
 
@@ -75,8 +74,8 @@ static bool is_named(const struct chunk *chunk, const char *name)
     return memcmp(chunk->name, name, 4) == 0;
 }
 
-/* Reads the chunk at *offset and moves *offset past it. Returns false if the chunk is cut short
- * or its checksum is wrong. */
+/* Reads the chunk at *offset and moves *offset to the next one. Returns false if the chunk is cut
+ * short or its checksum is wrong. */
 static bool next_chunk(const struct psti_decode_job *job, size_t *offset, struct chunk *chunk)
 {
     size_t left = job->nbytes - *offset;
@@ -94,8 +93,8 @@ static bool next_chunk(const struct psti_decode_job *job, size_t *offset, struct
     return true;
 }
 
-/* Returns true if libpng accepts this chunk before the pixels, or skips it. Lengths and order of
- * PLTE and tRNS were checked with the header. */
+/* Returns true if libpng accepts or skips this chunk before the pixels. The lengths and the order
+ * of PLTE and tRNS were checked when the header was read. */
 static bool is_plain(const struct psti_png_header *header, const struct chunk *chunk, bool first)
 {
     for (int i = 0; i < 4; i++)
@@ -115,7 +114,7 @@ static bool find_pixels(const struct psti_png *png, struct stored *stored)
     const struct psti_decode_job *job = png->job;
     struct chunk chunk;
     size_t offset = sizeof SIGNATURE - 1, at;
-    /* the bytes are long enough: the header was read */
+    /* `bytes` is long enough, because the header was read from it */
     if (memcmp(job->bytes, SIGNATURE, offset) != 0)
         return false;
     for (bool first = true;; first = false) {
@@ -137,9 +136,9 @@ static bool find_pixels(const struct psti_png *png, struct stored *stored)
     return true;
 }
 
-/* Returns the stream in one piece: in place if it has one chunk, else joined in `to`. The lengths
- * of chunks are read again. If another thread has changed them meanwhile, the return value is NULL.
- */
+/* Returns the compressed stream in one piece: in place if it has one chunk, otherwise copied
+ * together into `to`. The chunk lengths are read again. Returns NULL if another thread has changed
+ * them meanwhile. */
 static const uint8_t *gather(const struct psti_decode_job *job, const struct stored *stored,
                              uint8_t *to)
 {
@@ -149,7 +148,7 @@ static const uint8_t *gather(const struct psti_decode_job *job, const struct sto
         return at + 8;
     for (uint32_t i = 0; i < stored->n_chunks; i++) {
         uint32_t nbytes = psti_load_u32_big(at);
-        if (nbytes > left) /* no byte outside of `to` and of the file is touched */
+        if (nbytes > left) /* avoids access beyond `to` and beyond the file */
             return NULL;
         memcpy(to, at + 8, nbytes);
         to += nbytes;
@@ -160,7 +159,7 @@ static const uint8_t *gather(const struct psti_decode_job *job, const struct sto
 }
 
 /* Prepares one chunk of the arena for all memory that this file takes: a row of zeros, the rows,
- * the stream, and the memory that the emitter may need. */
+ * the compressed stream, and the memory that the emitter may need. */
 static bool prepare_memory(const struct psti_png *png, const struct stored *stored,
                            enum pst_status *status)
 {
@@ -179,7 +178,7 @@ static bool prepare_memory(const struct psti_png *png, const struct stored *stor
     return false;
 }
 
-/* Returns memory that prepare_memory() has prepared. */
+/* Returns memory from the chunk that prepare_memory() has made. */
 static uint8_t *take(const struct psti_png *png, size_t nbytes)
 {
     enum pst_status status;
@@ -193,16 +192,16 @@ static bool open_inflater(struct psti_decoder *decoder)
     return decoder->inflater;
 }
 
-/* Returns whether no distance can reach beyond the stream's window. A window below 32 KiB matters
- * only if it is smaller than the pixels. */
+/* Returns whether no match distance can exceed the stream's window. A window below 32 KiB is a
+ * problem only if it is smaller than the pixels. */
 static bool window_is_enough(const uint8_t *stream, size_t rows_nbytes)
 {
     unsigned bits = 8 + (stream[0] >> 4);
     return bits >= 15 || rows_nbytes <= (size_t)1 << bits;
 }
 
-/* Inflates all rows with their filter bytes, after a row of zeros. Returns NULL if the image is
- * left to libpng. */
+/* Inflates all rows with their filter bytes into memory after a row of zeros. Returns NULL if the
+ * image is left to libpng. */
 static uint8_t *inflate(const struct psti_png *png, const struct stored *stored)
 {
     uint8_t *above = take(png, stored->row_nbytes + stored->rows_nbytes + PSTI_UNFILTER_OVERREAD);
@@ -219,7 +218,7 @@ static uint8_t *inflate(const struct psti_png *png, const struct stored *stored)
     return rows;
 }
 
-/* Returns true if the filters of all rows [0, end) exist. */
+/* Returns true if rows [0, end) all have valid filter numbers. */
 static bool check_filters(const uint8_t *rows, size_t row_nbytes, uint32_t end)
 {
     uint8_t largest = 0;
@@ -229,7 +228,7 @@ static bool check_filters(const uint8_t *rows, size_t row_nbytes, uint32_t end)
     return largest < PSTI_PNG_FILTERS;
 }
 
-/* Undoes the filters of rows [from, to), in `used` bytes of each. */
+/* Undoes the filters of rows [from, to), in the first `used` bytes of each row. */
 static void undo_rows(const struct psti_unfilter_ops *ops, size_t pixel_nbytes, uint8_t *rows,
                       size_t row_nbytes, size_t used, uint32_t from, uint32_t to)
 {
@@ -253,7 +252,7 @@ static enum pst_status emit_rows(struct psti_png *png, uint8_t *rows, size_t row
     size_t used = ((size_t)(region->x + region->width) * bits + 7) / 8;
     enum pst_status status = PST_OK;
     while (undone > 0 && rows[undone * row_nbytes] > PSTI_PNG_SUB)
-        undone--; /* the first row must have a filter that does not read the row above */
+        undone--; /* the first row must have a filter that does not read the row above it */
     for (uint32_t y = 0; y < region->height && status == PST_OK; y += PSTI_BAND_ROWS) {
         uint32_t left = region->height - y;
         uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;

@@ -2,15 +2,15 @@
  * the slot.
  *
  * Args: struct psti_gpu_copy_args. A block of PSTI_GPU_COPY_WARPS warps copies one part of one row.
- * Source rows begin at multiples of 256, destination rows at multiples of their elements. So a
- * copied word is as wide as the row's address and length allow. */
+ * Source rows begin at multiples of 256, destination rows at multiples of their elements. So words
+ * are copied that are as wide as the row's address and length allow. */
 #include "gpu/kernels/warp.cuh"
 #include "gpu/work/gpu_copy.h"
 
 namespace psti
 {
 
-/* Copies this warp's share of n words. */
+/* Copies the part of n words that this warp is responsible for. */
 template <class T>
 PSTI_LANES void copy_words(const block &b, uint64_t from, uint64_t to, uint32_t n)
 {

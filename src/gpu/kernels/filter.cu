@@ -1,7 +1,7 @@
-/* filter.cu - kernel psti_gpu_filter, for one pass of a field's rows: passes of the kinds
- * PSTI_GPU_SHARPEN, PSTI_GPU_BLUR_X, PSTI_GPU_BLUR_Y and PSTI_GPU_ERASE.
+/* filter.cu - the kernel psti_gpu_filter. It runs one pass for the rows of a field, if the pass is
+ * of kind PSTI_GPU_SHARPEN, PSTI_GPU_BLUR_X, PSTI_GPU_BLUR_Y or PSTI_GPU_ERASE.
  *
- * Args: struct psti_gpu_prepare_args. Launched as psti_gpu_point is (prepare.cu). */
+ * Args: struct psti_gpu_prepare_args. It is launched like psti_gpu_point (prepare.cu). */
 #include "gpu/kernels/filter.cuh"
 
 PSTI_KERNEL(psti_gpu_filter, psti::filter_kernel, struct psti_gpu_prepare_args,

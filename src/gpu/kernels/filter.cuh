@@ -1,7 +1,8 @@
-/* filter.cuh - passes that mix each pixel with its neighbours, and the pass that erases.
+/* filter.cuh - passes that combine each pixel with its neighbours (sharpen, blur), and the pass
+ * that erases a rectangle.
  *
- * A lane (GPU thread) computes one pixel of the result. Sums follow the order of
- * augment/augment_blur.c, and each operation is rounded separately, so the bits are those of the
+ * A lane (GPU thread) computes one pixel of the result. Sums are added in the order of
+ * augment/augment_blur.c and each operation is rounded separately, so the bits are those of the
  * CPU. A blur takes two passes: the first writes floats, the second converts them to pixels. */
 #ifndef PST_GPU_FILTER_CUH
 #define PST_GPU_FILTER_CUH
@@ -11,7 +12,7 @@
 namespace psti
 {
 
-/* Returns the address of row y of floats, which has a float for each channel of each pixel. */
+/* Returns the address of row y of a picture of floats, which has one float for each sample. */
 PSTI_LANES uint64_t float_row(uint64_t at, const struct psti_gpu_pass &pass, uint32_t channels,
                               uint32_t y)
 {
@@ -21,7 +22,7 @@ PSTI_LANES uint64_t float_row(uint64_t at, const struct psti_gpu_pass &pass, uin
 struct filter_kernel {
     static const int n_phases = 1;
 
-    /* Sharpens a tile. Pixels at the border of the picture stay as they are. */
+    /* Sharpens a tile of pixels. Pixels at the border of the picture are not changed. */
     static PSTI_LANES void sharpen(tile &t, const struct psti_gpu_pass &pass,
                                    const struct psti_gpu_finish &finish)
     {

@@ -1,4 +1,4 @@
-/* jpeg.cu - the kernels for JPEGs kept as PLI. */
+/* jpeg.cu - the kernels that decode JPEGs kept as PLI. */
 #include "gpu/kernels/jpeg_pixels.cuh"
 #include "gpu/kernels/jpeg_units.cuh"
 

@@ -1,9 +1,9 @@
 /* jpeg_bits.cuh - reads the bytes of a unit of coefficients (format-pli.md 8.1): its first parts,
- * the states with the words that they take, and the raw string.
+ * the entropy coder's states with the words that refill them, and the string of raw bits.
  *
- * After the last word and the last raw bit come zeros. The caller compares how many were taken with
- * how many there are. Raw bits come through a window of 1024 bits, a word in each lane, so that a
- * lane finds its bit by a shuffle. */
+ * Reads beyond the last word or the last raw bit return zeros. The caller compares how many were
+ * taken with how many exist. Raw bits go through a window of 1024 bits, with one word in each lane,
+ * so a lane gets its bit by a shuffle. */
 #ifndef PST_GPU_JPEG_BITS_CUH
 #define PST_GPU_JPEG_BITS_CUH
 
@@ -12,16 +12,15 @@
 namespace psti
 {
 
-/* The states of the lanes, and the words that they take. */
+/* The states of all lanes, and the words that refill them. */
 struct coefs_states {
     lane_u32 x;
     const uint16_t *words;
-    uint32_t at, n; /* number of words taken, and of words that there are; words after them are
-                     * zeros */
+    uint32_t at, n; /* numbers of words: already taken, and in the unit; later words are zeros */
 };
 
-/* Advances the states of the lanes in `live` after the token of `entry`, and gives them the words
- * that they need. */
+/* Advances the states of the lanes in `live` after the token of `entry`, and refills states that
+ * need a word. */
 PSTI_LANES void advance(coefs_states &s, lane_u32 entry, lane_bool live)
 {
     lane_u32 slot = s.x & lane_u32(4095);
@@ -36,16 +35,16 @@ PSTI_LANES void advance(coefs_states &s, lane_u32 entry, lane_bool live)
 }
 
 /* The raw string, 1024 bits at a time. Lane l holds word `first` + ((l - first) & 31) of the
- * string. The string begins anywhere in its word 0. */
+ * string. The string may begin at any bit of its word 0. */
 struct coefs_bits {
     const uint32_t *words;
-    uint32_t n_words; /* number of words in memory; `tail` follows them, then zeros */
+    uint32_t n_words; /* number of words of raw bits in memory; then `tail` follows, then zeros */
     uint32_t first;
     lane_u32 window, tail;
-    uint32_t at, end; /* numbers of bits from word 0 on: the next bit, and the end */
+    uint32_t at, end; /* numbers of bits, counted from word 0: of the next bit, and of the end */
 };
 
-/* Moves the window to the next bits. */
+/* Moves the window of 1024 bits forward to the next raw bits. */
 PSTI_LANES void fill_window(coefs_bits &b)
 {
     b.first = b.at >> 5;
@@ -56,14 +55,15 @@ PSTI_LANES void fill_window(coefs_bits &b)
     b.window = select(in_memory, load(b.words, word, in_memory), of_tail);
 }
 
-/* Makes n <= 992 bits available. Must be called before they are taken. */
+/* Makes sure that n <= 992 raw bits are in the window. Must be called before they are taken. */
 PSTI_LANES void need_bits(coefs_bits &b, uint32_t n)
 {
     if (b.at + n > 32 * b.first + 1024)
         fill_window(b);
 }
 
-/* Gives each lane in `takers` a bit, lowest lane first. Other lanes get undefined bits. */
+/* Gives each lane of the mask `takers` the next raw bit, lowest lane first. The result of other
+ * lanes is undefined. */
 PSTI_LANES lane_u32 take_bits(coefs_bits &b, uint32_t takers)
 {
     lane_u32 at = lane_u32(b.at) + popc(lane_u32(takers) & mask_below());
@@ -72,8 +72,8 @@ PSTI_LANES lane_u32 take_bits(coefs_bits &b, uint32_t takers)
     return word >> (at & lane_u32(31)) & lane_u32(1);
 }
 
-/* Takes bit `n` of those values that have more than n bits. The values are those of positions 0..31
- * and 32..63 of a square or group. Returns whether any value has so many bits. */
+/* Takes bit `n` of the values that have more than n bits. The values belong to positions 0..31 and
+ * 32..63 of a square or group. Returns whether any value has so many bits. */
 PSTI_LANES bool take_bit(coefs_bits &b, uint32_t n, lane_u32 n_bits0, lane_u32 n_bits1,
                          lane_u32 &value0, lane_u32 &value1)
 {
@@ -87,7 +87,7 @@ PSTI_LANES bool take_bit(coefs_bits &b, uint32_t n, lane_u32 n_bits0, lane_u32 n
     return true;
 }
 
-/* Appends the low halves of the states to the raw bits. */
+/* Appends the low halves of the final states, which hold payload, to the raw bits. */
 PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
 {
     lane_u32 low = states & lane_u32(0xffff);
@@ -95,8 +95,8 @@ PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
                    shuffle(low, (lane_id() << lane_u32(1)) + lane_u32(1)) << lane_u32(16);
     two = select(lane_id() < lane_u32(16), two, lane_u32(0));
     lane_u32 before = select(lane_id() > lane_u32(0), shift_up(two, 1), lane_u32(0));
-    /* The last word in memory may have raw bits only in its lower part. The tail begins with these
-     * bits then. */
+    /* The last word in memory may hold raw bits only in its lower part. Then the tail begins with
+     * these bits. */
     uint32_t n_bits = b.end & 31;
     uint32_t last = n_bits > 0 ? load_uniform(b.words, b.end >> 5) & ((1u << n_bits) - 1) : 0;
     lane_u32 shifted = funnel_right(before, two, lane_u32(32 - n_bits));
@@ -107,8 +107,8 @@ PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
     fill_window(b);
 }
 
-/* Reads a number of at most 28 bits, 7 bits per byte (format-pli.md 0). Returns false if the number
- * is longer. */
+/* Reads a number of at most 28 bits that is stored with 7 bits per byte (format-pli.md 0). Returns
+ * false if the number is longer. */
 PSTI_LANES bool read_number(const uint8_t *bytes, uint32_t n, uint32_t &at, uint32_t &value)
 {
     value = 0;
@@ -121,7 +121,7 @@ PSTI_LANES bool read_number(const uint8_t *bytes, uint32_t n, uint32_t &at, uint
     return false;
 }
 
-/* Reads the mantissas at the start of `raw`, which has n bytes. That of lane i has e bits. Sets
+/* Reads the mantissas at the start of `raw`, which has n bytes. Lane i's mantissa has e bits. Sets
  * *used to the number of bits read. */
 PSTI_LANES lane_u32 read_mantissas(const uint8_t *raw, uint32_t n, lane_u32 e, uint32_t &used)
 {
@@ -135,8 +135,8 @@ PSTI_LANES lane_u32 read_mantissas(const uint8_t *raw, uint32_t n, lane_u32 e, u
     return three >> (bit & lane_u32(7)) & ((lane_u32(1) << e) - lane_u32(1));
 }
 
-/* Reads the first parts of a unit of n bytes (format-pli.md 8.1). Returns false if they are
- * corrupt. */
+/* Reads and checks the first parts of a unit of n bytes (format-pli.md 8.1). Returns false if they
+ * are corrupt. */
 PSTI_LANES bool read_head(const uint8_t *bytes, uint32_t n, coefs_states &s, coefs_bits &b)
 {
     uint32_t at = 1, raw_nbytes, used;

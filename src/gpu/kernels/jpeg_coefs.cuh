@@ -1,19 +1,20 @@
-/* jpeg_coefs.cuh - a warp decodes a unit of coefficients (format-pli.md 8) from its bytes to planes
- * of quantised coefficients in scratch.
+/* jpeg_coefs.cuh - decodes a unit of coefficients (format-pli.md 8), one warp per unit, from its
+ * bytes to planes of quantised coefficients in scratch.
  *
- * Stages: the first parts of the unit; classes and ends of blocks (8.2); the list of blocks by
- * their ends; tokens of DC (8.3) and of AC (8.4); raw bits (8.3, 8.5). Tokens wait for their raw
- * bits in planes in scratch, 16 bits each, because the last raw bits are known only after all
- * tokens are read.
+ * The stages are: the first parts of the unit; classes and ends of blocks (8.2); the list of
+ * blocks, sorted by their ends; tokens of DC (8.3) and of AC (8.4); raw bits (8.3, 8.5). The raw
+ * bits of a token are known only after all tokens are read. Until then the tokens wait in planes in
+ * scratch, 16 bits each.
  *
- * The context of a token depends on earlier coefficients. A history of 16 tokens of 4 bits per list
- * position keeps them, in two words of shared memory. Coefficient k has place k modulo 16, so that
- * nothing is shifted; instead the weights of a plane are rotated (gpu_jpeg.c). Planes in scratch
- * and history are private to the lane whose number is the list position modulo 32.
+ * The context of a token depends on earlier coefficients of its block. For each list position, a
+ * history of 16 tokens of 4 bits holds them, in two words of shared memory. Coefficient k is stored
+ * at index k modulo 16, so nothing has to be shifted; instead the weights of a plane are rotated
+ * (gpu_jpeg.c). Planes and history of a list position are used only by the lane whose number is
+ * that position modulo 32.
  *
- * Hostile bytes: all addresses follow from the image's geometry, which the host has checked, and
- * from the ends of blocks, which are checked here. Words and raw bits continue as zeros past
- * their end and are counted at the end; no loop depends on them. */
+ * Safety with hostile bytes: all addresses follow from the image's geometry, which the host has
+ * checked, and from the ends of blocks, which are checked here. Reads beyond the words and raw bits
+ * return zeros. They are counted, and checked at the end; no loop depends on them. */
 #ifndef PST_GPU_JPEG_COEFS_CUH
 #define PST_GPU_JPEG_COEFS_CUH
 
@@ -23,32 +24,35 @@
 namespace psti
 {
 
-/* -- Where things are -- */
+/* -- Layout of a unit's memory -- */
 
 struct coefs_unit {
     const struct psti_gpu_jpeg_image *image;
     const struct psti_gpu_jpeg_tables *tables;
     coefs_states states;
     coefs_bits bits;
-    uint32_t n_squares, n; /* numbers of squares and of blocks */
+    uint32_t n_squares, n; /* numbers of the unit's squares and blocks */
     uint32_t last;         /* the largest end of a block */
-    uint32_t first_side;   /* number of the first block of side 1 */
+    uint32_t first_side;   /* number of the first block of a component with side 1 */
     uint16_t
-        *planes; /* planes in scratch with n_squares * 64 values each: plane 0 by block, others by
-                  * list position */
+        /* planes in scratch with n_squares * 64 values each; plane 0 is indexed by block, others by
+         * list position */
+        *planes;
     uint32_t stride;
 
-    shared<uint8_t> memory; /* shared memory of the warp */
+    shared<uint8_t> memory; /* this warp's part of the block's shared memory */
     shared<uint32_t> bounds, ac, counts, squares;
     shared<uint8_t> buckets;
-    shared<uint16_t> order;        /* by list position: 64 * square + position of the block */
-    shared<uint8_t> classes, ends; /* by block; not valid once the list is made */
-    shared<uint32_t> history;      /* two words per list position, `stride` apart */
-    shared<uint16_t> wanted;       /* list positions for the inverse DCT */
+    shared<uint16_t> order;        /* for each list position: 64 * square + position of the block */
+    shared<uint8_t> classes, ends; /* for each block; overwritten once the list is made */
+    shared<uint32_t> history;      /* two words for each list position, `stride` words apart */
+    shared<uint16_t> wanted;       /* list positions of the blocks that the inverse DCT
+                                    * transforms */
     shared<uint32_t> halves;
 };
 
-/* A square of the unit, loaded from shared memory: all lanes have the same values. */
+/* A square of 8 x 8 blocks of the unit. It is loaded from shared memory, and all lanes hold the
+ * same values. */
 struct coefs_square {
     uint32_t component, side, columns, rows, column, row;
 };
@@ -61,12 +65,12 @@ PSTI_LANES coefs_square square_at(const coefs_unit &u, uint32_t s)
 
 PSTI_LANES uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Stores the squares of component c in their order, a lane each. Returns the number of blocks. */
+/* Lists the squares of component c, one in each lane. Returns the number of their blocks. */
 PSTI_LANES uint32_t place_squares(coefs_unit &u, uint32_t c, uint32_t unit_y, uint32_t unit_x)
 {
     const struct psti_gpu_jpeg_component &component = u.image->components[c];
     uint32_t x0 = unit_x * component.unit_columns, y0 = unit_y * component.unit_rows;
-    /* Units of the last row or column may lie after all blocks of a component. */
+    /* Units in the last row or column may lie beyond all blocks of a subsampled component. */
     uint32_t columns = x0 < component.columns ? component.columns - x0 : 0;
     uint32_t rows = y0 < component.rows ? component.rows - y0 : 0;
     columns = smaller(columns, component.unit_columns);
@@ -109,9 +113,9 @@ PSTI_LANES void place_unit(coefs_unit &u, uint32_t unit_y, uint32_t unit_x)
     u.wanted = shared_cast<uint16_t>(u.memory, behind + PSTI_GPU_COEFS_HALVES_NBYTES);
 }
 
-/* -- Ends of blocks, DC: tables in global memory, for there are few of these tokens -- */
+/* -- Ends of blocks and DC. Their tables are in global memory, because these tokens are few -- */
 
-/* Reads a token in each lane. Each table has 16 entries. */
+/* Reads one token in each lane, from the lane's table of 16 entries. */
 PSTI_LANES lane_u32 read_token(const uint32_t *tables, lane_u32 table, coefs_states &s,
                                lane_bool live)
 {
@@ -125,8 +129,8 @@ PSTI_LANES lane_u32 read_token(const uint32_t *tables, lane_u32 table, coefs_sta
     return token;
 }
 
-/* Returns the context of the odd block at (y, x), from the classes of even blocks in lanes
- * (format-pli.md 8.2). */
+/* Returns the context of the odd block at (y, x). It depends on the classes of even blocks, which
+ * lanes hold (format-pli.md 8.2). */
 PSTI_LANES lane_u32 odd_context(const coefs_square &q, lane_u32 even, lane_u32 y, lane_u32 x)
 {
     lane_u32 one = lane_u32(1);
@@ -162,7 +166,7 @@ PSTI_LANES void read_classes(coefs_unit &u)
     }
 }
 
-/* Turns raw bits into ends of blocks, with 64 where there is no block. Returns false if an end is
+/* Makes ends of blocks from raw bits, with 64 where there is no block. Returns false if an end is
  * above 63. */
 PSTI_LANES bool read_ends(coefs_unit &u)
 {
@@ -174,7 +178,7 @@ PSTI_LANES bool read_ends(coefs_unit &u)
         for (uint32_t half = 0; half < 2; half++) {
             lane_u32 t = load(u.classes, i + lane_u32(32 * half)), four = t >> lane_u32(2);
             n_bits[half] = select(t == lane_u32(15), lane_u32(4), four);
-            /* lowest ends of classes (format-pli.md 8.2): t << (t / 4), less 0, 4, 20 or 68 */
+            /* lowest end of each class (format-pli.md 8.2): t << (t / 4), minus 0, 4, 20 or 68 */
             e[half] = (t << four) - (lane_u32(0x44140400) >> (four << lane_u32(3)) & lane_u32(255));
         }
         for (uint32_t n = 0; take_bit(u.bits, n, n_bits[0], n_bits[1], e[0], e[1]);)
@@ -191,7 +195,7 @@ PSTI_LANES bool read_ends(coefs_unit &u)
     return !some((worst & lane_u32(64)) != lane_u32(0));
 }
 
-/* Reads the tokens of DC into plane 0. */
+/* Reads the tokens of all DC coefficients into plane 0. */
 PSTI_LANES void read_dc(coefs_unit &u)
 {
     const uint32_t *tables = &u.tables->dc[0][0][0];
@@ -208,7 +212,7 @@ PSTI_LANES void read_dc(coefs_unit &u)
     }
 }
 
-/* Adds the raw bits of DC and sums up the differences. */
+/* Adds the raw bits of DC, and replaces the differences by their sums. */
 PSTI_LANES void place_dc(coefs_unit &u)
 {
     lane_u32 x = lane_id() & lane_u32(7), y = lane_id() >> lane_u32(3);
@@ -226,7 +230,7 @@ PSTI_LANES void place_dc(coefs_unit &u)
         }
         for (uint32_t n = 0; take_bit(u.bits, n, n_bits[0], n_bits[1], v[0], v[1]);)
             n++;
-        lane_u32 down = lane_u32(0); /* sum of column 0 over the rows above */
+        lane_u32 down = lane_u32(0); /* running sum of column 0 over the rows above */
         PSTI_UNROLL
         for (uint32_t half = 0; half < 2; half++) {
             lane_u32 d = select(negative[half], lane_u32(0) - v[half], v[half]);
@@ -247,7 +251,7 @@ PSTI_LANES void place_dc(coefs_unit &u)
     }
 }
 
-/* -- The list: blocks by their ends, the largest first -- */
+/* -- The list of blocks, sorted by their ends, largest first -- */
 
 PSTI_LANES void sort_blocks(coefs_unit &u)
 {
@@ -264,7 +268,7 @@ PSTI_LANES void sort_blocks(coefs_unit &u)
     lane_u32 n_low = load(u.counts, l), n_high = load(u.counts, high);
     lane_u32 sum_high = scan_add(n_high), sum_low = scan_add(n_low);
     uint32_t all_high = lane_of(sum_high, 31);
-    /* Counts the blocks with a larger end. Those with this end begin after them in the list. */
+    /* Counts the blocks with a larger end. Blocks with this end come after them in the list. */
     lane_u32 behind_high = lane_u32(all_high) - sum_high;
     lane_u32 behind_low = lane_u32(u.n) - sum_low;
     uint32_t has_high = votes(n_high > lane_u32(0)), has_low = votes(n_low > lane_u32(0));
@@ -284,19 +288,19 @@ PSTI_LANES void sort_blocks(coefs_unit &u)
         store(u.counts, e, at + popc(same), first);
         warp_sync();
     }
-    /* counts[e] is now where the blocks with an end of e stop in the list: the number of blocks
-     * with an end of at least e. */
+    /* counts[e] is now the number of blocks with an end of at least e. In the list, the blocks with
+     * an end of e stop there. */
 }
 
 /* -- AC -- */
 
-/* Values that all steps of a plane share. */
+/* Values of a plane (one coefficient of all blocks) that all its steps share. */
 struct coefs_plane {
-    uint32_t n, n1, n3, n7; /* numbers of blocks with an end of at least k, k + 1, k + 3 and k +
-                             * 7 */
+    /* numbers of blocks with an end >= k, k + 1, k + 3 and k + 7 */
+    uint32_t n, n1, n3, n7;
     uint32_t weights[2][4];
     int32_t bias[2];
-    uint32_t nibble, word; /* where k is in the history */
+    uint32_t nibble, word; /* place of coefficient k in the history: nibble and word */
     uint32_t plane;        /* where the plane begins in scratch */
 };
 
@@ -321,13 +325,14 @@ PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
     return p;
 }
 
-/* Returns the activities g (format-pli.md 8.4), a byte each, of the four tokens in bits 0..15. */
+/* Returns the activities g (format-pli.md 8.4) of the four tokens in bits 0..15, one byte each. */
 PSTI_LANES lane_u32 g_of(lane_u32 tokens)
 {
     return pick_bytes(lane_u32(0x04020100), lane_u32(0x20140c07), tokens);
 }
 
-/* Returns the bucket that follows from the earlier tokens of a block (format-pli.md 8.4). */
+/* Returns the context bucket that follows from earlier tokens of the same block (format-pli.md
+ * 8.4). */
 PSTI_LANES lane_u32 ac_bucket(const coefs_unit &u, const coefs_plane &p, lane_bool is_side,
                               lane_u32 h0, lane_u32 h1)
 {
@@ -336,11 +341,13 @@ PSTI_LANES lane_u32 ac_bucket(const coefs_unit &u, const coefs_plane &p, lane_bo
     PSTI_UNROLL
     for (uint32_t i = 0; i < 4; i++)
         x = dot4(g[i], select(is_side, lane_u32(p.weights[1][i]), lane_u32(p.weights[0][i])), x);
-    lane_u32 half = as_u32(x) >> lane_u32(1); /* no term of x is negative */
+    /* x is never negative, so a logical shift halves it */
+    lane_u32 half = as_u32(x) >> lane_u32(1);
     return load(u.buckets, select(half < lane_u32(127), half, lane_u32(127)));
 }
 
-/* Returns the token of a slot: how many of tokens 1..7 begin at the slot or before it. */
+/* Returns the token that a slot belongs to: the number of tokens 1..7 whose first slot is <= the
+ * slot. */
 PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slot)
 {
     const lane_u32 high = lane_u32(0x80008000);
@@ -351,8 +358,8 @@ PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slo
     return popc(a | b >> lane_u32(2));
 }
 
-/* Reads 32 tokens of a plane, at list positions i. `inside` says that all their blocks have an end
- * of at least k + 7, as most do. */
+/* Reads 32 tokens of a plane, at list positions i. If `inside` is set, all their blocks have an end
+ * of at least k + 7, as most blocks do. */
 template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plane &p, lane_u32 i)
 {
     lane_bool live = inside ? lane_bool(true) : i < lane_u32(p.n);
@@ -374,7 +381,7 @@ template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plan
     store(u.planes, i + lane_u32(p.plane), token);
 }
 
-/* Reads the tokens of planes 1..last. */
+/* Reads the tokens of planes 1..last, which are the AC coefficients. */
 PSTI_LANES void read_ac(coefs_unit &u, const struct psti_gpu_jpeg_constants *constants)
 {
     for (uint32_t i = 0; i < 2 * u.stride; i += PSTI_WARP)
@@ -389,8 +396,7 @@ PSTI_LANES void read_ac(coefs_unit &u, const struct psti_gpu_jpeg_constants *con
     }
 }
 
-/* Takes the raw bits of the magnitudes in a group that have tokens of 3 and more (format-pli.md
- * 8.5). */
+/* Reads the raw bits of the magnitudes of a group, for tokens of 3 and more (format-pli.md 8.5). */
 PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
 {
     lane_u32 n_bits[2];
@@ -398,7 +404,7 @@ PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
     PSTI_UNROLL
     for (uint32_t half = 0; half < 2; half++)
         n_bits[half] = select(v[half] > lane_u32(2), v[half] - lane_u32(2), lane_u32(0));
-    for (uint32_t i = 0; i < 5; i++) { /* octaves of token 7, in unary (8.5) */
+    for (uint32_t i = 0; i < 5; i++) { /* number of the octave of token 7, coded in unary (8.5) */
         uint32_t takers0 = votes(goes_on[0]), takers1 = votes(goes_on[1]);
         if ((takers0 | takers1) == 0)
             break;
@@ -416,7 +422,7 @@ PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
         n++;
 }
 
-/* Turns tokens and raw bits of planes 1..last into coefficients. */
+/* Makes coefficients of the tokens and raw bits of planes 1..last. */
 PSTI_LANES void place_ac(coefs_unit &u)
 {
     for (uint32_t k = 1; k <= u.last; k++) {

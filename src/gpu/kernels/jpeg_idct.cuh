@@ -1,5 +1,5 @@
-/* jpeg_idct.cuh - coefficients of a unit become samples (format-pli.md 9). A lane transforms a
- * block; 32 blocks of the list that the region needs are done at a time.
+/* jpeg_idct.cuh - transforms the coefficients of a unit to samples (format-pli.md 9). A lane
+ * transforms a block; 32 blocks of the list that the region needs are done at a time.
  *
  * Neighbours in the list have about the same number of coefficients. So columns and rows beyond
  * those of the first block are skipped. Columns come from scratch and go to shared memory, two rows
@@ -12,8 +12,8 @@
 namespace psti
 {
 
-/* Computes the eight sums of n inputs; inputs from n on are 0. Sums of 16-bit inputs do not
- * wrap. */
+/* Computes the transform's eight sums from n inputs; inputs from n on are 0. The sums of 16-bit
+ * inputs do not wrap. */
 template <int n> PSTI_LANES void idct_sums(const lane_i32 in[8], int32_t rounding, lane_i32 out[8])
 {
     lane_i32 zero = lane_i32(0);
@@ -46,17 +46,17 @@ template <int n> PSTI_LANES void idct_sums(const lane_i32 in[8], int32_t roundin
 PSTI_LANES lane_i32 low_i16(lane_u32 v) { return as_i32(v << lane_u32(16)) >> lane_i32(16); }
 PSTI_LANES lane_i32 high_i16(lane_u32 v) { return as_i32(v) >> lane_i32(16); }
 
-/* A group of blocks, one in each lane. */
+/* A group of 32 blocks for the inverse DCT, one in each lane. */
 struct coefs_group {
-    lane_u32 i, block; /* list position of the block; its number, 64 * square + position */
+    lane_u32 i, block; /* list position of the block, and its number: 64 * square + position */
     lane_u32 end;      /* all coefficients after it are 0 */
     lane_u32 component;
-    lane_u32 at, step; /* address of the block's first sample; distance of rows; both in units of 4
-                        * bytes */
+    lane_u32 at, step; /* address of the block's first sample, and distance of its rows, both in
+                        * units of 4 bytes */
     lane_bool live;
 };
 
-/* Finds where the block's samples go. Returns false in lanes whose block the region does not
+/* Finds the address of the block's samples. Returns false in lanes whose block the region does not
  * need. */
 PSTI_LANES lane_bool locate(const coefs_unit &u, coefs_group &g)
 {
@@ -82,7 +82,7 @@ PSTI_LANES lane_bool locate(const coefs_unit &u, coefs_group &g)
     return wanted;
 }
 
-/* Makes the list of the positions of needed blocks. Returns how many there are. */
+/* Lists the list positions of blocks that the region needs. Returns their number. */
 PSTI_LANES uint32_t list_wanted(coefs_unit &u)
 {
     uint32_t n = 0;
@@ -99,7 +99,7 @@ PSTI_LANES uint32_t list_wanted(coefs_unit &u)
     return n;
 }
 
-/* Returns the group of the blocks first..first + 31 of the n needed ones. */
+/* Returns the group of needed blocks number first..first + 31. There are n needed blocks. */
 PSTI_LANES coefs_group group_at(const coefs_unit &u, uint32_t first, uint32_t n)
 {
     coefs_group g;
@@ -117,8 +117,8 @@ PSTI_LANES coefs_group group_at(const coefs_unit &u, uint32_t first, uint32_t n)
     return g;
 }
 
-/* Transforms column u of all blocks, of which rows n and up are 0, into `halves`: two rows to a
- * word. */
+/* Transforms column u of all blocks. Rows n and up are 0. Stores two rows in each word of
+ * `halves`. */
 template <int n>
 PSTI_LANES void idct_column(const coefs_unit &unit, const struct psti_gpu_jpeg_constants *constants,
                             const coefs_group &g, uint32_t u)
@@ -147,7 +147,7 @@ PSTI_LANES void idct_column(const coefs_unit &unit, const struct psti_gpu_jpeg_c
     }
 }
 
-/* Transforms rows 2 * pair and 2 * pair + 1, of which columns n and up are 0, into samples. */
+/* Transforms rows 2 * pair and 2 * pair + 1 to samples. Columns n and up are 0. */
 template <int n>
 PSTI_LANES void idct_rows(const coefs_unit &unit, const coefs_group &g, uint32_t pair)
 {
@@ -180,7 +180,7 @@ PSTI_LANES void transform_group(const coefs_unit &unit,
                                 const struct psti_gpu_jpeg_constants *constants,
                                 const coefs_group &g)
 {
-    /* The first block of the list has the largest end. */
+    /* The first block of the list has the largest end, so it limits all blocks. */
     uint32_t diagonal = constants->diagonals[lane_of(g.end, 0)];
     uint32_t n = smaller(diagonal + 1, 8), rounded = n <= 2 ? n : n <= 4 ? 4 : 8;
     for (uint32_t u = 0; u < rounded; u++) {

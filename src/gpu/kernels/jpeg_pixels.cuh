@@ -2,9 +2,9 @@
  * per warp.
  *
  * Row by row, a lane makes two neighbouring pixels. With components of half the width these share
- * their samples. The pixels of a tile go through shared memory to the sink, which requests them in
- * the order in which it stores them. psti_gpu_coefs left the samples that the region needs of a
- * component (pli_jpeg_area.c). Beyond the component's edges its samples repeat. */
+ * their samples. The pixels of a tile go through shared memory to the sink, which reads them in the
+ * order in which it stores them. psti_gpu_coefs has written the samples that the region needs of
+ * each component (pli_jpeg_area.c). Outside a component its edge samples are repeated. */
 #ifndef PST_GPU_JPEG_PIXELS_CUH
 #define PST_GPU_JPEG_PIXELS_CUH
 
@@ -15,16 +15,16 @@
 namespace psti
 {
 
-/* The samples of a component at pixels 2p and 2p + 1, in lane p. */
+/* A component's samples at pixels 2p and 2p + 1, in lane p. */
 struct jpeg_pair {
     lane_i32 v[2];
 };
 
-/* The rows of a component that one row of pixels needs. Sample x of a row is at near[x] or
+/* The rows of a component that are needed for one row of pixels. For sample x, they are near[x] and
  * far[x]. */
 struct jpeg_row {
-    const uint8_t *near, *far; /* the nearest row; the other row of the interpolation */
-    int32_t bias;              /* rounding if the component is interpolated downwards only: 1 or
+    const uint8_t *near, *far; /* the nearest row, and the other row of the interpolation */
+    int32_t bias;              /* rounding if the component is interpolated only downwards: 1 or
                                 * 2 */
 };
 
@@ -37,7 +37,7 @@ PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
         else
             other += row + 1 < c.height ? 1 : 0;
     }
-    /* The address of sample (0, 0), which may lie outside of the plane. */
+    /* address of sample (0, 0), which may lie outside the plane */
     uint64_t origin = c.samples - 8 * ((uint64_t)c.row0 * c.stride + c.column0);
     jpeg_row r;
     r.near = reinterpret_cast<const uint8_t *>(origin + (uint64_t)row * c.stride);
@@ -46,8 +46,8 @@ PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
     return r;
 }
 
-/* Loads a component that is as wide as the image. After its last sample the plane continues up to a
- * whole block. */
+/* Loads a component that is as wide as the image. After the image's last sample the plane continues
+ * to the end of its block. */
 PSTI_LANES jpeg_pair whole_pair(const struct psti_gpu_jpeg_component &c, const jpeg_row &r,
                                 lane_u32 p)
 {
@@ -62,7 +62,7 @@ PSTI_LANES jpeg_pair whole_pair(const struct psti_gpu_jpeg_component &c, const j
     return jpeg_pair{{as_i32(low), as_i32(high)}};
 }
 
-/* Loads a component that is half as wide: interpolates it downwards first, then sideways
+/* Loads a component of half the image's width: interpolates downwards first, then sideways
  * (format-pli.md 9). */
 PSTI_LANES jpeg_pair smooth_pair(const struct psti_gpu_jpeg_component &c, const jpeg_row &r,
                                  lane_u32 p)
@@ -95,7 +95,7 @@ PSTI_LANES jpeg_pair pair_of(const struct psti_gpu_jpeg_component &c, uint32_t y
     return jpeg_pair{{v, v}};
 }
 
-/* Converts Y, Cb, Cr to R, G, B, one byte each. */
+/* Converts Y, Cb, Cr to R, G, B, packed as one byte each. */
 PSTI_LANES lane_u32 rgb_of(lane_i32 y, lane_i32 cb, lane_i32 cr)
 {
     const int32_t half = 32768;
@@ -107,7 +107,7 @@ PSTI_LANES lane_u32 rgb_of(lane_i32 y, lane_i32 cb, lane_i32 cr)
                    y + (blue >> lane_i32(16)), lane_i32(0));
 }
 
-/* Makes pixels 2p and 2p + 1 of row y, one byte for each channel. */
+/* Computes pixels 2p and 2p + 1 of row y, with one byte per channel. */
 PSTI_LANES void pixels_of(const struct psti_gpu_jpeg_image &image, uint32_t y, lane_u32 p,
                           lane_u32 pixels[2])
 {
@@ -128,7 +128,7 @@ PSTI_LANES void pixels_of(const struct psti_gpu_jpeg_image &image, uint32_t y, l
 struct jpeg_kernel {
     static const int n_phases = 1;
 
-    /* Makes the pixels of a tile, in the shared memory of a warp. */
+    /* Computes the pixels of a tile, in the warp's shared memory. */
     static PSTI_LANES void tile(const struct psti_gpu_jpeg_image &image,
                                 const struct psti_gpu_jpeg_tile &tile,
                                 const struct psti_gpu_finish &finish, shared<uint32_t> rows)
@@ -174,7 +174,7 @@ struct jpeg_kernel {
         for (uint32_t i = b.index * b.n_warps + b.warp; i < args.n_tiles;
              i += b.n_blocks * b.n_warps) {
             const struct psti_gpu_jpeg_tile one = tiles[i];
-            warp_sync(); /* lanes must be done with the last tile before it is overwritten */
+            warp_sync(); /* all lanes must have read the last tile before it is overwritten */
             tile(images[one.image], one, args.finish, rows);
         }
     }

@@ -1,5 +1,5 @@
-/* jpeg_units.cuh - psti_gpu_coefs turns units of coefficients into samples. A warp takes one unit
- * after another until none is left. */
+/* jpeg_units.cuh - the kernel psti_gpu_coefs: turns units of coefficients into samples. Each warp
+ * decodes one unit after another until none is left. */
 #ifndef PST_GPU_JPEG_UNITS_CUH
 #define PST_GPU_JPEG_UNITS_CUH
 
@@ -9,7 +9,7 @@
 namespace psti
 {
 
-/* Decodes the bytes of a unit to coefficients. Returns false if the unit is corrupt. */
+/* Decodes the bytes of a unit to quantised coefficients. Returns false if the unit is corrupt. */
 PSTI_LANES bool decode_coefs(coefs_unit &u, const struct psti_gpu_jpeg_constants *constants,
                              const struct psti_gpu_jpeg_unit &unit)
 {
@@ -26,7 +26,7 @@ PSTI_LANES bool decode_coefs(coefs_unit &u, const struct psti_gpu_jpeg_constants
     warp_sync();
     sort_blocks(u);
     read_dc(u);
-    warp_sync(); /* the history overwrites classes and ends */
+    warp_sync(); /* the history overwrites the memory of classes and ends */
     read_ac(u, constants);
     bool all = every((u.states.x >> lane_u32(16)) == lane_u32(1));
     if (!all || u.states.at != u.states.n)
@@ -36,7 +36,8 @@ PSTI_LANES bool decode_coefs(coefs_unit &u, const struct psti_gpu_jpeg_constants
     place_ac(u);
     if (u.bits.at > u.bits.end)
         return false;
-    warp_sync(); /* transform() reads coefficients of other lanes and overwrites the history */
+    warp_sync(); /* transform() reads coefficients that other lanes wrote, and overwrites the
+                  * history */
     transform(u, constants);
     return true;
 }
@@ -83,7 +84,7 @@ struct coefs_kernel {
                 u.image->tables
                     ? reinterpret_cast<const struct psti_gpu_jpeg_tables *>(u.image->tables)
                     : &constants->tables;
-            warp_sync(); /* no lane still reads what the unit before has left */
+            warp_sync(); /* all lanes must be done with the unit before */
             if (tables != u.tables) {
                 u.tables = tables;
                 load_tables(u);

@@ -1,8 +1,8 @@
-/* map.cuh - passes that map a picture: affine maps and perspective.
+/* map.cuh - passes that warp a picture: affine maps and perspective.
  *
- * A lane makes one pixel of the result. Places in the source are integers with 32 bits of fraction,
- * made from doubles in the order of augment/augment_warp.c, and weights are floats in its order, so
- * the bits are the same. */
+ * A lane computes one pixel of the result. Positions in the source are integers with 32 bits of
+ * fraction, computed from doubles in the order of augment/augment_warp.c. Weights are floats,
+ * computed in the same order as there. So the bits are the same. */
 #ifndef PST_GPU_MAP_CUH
 #define PST_GPU_MAP_CUH
 
@@ -11,24 +11,24 @@
 namespace psti
 {
 
-/* Coordinates further outside are set to this value. No pixel is near it. */
+/* Coordinates further outside than this are set to it, because no pixel is near them. */
 #define PSTI_MAP_FAR 0x1p29
 
 PSTI_LANES lane_i64 map_fixed(lane_f64 place)
 {
     const lane_f64 least = lane_f64(-PSTI_MAP_FAR), most = lane_f64(PSTI_MAP_FAR);
-    place = select(place > least, place, least); /* NaN becomes `least`, too */
+    place = select(place > least, place, least); /* NaN also becomes `least` */
     return to_i64(mul_f64(select(place < most, place, most), lane_f64(0x1p32)));
 }
 
-/* Returns m[0] x + m[1] y + m[2]. */
+/* Returns m[0] x + m[1] y + m[2] for the pixel centre (x, y). */
 PSTI_LANES lane_f64 map_sum(const double *m, lane_f64 x, double y)
 {
     lane_f64 sum = add_f64(mul_f64(lane_f64(m[0]), x), lane_f64(mul_f64(m[1], y)));
     return add_f64(sum, lane_f64(m[2]));
 }
 
-/* Computes where pixels `i` of a row lie in the source. y is the distance of the row's centre from
+/* Computes the source positions of pixels `i` of a row. y is the distance of the row's centre from
  * the middle. */
 PSTI_LANES void map_affine(const struct psti_gpu_pass &pass, double y, lane_u32 i, lane_i64 &to_x,
                            lane_i64 &to_y)
@@ -61,7 +61,7 @@ PSTI_LANES void map_perspective(const struct psti_gpu_pass &pass, double y, lane
     to_y = map_fixed(select(seen, add_f64(at_y, lane_f64(-0.5)), away));
 }
 
-/* Loads pixel (x, y) of the source in each lane, or zeros if that is outside. */
+/* Loads pixel (x, y) of the source in each lane; zeros if it is outside. */
 PSTI_LANES pixel map_pixel(const struct psti_gpu_pass &pass, const struct psti_gpu_finish &finish,
                            lane_u32 x, lane_u32 y, lane_bool &inside)
 {

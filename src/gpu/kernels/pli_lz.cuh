@@ -1,12 +1,12 @@
 /* pli_lz.cuh - a warp decodes a unit of mode lz (format-pli.md 6) to pixels in scratch.
  *
- * The unit's 1 to 32 states give tokens and samples, a state per lane. Tables lie in shared memory
- * and are made quickly: each symbol sets a bit where its places begin, and counting bits finds the
- * symbol. Then sequences are executed in order. 32 at a time, lanes take their raw bits and make
- * their numbers; then all lanes together do each copy, up to 512 bytes at once. Pixels take up to 2
- * MiB, so they lie in global memory. A source of a copy was mostly written a moment ago and is
- * still in the nearest cache. Literals wait at the end of the pixels, where the output never
- * overtakes them. */
+ * The unit's 1 to 32 states, one per lane, decode tokens and samples. Tables lie in shared memory
+ * and are made quickly: each symbol sets a bit where its places begin, and counting these bits
+ * finds the symbol. Then sequences are executed in order. For 32 sequences at a time, each lane
+ * takes the raw bits of one and computes its numbers; then all lanes together do each copy, up to
+ * 512 bytes at once. Pixels take up to 2 MiB, so they lie in global memory. A source of a copy was
+ * mostly written a moment ago and is still in the nearest cache. Literals are stored at the end of
+ * the pixels' memory, where the output never overtakes them. */
 #ifndef PST_GPU_PLI_LZ_CUH
 #define PST_GPU_PLI_LZ_CUH
 
@@ -15,33 +15,35 @@
 namespace psti
 {
 
-/* Limits of a unit, and the bits of `form` (format-pli.md 6.1). */
+/* Limits of a unit, and the bits of its `form` byte (format-pli.md 6.1). */
 static const uint32_t LZ_SEQUENCES_MAX = 16384, LZ_COLOURS_MAX = 255, LZ_LANES_LOG2_MAX = 5;
 static const uint32_t LZ_FORM_MAX = 31, LZ_SUBTRACT_GREEN = 8, LZ_GRAPHICS = 16;
-/* Numbers of symbols of runs, offsets and lengths (6.3). */
+/* Number of symbols in the alphabets of runs, offsets and lengths (format-pli.md 6.3). */
 static const uint32_t LZ_N_RUNS = 44, LZ_N_OFFSETS = 57, LZ_N_LENGTHS = 92;
-/* The value of a state after its last symbol, and log2 of the sum of frequencies (6.2). */
+/* The value of a state after its last symbol, and log2 of the sum of a table's frequencies
+ * (6.2). */
 static const uint32_t LZ_STATE_LOW = 65536;
 static const uint32_t LZ_SEQUENCE_LOG2 = 10, LZ_PIXEL_LOG2 = 11;
 static const uint32_t LZ_SEQUENCE_WORDS = PSTI_GPU_LZ_SEQUENCE_NBYTES / 4;
 static const uint32_t LZ_PIXEL_WORDS = PSTI_GPU_LZ_PIXEL_NBYTES / 4;
 
 struct lz_unit {
-    const uint32_t *words; /* bytes of the unit, from its mode on */
+    const uint32_t *words; /* the unit's bytes, which begin with its mode */
     uint32_t nbytes;
     uint32_t width, n_pixels, pixel_nbytes, bits, channels;
-    /* numbers from the unit's head */
+    /* numbers read from the unit's head */
     uint32_t n_lanes, form;
     uint32_t n_sequences, n_literals, n_colours, n_escapes;
-    uint32_t tables, raw, text; /* offsets in bytes: of tables, raw bits, and the words of states
-                                 * (text) */
+    /* byte offsets in the unit: of the tables, the raw bits, and the words that refill the
+     * states */
+    uint32_t tables, raw, text;
     /* addresses in scratch */
     uint8_t *samples;
     uint32_t *tokens;
-    /* the states of the lanes */
+    /* entropy coder states, one per lane */
     lane_u32 x;
-    uint32_t next, n_text;   /* number of words taken, and of words that there are */
-    uint32_t bit;            /* number of the next bit of the tables' descriptions */
+    uint32_t next, n_text;   /* numbers of words: already taken, and in the unit */
+    uint32_t bit;            /* number of the next bit in the descriptions of tables */
     shared<uint32_t> memory; /* memory for tables */
     shared<uint8_t> colours;
 };
@@ -49,7 +51,8 @@ struct lz_unit {
 /* Head
  * ------------------------------------------------------------------------------------- */
 
-/* The first 32 bytes of a unit. Mode, form and numbers end before they do (format-pli.md 6.1). */
+/* The first 32 bytes of a unit, which hold its mode, form and all numbers of its head
+ * (format-pli.md 6.1). */
 struct lz_reader {
     lane_u32 bytes;
     uint32_t at;
@@ -59,7 +62,7 @@ struct lz_reader {
 PSTI_LANES uint32_t lz_byte(lz_reader &in) { return lane_of(in.bytes, in.at++); }
 
 /* Reads a number of at most four bytes, 7 bits each (format-pli.md 0). Zeros follow the unit's last
- * byte; if a number needs them, the parts that should follow are found missing. */
+ * byte. If a number reads them, a later check finds that the next parts are missing. */
 PSTI_LANES uint32_t lz_number(lz_reader &in)
 {
     uint32_t v = 0, shift = 0, byte = 0x80;
@@ -87,8 +90,8 @@ PSTI_LANES bool lz_read_head(lz_unit &u, uint32_t n_sequences_max)
     if (u.n_sequences > LZ_SEQUENCES_MAX || u.n_sequences > n_sequences_max ||
         u.n_literals > u.n_pixels || u.n_colours > LZ_COLOURS_MAX || u.n_escapes > u.n_literals)
         return false;
-    /* Indices of colours lie at the start of the pixels, while decoded pixels are written at the
-     * end. Both must fit (6.1: n_colours). */
+    /* Indices of colours are stored at the start of the pixels' memory while decoded pixels are
+     * written at its end, so both must fit (6.1: n_colours). */
     if (u.n_colours > 0 && u.n_literals * (u.pixel_nbytes + 1) > u.n_pixels * u.pixel_nbytes)
         return false;
     u.n_lanes = 1u << (u.form & 7);
@@ -113,18 +116,19 @@ PSTI_LANES bool lz_read_head(lz_unit &u, uint32_t n_sequences_max)
 /* Tables
  * ------------------------------------------------------------------------------------- */
 
-/* Returns 32 bits of the unit, from number `bit` on. */
+/* Returns the 32 bits of the unit that begin at bit number `bit`. */
 PSTI_LANES uint32_t lz_window(const lz_unit &u, uint32_t bit)
 {
     return funnel_right(load_uniform(u.words, bit / 32), load_uniform(u.words, bit / 32 + 1),
                         bit % 32);
 }
 
-/* A table while it is made. Entries go to memory; the bits of starts stay in lanes. */
+/* A table while it is made. Its entries are in memory; the bits that mark starts are in the
+ * lanes. */
 struct lz_table {
     shared<uint32_t> words, entries;
-    lane_u32 starts[2]; /* in lane l, the bits of places 32 l.. and of places 1024 + 32 l.. */
-    uint32_t n, start;  /* number of entries, and of places, so far */
+    lane_u32 starts[2]; /* lane l has the bits of places 32 l.. and of places 1024 + 32 l.. */
+    uint32_t n, start;  /* numbers of entries and of places so far */
 };
 
 PSTI_LANES lz_table lz_table_begin(shared<uint32_t> memory, uint32_t log2)
@@ -155,8 +159,8 @@ PSTI_LANES void lz_table_end(const lz_table &t, uint32_t log2)
     warp_sync();
 }
 
-/* Reads the description of a table (format-pli.md 6.3) and makes the table. Returns false if its
- * frequencies do not sum to 1 << log2. */
+/* Reads the description of a frequency table (format-pli.md 6.3) and builds the decoding table.
+ * Returns false if the frequencies do not sum to 1 << log2. */
 PSTI_LANES bool lz_read_table(lz_unit &u, shared<uint32_t> memory, uint32_t n, uint32_t log2)
 {
     lz_table t = lz_table_begin(memory, log2);
@@ -184,7 +188,7 @@ PSTI_LANES bool lz_read_table(lz_unit &u, shared<uint32_t> memory, uint32_t n, u
     return true;
 }
 
-/* Makes the built-in table of n symbols, which have about equal frequencies (6.3). */
+/* Makes the built-in table of n symbols with about equal frequencies (6.3). */
 PSTI_LANES void lz_flat_table(shared<uint32_t> memory, uint32_t n)
 {
     const uint32_t sum = 1u << LZ_PIXEL_LOG2;
@@ -207,7 +211,7 @@ PSTI_LANES void lz_copy_table(shared<uint32_t> to, shared<uint32_t> from, uint32
     warp_sync();
 }
 
-/* Reads the two bits that say in which form the unit gives a context's table (6.3). */
+/* Reads the two bits that say how the unit stores the table of a context (format-pli.md 6.3). */
 PSTI_LANES uint32_t lz_table_kind(lz_unit &u)
 {
     uint32_t kind = u.bit < 8 * u.raw ? lz_window(u, u.bit) & 3 : 3;
@@ -216,7 +220,7 @@ PSTI_LANES uint32_t lz_table_kind(lz_unit &u)
 }
 enum { LZ_BUILT_IN = 0, LZ_OWN = 1, LZ_SAME = 2 };
 
-/* Reads tables of sequences: number `first` and those after it. */
+/* Reads or copies the tables of sequences, from table number `first` on. */
 PSTI_LANES bool lz_sequence_tables(lz_unit &u, uint64_t constants, uint32_t first,
                                    uint32_t n_contexts, uint32_t n_symbols)
 {
@@ -244,7 +248,7 @@ PSTI_LANES bool lz_sequence_tables(lz_unit &u, uint64_t constants, uint32_t firs
     return true;
 }
 
-/* Reads the tables of indices or of samples. Each has n_symbols symbols. */
+/* Reads the tables for colour indices or for samples. Each table has n_symbols symbols. */
 PSTI_LANES bool lz_pixel_tables(lz_unit &u, uint32_t n_contexts, uint32_t n_symbols, uint32_t first)
 {
     for (uint32_t c = 0; c < n_contexts; c++) {
@@ -266,8 +270,8 @@ PSTI_LANES bool lz_pixel_tables(lz_unit &u, uint32_t n_contexts, uint32_t n_symb
 /* States
  * ------------------------------------------------------------------------------------- */
 
-/* Decodes the next symbol of each lane in `has`. The lane's table begins `table` words into memory.
- * Words after the last one are 0; u.next counts them, too. */
+/* Decodes the next symbol of each lane in `has`. The lane's table begins at word `table` of the
+ * memory. Words after the last one are 0, but u.next counts them, too. */
 PSTI_LANES lane_u32 lz_symbol(lz_unit &u, lane_u32 table, uint32_t log2, lane_bool has)
 {
     lane_u32 place = u.x & lane_u32((1u << log2) - 1);
@@ -291,22 +295,22 @@ PSTI_LANES lane_u32 lz_symbol(lz_unit &u, lane_u32 table, uint32_t log2, lane_bo
     return entry & lane_u32(255);
 }
 
-/* Returns the class of an offset's token, which is the context of the length (6.4): 0 recent, 1
- * left, 2 above, 3 explicit. */
+/* Returns the class of an offset's token, which is the context for decoding the length
+ * (format-pli.md 6.4): 0 recent, 1 left, 2 above, 3 explicit. */
 PSTI_LANES lane_u32 lz_offset_class(lane_u32 token)
 {
     return as_u32(token >= lane_u32(3)) + as_u32(token >= lane_u32(7)) +
            as_u32(token >= lane_u32(22));
 }
 
-/* Returns how many of n symbols or sequences each lane decodes (6.2). The one that lane l decodes
- * in step t has number l * per_lane + t. */
+/* Returns how many of n symbols or sequences each lane decodes (format-pli.md 6.2). In step t lane
+ * l decodes number l * per_lane + t. */
 PSTI_LANES uint32_t lz_per_lane(const lz_unit &u, uint32_t n)
 {
     return (n + u.n_lanes - 1) >> (u.form & 7);
 }
 
-/* Decodes the tokens of all sequences in order, as run | offset << 8 | length << 16. */
+/* Decodes the tokens of all sequences in order. Stores each as run | offset << 8 | length << 16. */
 PSTI_LANES bool lz_decode_sequences(lz_unit &u, uint64_t constants)
 {
     if (u.n_sequences == 0)
@@ -335,7 +339,8 @@ PSTI_LANES bool lz_decode_sequences(lz_unit &u, uint64_t constants)
     return true;
 }
 
-/* Decodes the indices of the literals' colours to the start of the pixels. */
+/* Decodes the colour indices of literals. They are written to the start of the memory for
+ * pixels. */
 PSTI_LANES bool lz_decode_indices(lz_unit &u)
 {
     const uint32_t per_lane = lz_per_lane(u, u.n_literals);
@@ -350,7 +355,7 @@ PSTI_LANES bool lz_decode_indices(lz_unit &u)
     return true;
 }
 
-/* Adds sample 1 to samples 0 and 2 of a pixel whose bytes are in low and high (6.5). */
+/* Adds sample 1 (green) to samples 0 and 2 of a pixel whose bytes are in low and high (6.5). */
 PSTI_LANES void lz_add_green(const lz_unit &u, lane_u32 &low, lane_u32 &high)
 {
     if ((u.form & LZ_SUBTRACT_GREEN) == 0)
@@ -366,7 +371,7 @@ PSTI_LANES void lz_add_green(const lz_unit &u, lane_u32 &low, lane_u32 &high)
     }
 }
 
-/* Stores the bytes of a pixel at byte `at` of global memory. */
+/* Stores the first nbytes bytes of a pixel at byte `at` of global memory. */
 PSTI_LANES void lz_put_bytes(uint8_t *to, lane_u32 at, uint32_t nbytes, lane_u32 low, lane_u32 high,
                              lane_bool has)
 {
@@ -376,14 +381,14 @@ PSTI_LANES void lz_put_bytes(uint8_t *to, lane_u32 at, uint32_t nbytes, lane_u32
             store(to, at + lane_u32(b), (b < 4 ? low : high) >> lane_u32(8 * (b % 4)), has);
 }
 
-/* Decodes the samples of colours and of escaped pixels, or of all literals, to the end of the
- * pixels (6.5). */
+/* Decodes the samples of colours and of escaped pixels, or of all literals (format-pli.md 6.5).
+ * They are written to the end of the memory for pixels. */
 PSTI_LANES bool lz_decode_pixels(lz_unit &u, uint32_t first_table)
 {
     const uint32_t P = u.pixel_nbytes, n = u.n_colours + u.n_escapes;
     const uint32_t per_lane = lz_per_lane(u, n);
     const uint32_t out = (u.n_pixels - u.n_escapes) * P;
-    /* Bit b says that byte b's table has only one symbol, which leaves states as they are. */
+    /* Bit b is set if byte b's table has only one symbol, which leaves states unchanged. */
     uint32_t singles = 0;
     for (uint32_t b = 0; b < P; b++) {
         uint32_t context = u.bits == 8 || b < 2 ? b : 2 + b % 2;
@@ -425,8 +430,9 @@ PSTI_LANES bool lz_decode_pixels(lz_unit &u, uint32_t first_table)
     return true;
 }
 
-/* Turns all literals into pixels at the end of the pixels. The indices at the start become pixels
- * there, and escaped pixels move down from the very end. No write overtakes a read. */
+/* Stores all literals as pixels at the end of the pixels' memory. Indices at the start are replaced
+ * by their colours there, and escaped pixels move down from the very end. No write overtakes a
+ * read. */
 PSTI_LANES bool lz_place_literals(const lz_unit &u)
 {
     const uint32_t P = u.pixel_nbytes, out = (u.n_pixels - u.n_literals) * P;
@@ -465,14 +471,14 @@ PSTI_LANES bool lz_decode_literals(lz_unit &u)
     const uint32_t n_tables = u.bits == 8 ? u.channels : u.channels > 1 ? 4 : 2;
     if (u.n_literals == 0)
         return true;
-    warp_sync(); /* no lane still needs the tables of sequences, which are overwritten */
+    warp_sync(); /* the tables of sequences are overwritten, so no lane may still read them */
     if (u.n_colours > 0 && (!lz_pixel_tables(u, 1, u.n_colours + 1, 0) || !lz_decode_indices(u)))
         return false;
     return lz_pixel_tables(u, n_tables, 256, 1) && lz_decode_pixels(u, 1) &&
            (u.n_colours == 0 || lz_place_literals(u));
 }
 
-/* Returns whether states, words and tables end where they should (6.1, 6.2). */
+/* Returns whether states, words and tables end where the format says (6.1, 6.2). */
 PSTI_LANES bool lz_ends_well(const lz_unit &u)
 {
     lane_bool even = (u.x == lane_u32(LZ_STATE_LOW)) | (lane_id() >= lane_u32(u.n_lanes));
@@ -482,7 +488,7 @@ PSTI_LANES bool lz_ends_well(const lz_unit &u)
 /* Copies
  * ------------------------------------------------------------------------------------- */
 
-/* A pixel of P bytes, in one register or two. */
+/* A pixel of P bytes, held in one or two registers. */
 struct lz_pixel {
     lane_u32 low, high;
 };
@@ -540,8 +546,8 @@ PSTI_LANES void lz_store(uint8_t *samples, lane_u32 i, const lz_pixel &v, lane_b
     }
 }
 
-/* Copies nbytes >= 8 of samples from `from` to `to`. Either `from` is at least 128 * n bytes before
- * `to`, or it is not before `to` at all. Each lane copies n words at once. */
+/* Copies nbytes >= 8 from `from` to `to`. `from` must be at least 128 * n bytes before `to`, or not
+ * before it at all. Each lane copies n words at a time. */
 template <uint32_t n>
 PSTI_LANES void lz_copy_wide(uint8_t *samples, uint32_t to, uint32_t from, uint32_t nbytes)
 {
@@ -578,8 +584,8 @@ PSTI_LANES void lz_copy_wide(uint8_t *samples, uint32_t to, uint32_t from, uint3
     store(samples, byte, v, has);
 }
 
-/* Repeats the `period` <= 31 bytes before `to`, until nbytes >= 8 are written. `inverse` is 65536 /
- * period + 1, by which numbers below 256 are divided. */
+/* Repeats the `period` <= 31 bytes before `to` until nbytes >= 8 are written. `inverse` is 65536 /
+ * period + 1; a product with it divides numbers below 256 by the period. */
 PSTI_LANES void lz_repeat(uint8_t *samples, uint32_t to, uint32_t period, uint32_t nbytes,
                           uint32_t inverse)
 {
@@ -616,7 +622,8 @@ PSTI_LANES void lz_repeat(uint8_t *samples, uint32_t to, uint32_t period, uint32
     store(samples, lane_u32(4 * last) + lane_id(), load(pattern, k), has);
 }
 
-/* Copies n pixels to `at` from `offset` pixels before. Source and destination may overlap. */
+/* Copies n pixels to `at` from the place `offset` pixels before. Source and destination may
+ * overlap. */
 template <uint32_t P>
 PSTI_LANES void lz_copy(uint8_t *samples, uint32_t at, uint32_t offset, uint32_t n,
                         lane_u32 inverses)
@@ -646,7 +653,7 @@ PSTI_LANES void lz_copy(uint8_t *samples, uint32_t at, uint32_t offset, uint32_t
     warp_sync();
 }
 
-/* Copies n literals, from pixel `from` on, to `at`, which must not be after `from`. */
+/* Copies n literals, starting with pixel `from`, to pixel `at`, which must not be after `from`. */
 template <uint32_t P>
 PSTI_LANES void lz_put_literals(uint8_t *samples, uint32_t at, uint32_t from, uint32_t n)
 {
@@ -663,8 +670,8 @@ PSTI_LANES void lz_put_literals(uint8_t *samples, uint32_t at, uint32_t from, ui
     warp_sync();
 }
 
-/* Returns the number of the n-th edge after `from` (6.4): a pixel that differs from the one before
- * it. Returns 0 if there is no such edge before `end`. */
+/* Returns the index of the n-th edge after pixel `from` (format-pli.md 6.4). An edge is a pixel
+ * that differs from the one before it. Returns 0 if there is no such edge before `end`. */
 template <uint32_t P>
 PSTI_LANES uint32_t lz_find_edge(const uint8_t *samples, uint32_t from, uint32_t end, uint32_t n)
 {
@@ -688,18 +695,20 @@ PSTI_LANES uint32_t lz_find_edge(const uint8_t *samples, uint32_t from, uint32_t
 /* Execution
  * ------------------------------------------------------------------------------------- */
 
-/* The numbers of 32 sequences, one sequence in each lane. */
+/* The decoded numbers of 32 sequences, one sequence per lane. */
 struct lz_numbers {
-    lane_u32 run;    /* number of literals | (1 + number of the recent offset, or 0) << 24 */
+    lane_u32 run;    /* number of literals | (1 + number of the recent offset, or 0 if there is
+                      * none) << 24 */
     lane_u32 offset; /* the offset, unless it is a recent one */
-    lane_u32 length; /* length in pixels, or EDGE + the edge's code */
+    lane_u32 length; /* length in pixels, or EDGE + the code of an edge */
 };
 static const uint32_t LZ_EDGE = 1u << 24, LZ_EDGE_N = 12;
 
-/* Returns the offsets of tokens 3..21, one in each lane, from lane 0 on (6.4). */
+/* Returns the offsets of tokens 3..21 (6.4), one in each lane, starting at lane 0. */
 PSTI_LANES lane_u32 lz_near_offsets(uint32_t width)
 {
-    /* The format's list (6.4): 4 bits of dx + 4 and 2 bits of dy for each token. */
+    /* The format's list of near offsets (format-pli.md 6.4): 4 bits of dx + 4 and 2 bits of dy for
+     * each token. */
     lane_u32 k = lane_id(), shift = (k & lane_u32(7)) * lane_u32(4);
     lane_u32 dx = select(k < lane_u32(8), lane_u32(0x25340123),
                          select(k < lane_u32(16), lane_u32(0x53480716), lane_u32(0x462)));
@@ -709,7 +718,8 @@ PSTI_LANES lane_u32 lz_near_offsets(uint32_t width)
     return dy * lane_u32(width) - dx;
 }
 
-/* Returns how many raw bits follow a count's token, and the base to which they are added (6.4). */
+/* Returns how many raw bits follow the token of a count, and the base number that they are added to
+ * (format-pli.md 6.4). */
 PSTI_LANES lane_u32 lz_count_bits(lane_u32 token)
 {
     return select(token < lane_u32(16), lane_u32(0),
@@ -720,7 +730,8 @@ PSTI_LANES lane_u32 lz_count_base(lane_u32 token, lane_u32 bits)
     return select(token < lane_u32(16), token, ((token & lane_u32(1)) | lane_u32(2)) << bits);
 }
 
-/* Reads the numbers of n sequences from number `first` on. Their raw bits begin at `bit`. */
+/* Reads the numbers of n sequences, starting with number `first`. Their raw bits begin at bit
+ * number `bit`. */
 PSTI_LANES lz_numbers lz_take_numbers(const lz_unit &u, uint32_t first, uint32_t n, uint32_t &bit,
                                       lane_u32 near_offsets)
 {
@@ -736,8 +747,8 @@ PSTI_LANES lz_numbers lz_take_numbers(const lz_unit &u, uint32_t first, uint32_t
     lane_u32 all = run_bits + offset_bits + length_bits;
     lane_u32 end = scan_add(all), at = lane_u32(bit) + end - all;
     bit += lane_of(end, PSTI_WARP - 1);
-    /* A lane needs at most 48 bits. Bits after the raw bits mean nothing: a unit that needs them is
-     * corrupt. */
+    /* A lane needs at most 48 bits. Bits after the raw bits may have any value: a unit that reads
+     * them is corrupt. */
     lane_u32 limit = lane_u32((8 * u.text) / 32);
     lane_u32 word = at >> lane_u32(5);
     word = select(word < limit, word, limit);
@@ -761,14 +772,14 @@ PSTI_LANES lz_numbers lz_take_numbers(const lz_unit &u, uint32_t first, uint32_t
     return out;
 }
 
-/* How far the output has come. */
+/* The progress of the output. */
 struct lz_output {
-    uint32_t at;       /* number of pixels written */
-    uint32_t literals; /* number of the first literal that is not used yet */
+    uint32_t at;       /* number of pixels written so far */
+    uint32_t literals; /* index of the first literal that is not used yet */
     uint32_t recent[3];
 };
 
-/* Executes one sequence. Returns false if it is corrupt. */
+/* Runs one sequence: copies its literals, then its match. Returns false if it is corrupt. */
 template <uint32_t P>
 PSTI_LANES bool lz_execute_one(const lz_unit &u, lz_output &o, uint32_t run, uint32_t offset,
                                uint32_t length, lane_u32 inverses)
@@ -806,7 +817,7 @@ template <uint32_t P> PSTI_LANES bool lz_execute(const lz_unit &u)
 {
     lz_output o = {0, u.n_pixels - u.n_literals, {1, u.width, 2 * u.width}};
     const lane_u32 near_offsets = lz_near_offsets(u.width);
-    /* The inverses of 1..31. That of lane 0 is not used. */
+    /* The inverses of periods 1..31; entry 0 is not used. */
     const lane_u32 divisor = select(lane_id() == lane_u32(0), lane_u32(1), lane_id());
     const lane_u32 inverses = lane_u32(65536) / divisor + lane_u32(1);
     uint32_t bit = 8 * u.raw;
@@ -823,8 +834,8 @@ template <uint32_t P> PSTI_LANES bool lz_execute(const lz_unit &u)
     return o.at == o.literals && (bit + 7) / 8 == u.text;
 }
 
-/* Decodes a unit. `memory` is the shared memory of this warp, which begins with the tables. Returns
- * false if the unit is corrupt. */
+/* Decodes a unit of mode lz. `memory` is this warp's shared memory, which begins with the tables.
+ * Returns false if the unit is corrupt. */
 PSTI_LANES bool lz_decode(shared<uint8_t> memory, const struct psti_gpu_image &image,
                           const struct psti_gpu_unit &unit, uint64_t constants)
 {

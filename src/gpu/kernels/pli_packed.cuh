@@ -1,9 +1,9 @@
 /* pli_packed.cuh - a warp decodes a unit of mode packed (format-pli.md 4).
  *
  * All lanes together read the plane records. Then widths are decoded, 32 groups (4 rows) at a time.
- * Each lane has a window of the bits of one run, and all lanes take their bits from the windows by
- * rank. Prefix sums carry widths down columns and places along groups. Place and width of each
- * group wait in shared memory.
+ * Each lane has a window of the bits of one run; a lane's rank among the lanes that need a bit says
+ * which bit of the window it takes. Prefix sums add up the widths of a column and the places of
+ * groups. Place and width of each group wait in shared memory.
  *
  * Then rows are decoded one after another, all planes at once. A lane has two pixels and keeps the
  * row above them in registers. Running sums are prefix sums over lanes; two planes of 8 bits share
@@ -18,34 +18,34 @@ namespace psti
 {
 
 static const uint32_t PACKED_PLANES = 4;
-static const uint32_t PACKED_EDGE = 64; /* edge of a unit, E (format-pli.md 3) */
+static const uint32_t PACKED_EDGE = 64; /* edge of a unit in pixels, E (format-pli.md 3) */
 static const uint32_t PACKED_ROW_GROUPS = 8;
-static const int32_t PACKED_MAX_TAP = 64; /* largest weight of a tap (4.2) */
+static const int32_t PACKED_MAX_TAP = 64; /* largest weight of a tap (format-pli.md 4.2) */
 /* Numbers of the predictors (format-pli.md 4.5): left, up, gradient, smooth, smooth gradient. */
 static const uint32_t PACKED_LEFT = 1, PACKED_LAST = 5;
 
 struct packed_plane {
-    uint32_t predictors; /* 4 predictors of 4 bits; 0: the plane is constant */
+    uint32_t predictors; /* 4 predictors, 4 bits each; 0: the plane is constant */
     uint32_t start;
     int32_t tap0, tap1;
 };
 
 struct packed_unit {
-    const uint32_t *words; /* bytes of the unit, from its mode on */
+    const uint32_t *words; /* the unit's bytes, which begin with its mode */
     uint32_t nbytes;
     uint32_t height, row_groups;
     uint32_t channels, bits;
     packed_plane planes[PACKED_PLANES];
     uint32_t coded;        /* bit p is set if plane p is not constant */
-    uint32_t first_widths; /* first widths of the planes, 8 bits each */
-    uint32_t strings;      /* number of the bit at which the runs begin (4.3) */
-    uint32_t data;         /* number of the byte at which the groups begin (4.4) */
+    uint32_t first_widths; /* first bit width of each plane, 8 bits each */
+    uint32_t strings;      /* bit of the unit at which the runs begin (format-pli.md 4.3) */
+    uint32_t data;         /* byte of the unit at which the groups begin (format-pli.md 4.4) */
 };
 
 /* Plane records
  * ------------------------------------------------------------------------------------- */
 
-/* The first 32 bytes of a unit, which hold all plane records (4.2). */
+/* The first 32 bytes of a unit, which hold all plane records (format-pli.md 4.2). */
 struct packed_reader {
     lane_u32 bytes;
     uint32_t nbytes, at;
@@ -62,7 +62,8 @@ PSTI_LANES uint32_t packed_take(packed_reader &in, uint32_t n)
     return v;
 }
 
-/* Returns whether rows of the unit have a known predictor and rows beyond it have none. */
+/* Returns whether the predictors of rows inside the unit are known and those of rows beyond it are
+ * 0. */
 PSTI_LANES bool packed_predictors_are_known(uint32_t numbers, uint32_t height)
 {
     bool known = true;
@@ -114,7 +115,7 @@ PSTI_LANES bool packed_parse(packed_unit &u, uint32_t transform)
 /* Widths
  * ------------------------------------------------------------------------------------- */
 
-/* Counts the ones among the bits begin..end - 1 of the unit. */
+/* Counts the one bits among bits begin..end - 1 of the unit. */
 PSTI_LANES uint32_t packed_count_ones(const uint32_t *words, uint32_t begin, uint32_t end)
 {
     lane_u32 n = lane_u32(0);
@@ -122,7 +123,7 @@ PSTI_LANES uint32_t packed_count_ones(const uint32_t *words, uint32_t begin, uin
         lane_u32 i = lane_u32(first) + lane_id(), bit = i * lane_u32(32);
         lane_u32 v = load(words, i, bit < lane_u32(end));
         lane_u32 skip = select(bit < lane_u32(begin), lane_u32(begin) - bit, lane_u32(0));
-        lane_u32 take = lane_u32(end) - bit; /* above 31: all bits of the word count */
+        lane_u32 take = lane_u32(end) - bit; /* above 31: counts all bits of the word */
         v = v & lane_u32(~0u) << (skip & lane_u32(31));
         v = select(take < lane_u32(32), v & ((lane_u32(1) << (take & lane_u32(31))) - lane_u32(1)),
                    v);
@@ -131,7 +132,7 @@ PSTI_LANES uint32_t packed_count_ones(const uint32_t *words, uint32_t begin, uin
     return reduce_add(n);
 }
 
-/* Finds in lane r where run r begins (4.3). Returns false if the runs do not fit. */
+/* In lane r, finds where run r begins (4.3). Returns false if the runs do not fit. */
 PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
 {
     const uint32_t total = 8 * u.nbytes;
@@ -140,11 +141,11 @@ PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
     if (next > total)
         return false;
     ones = packed_count_ones(u.words, u.strings, next);
-    if (ones > 0) { /* the run of signs follows */
+    if (ones > 0) { /* the run of signs comes next */
         cursors = select(lane_id() == lane_u32(n++), lane_u32(next), cursors);
         next += ones;
     }
-    while (ones > 0) { /* the last run has no ones */
+    while (ones > 0) { /* the last run contains no ones */
         if (n > u.bits + 1 || ones > total || next > total - ones)
             return false;
         cursors = select(lane_id() == lane_u32(n++), lane_u32(next), cursors);
@@ -156,8 +157,8 @@ PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
     return next <= total;
 }
 
-/* Returns d_i, the differences of the widths of 32 groups to the widths above them (4.3). A lane
- * has the group number `place`, if that is one of the `n` groups that are taken from the runs. */
+/* Returns d_i, the differences between the widths of 32 groups and the widths above them (4.3). The
+ * group of a lane has number `place`, if it is one of the `n` groups that take bits of the runs. */
 PSTI_LANES lane_i32 packed_steps(const packed_unit &u, lane_u32 &cursors, lane_u32 place,
                                  lane_bool has, uint32_t n)
 {
@@ -182,9 +183,9 @@ PSTI_LANES lane_i32 packed_steps(const packed_unit &u, lane_u32 &cursors, lane_u
     return as_i32(select(sign != lane_u32(0), lane_u32(0) - size, size));
 }
 
-/* Stores width and place of each group as (number of its first bit in the unit) << 5 | width, 8
- * groups to a row, 64 rows to a plane. Returns false if a width is out of range or the widths do
- * not add up to the length of the data. */
+/* Decodes the position and bit width of each group. Stores (first bit in the unit) << 5 | width,
+ * with 8 groups per row and 64 rows per plane. Returns false if a width is out of range or the
+ * widths do not add up to the length of the data. */
 PSTI_LANES bool packed_place_groups(const packed_unit &u, lane_u32 cursors, shared<uint32_t> groups)
 {
     const lane_u32 row = lane_id() >> lane_u32(3), column = lane_id() & lane_u32(7);
@@ -217,7 +218,7 @@ PSTI_LANES bool packed_place_groups(const packed_unit &u, lane_u32 cursors, shar
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* Samples of several planes side by side in a register: two of 8 bits, in its halves, or one of 16
+/* How samples of several planes share a register: two of 8 bits, one in each half, or one of 16
  * bits. */
 template <int bits> struct packed_fields {
     static const uint32_t per_register = bits == 8 ? 2 : 1;
@@ -226,20 +227,20 @@ template <int bits> struct packed_fields {
     static const uint32_t one = bits == 8 ? 0x00010001u : 1u;
     static const uint32_t sample = bits == 8 ? 0xffu : 0xffffu;
     static const uint32_t row_words = PACKED_EDGE * bits / 8;
-    /* The number of rows that are decoded before they go to the sink. */
+    /* rows that are decoded before they are sent to the sink */
     static const uint32_t turn = PSTI_GPU_PACKED_ROWS_NBYTES / 4 / row_words;
-    /* Returns by how many bits plane p's field is shifted in its register. */
+    /* Returns the bit at which plane p's field begins in its register. */
     static PSTI_LANES uint32_t shift(uint32_t p) { return 16 * (p % per_register); }
 };
 
-/* Which terms predict the fields of a register: each mask has ones in the fields whose prediction
- * has the term. */
+/* The terms of the prediction for each field of a register. A mask has ones in the fields whose
+ * prediction has the term. */
 struct packed_ways {
     uint32_t left, up, smooth, sum;
 };
 
-/* Where shared memory holds the parts of plane records that rows need: the ways of each register's
- * fields, the predictors of each plane, and its taps as two halves. */
+/* Stores the parts of plane records that rows need in shared memory: the masks of terms for each
+ * register, the predictors of each plane, and its taps as two halves. */
 static const uint32_t PACKED_WAYS_AT = 0, PACKED_PREDICTORS_AT = 16, PACKED_TAPS_AT = 20;
 
 PSTI_LANES void packed_put_records(const packed_unit &u, shared<uint32_t> records)
@@ -255,7 +256,7 @@ PSTI_LANES void packed_put_records(const packed_unit &u, shared<uint32_t> record
     warp_sync();
 }
 
-/* Stores the ways of row y. They are valid up to the next row with other predictors. */
+/* Stores the masks of terms for row y. They are valid until the next row with other predictors. */
 template <int bits>
 PSTI_LANES void packed_set_ways(const packed_unit &u, shared<uint32_t> records, uint32_t y)
 {
@@ -270,8 +271,8 @@ PSTI_LANES void packed_set_ways(const packed_unit &u, shared<uint32_t> records, 
             uint32_t field = 0xffffu << fields::shift(p);
             predictor = predictor >> 4 * (y / 16) & 15;
             predictor = y == 0 && predictor != 0 ? PACKED_LEFT : predictor;
-            /* Each mask has a bit per predictor. Constant planes (predictor 0) take the sample
-             * above. */
+            /* Each mask has one bit per predictor. A constant plane (predictor 0) is predicted from
+             * the sample above. */
             ways.left |= field & (0u - (0x02u >> predictor & 1));
             ways.up |= field & (0u - (0x0du >> predictor & 1));
             ways.smooth |= field & (0u - (0x30u >> predictor & 1));
@@ -293,8 +294,8 @@ PSTI_LANES packed_ways packed_get_ways(shared<uint32_t> records, uint32_t q)
                        load_uniform(records, PACKED_WAYS_AT + 4 * q + 3)};
 }
 
-/* Returns the residuals of pixels 2 l and 2 l + 1 of row y of plane p, in lane l. `within` is the
- * number of pixel 2 l in its group. */
+/* Returns, in lane l, the residuals of pixels 2 l and 2 l + 1 in row y of plane p. `within` is the
+ * position of pixel 2 l in its group. */
 PSTI_LANES void packed_unpack(const packed_unit &u, shared<uint32_t> groups, uint32_t row,
                               lane_u32 within, lane_bool has, lane_i32 r[2])
 {
@@ -308,8 +309,8 @@ PSTI_LANES void packed_unpack(const packed_unit &u, shared<uint32_t> groups, uin
     r[1] = as_i32(((v >> width & mask) ^ sign) - sign);
 }
 
-/* Decodes one row of a register's fields. `up` is the row above on entry and this row on return.
- * `add` has residuals plus correction (4.5), modulo the range of a sample. */
+/* Decodes one row of a register's fields. `up` is the row above, and is replaced by this row. `add`
+ * has residuals plus correction (4.5), modulo the range of a sample. */
 template <int bits>
 PSTI_LANES void packed_row(const packed_ways &ways, lane_u32 last, const lane_u32 add[2],
                            lane_u32 up[2])
@@ -331,7 +332,7 @@ PSTI_LANES void packed_row(const packed_ways &ways, lane_u32 last, const lane_u3
         base[0] = base[0] | (s0 >> lane_u32(1) & mask & lane_u32(ways.smooth));
         base[1] = base[1] | (s1 >> lane_u32(1) & mask & lane_u32(ways.smooth));
     }
-    /* The sum is at most 64 * 255 with 8 bits, so that fields do not run into each other. */
+    /* With 8 bits the sum is at most 64 * 255, so fields do not carry into each other. */
     if (ways.sum != 0) {
         lane_u32 both = add[0] + add[1], before = scan_add_below(both);
         lane_u32 fields_of = lane_u32(ways.sum);
@@ -342,8 +343,8 @@ PSTI_LANES void packed_row(const packed_ways &ways, lane_u32 last, const lane_u3
     up[1] = (base[1] + sum[1]) & mask;
 }
 
-/* Undoes the colour transform. Returns the pixels of two registers' fields as four bytes, one for
- * each channel. */
+/* Undoes the colour transform for 8 bits. a and b are two registers with two planes each. The
+ * result has a byte for each channel. */
 PSTI_LANES lane_u32 packed_pixel8(lane_u32 a, lane_u32 b, bool green)
 {
     if (green) { /* the planes are G, R - G, B - G, A */
@@ -354,7 +355,8 @@ PSTI_LANES lane_u32 packed_pixel8(lane_u32 a, lane_u32 b, bool green)
     return pick_bytes(a, b, lane_u32(green ? 0x6402 : 0x6420));
 }
 
-/* Does the same for 16 bits. The result has two registers: channels 0 and 1, channels 2 and 3. */
+/* Undoes the colour transform for 16 bits. The result has two registers: channels 0 and 1, channels
+ * 2 and 3. */
 PSTI_LANES void packed_pixel16(const lane_u32 v[4], bool green, lane_u32 out[2])
 {
     lane_u32 r = v[0], g = v[1], b = v[2];
@@ -367,7 +369,7 @@ PSTI_LANES void packed_pixel16(const lane_u32 v[4], bool green, lane_u32 out[2])
     out[1] = b | v[3] << lane_u32(16);
 }
 
-/* Returns, in fields, the residuals of a row's planes plus their corrections. */
+/* Returns the residuals of a row's planes plus their corrections, in the fields of a register. */
 template <int bits>
 PSTI_LANES void packed_add(const packed_unit &u, shared<uint32_t> records, shared<uint32_t> groups,
                            uint32_t y, lane_u32 within, lane_bool has,
@@ -405,7 +407,8 @@ PSTI_LANES void packed_add(const packed_unit &u, shared<uint32_t> records, share
     }
 }
 
-/* Stores a row of pixels to shared memory. Channels are bytes of one word, or halves of two. */
+/* Stores a row of pixels in shared memory. Channels are the bytes of one word, or the halves of two
+ * words. */
 template <int bits>
 PSTI_LANES void packed_put_row(const lane_u32 v[packed_fields<bits>::n][2], bool green,
                                shared<uint32_t> row)
@@ -423,8 +426,7 @@ PSTI_LANES void packed_put_row(const lane_u32 v[packed_fields<bits>::n][2], bool
     }
 }
 
-/* Sends rows of pixels from shared memory to the sink. The first of them is row y of the stored
- * image. */
+/* Sends rows of pixels from shared memory to the sink, starting with row y of the stored image. */
 template <int bits>
 PSTI_LANES void packed_bring_rows(shared<uint32_t> rows, uint32_t y, uint32_t x, uint32_t n_rows,
                                   uint32_t n, const struct psti_gpu_image &image,
@@ -497,8 +499,8 @@ PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> records, shar
     }
 }
 
-/* Decodes a unit. `memory` is the shared memory of this warp, which begins with the rows. Returns
- * false if the unit is corrupt. */
+/* Decodes a unit of mode packed. `memory` is this warp's shared memory, which begins with the rows.
+ * Returns false if the unit is corrupt. */
 PSTI_LANES bool packed_decode(shared<uint8_t> memory, const struct psti_gpu_image &image,
                               const struct psti_gpu_unit &unit,
                               const struct psti_gpu_finish &finish)

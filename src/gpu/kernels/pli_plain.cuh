@@ -1,5 +1,6 @@
-/* pli_plain.cuh - pixels that need no decoding: units of mode raw and constant (format-pli.md 3),
- * and units that the lz kernel left in scratch. A warp sends some rows of a unit to the sink. */
+/* pli_plain.cuh - sends pixels that need no decoding to the sink: units of mode raw and constant
+ * (format-pli.md 3), and units that the lz kernel has decoded to scratch. A warp sends some rows of
+ * one unit. */
 #ifndef PST_GPU_PLI_PLAIN_CUH
 #define PST_GPU_PLI_PLAIN_CUH
 
@@ -9,10 +10,10 @@
 namespace psti
 {
 
-/* Columns of a row that are read at a time. */
+/* Columns of a row that are read together. */
 static const uint32_t RUN_PX = 64;
 
-/* Where unit number `unit_x` or `unit_y` begins along an axis, and its length, in pixels. */
+/* Start and length, in pixels, of unit number `unit_x` or `unit_y` along an axis. */
 struct unit_span {
     uint32_t begin, n;
 };
@@ -22,8 +23,8 @@ PSTI_LANES unit_span unit_along(uint32_t i, uint32_t log2, uint32_t size)
     return unit_span{begin, left < 1u << log2 ? left : 1u << log2};
 }
 
-/* Returns the sample that a level of a near-lossless image stands for (format-pli.md 2). scale = 2
- * * max_error + 1. */
+/* Returns the sample value for a level of a near-lossless image (format-pli.md 2). scale = 2 *
+ * max_error + 1. */
 PSTI_LANES lane_u32 level(lane_u32 v, uint32_t scale, uint32_t bits)
 {
     lane_u32 max = lane_u32(bits == 8 ? 255 : 65535);
@@ -40,7 +41,7 @@ PSTI_LANES void plain_decode(const struct psti_gpu_image &image, const struct ps
     const uint64_t in_scratch = image.scratch + (uint64_t)unit.scratch * PSTI_GPU_SCRATCH_STEP;
     const uint8_t *samples = reinterpret_cast<const uint8_t *>(
         unit.is_in_scratch ? in_scratch : image.bytes + unit.offset + 1);
-    /* With stride 0 the pixel of a constant unit is every pixel. */
+    /* A constant unit has one pixel; with stride 0 it is read for every pixel. */
     const uint32_t pixel_nbytes = unit.is_constant ? 0 : image.channels * sample_nbytes;
     const uint32_t end =
         image.x1 < columns.begin + columns.n ? image.x1 - columns.begin : columns.n;

@@ -1,15 +1,16 @@
-/* pli_wave.cuh - a warp decodes a unit of mode wave (format-pli.md 5). Its lanes are the 32 lanes
- * of 5.5.
+/* pli_wave.cuh - decodes a unit of mode wave (format-pli.md 5), one warp per unit. The lanes of the
+ * warp are the 32 lanes of section 5.5.
  *
- * There are three passes over the samples. These wait in shared memory, a row of 32 per step, in
- * the order of 5.5. The first pass decodes tokens; with 8 bits those of two rows at once.
- * Activities of the lanes above come by shuffles. The second pass finds signs and raw bits, whose
- * places are known only after all tokens. The third pass predicts, all planes of a place at once,
- * and leaves samples. Rows of samples then go to the sink. The order is a closed cylinder: the
- * unit's last 62 steps use the rows of its first.
+ * There are three passes over the samples. Between passes the samples are in shared memory, one row
+ * of 32 for each step, in the order of section 5.5. The first pass decodes tokens; with 8 bits, a
+ * token covers two rows. Shuffles bring the activities of the lanes above. The second pass reads
+ * signs and raw bits, whose positions are known only after all tokens. The third pass predicts all
+ * planes of a position at once, and leaves finished samples. After that, rows of samples go to the
+ * sink. The order of steps is a closed cylinder: the unit's last 62 steps use the memory of its
+ * first rows.
  *
- * Rows are stored so that the 32 lanes of a step lie in different banks, and so do 32 steps of a
- * lane; see wave_row(). */
+ * Rows are arranged so that the 32 lanes of a step lie in different banks of shared memory, and so
+ * do 32 steps of a lane; see wave_row(). */
 #ifndef PST_GPU_PLI_WAVE_CUH
 #define PST_GPU_PLI_WAVE_CUH
 
@@ -24,15 +25,16 @@ namespace psti
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* Returns the addresses of the samples of row y in columns x, of the first coded plane. */
+/* Returns the shared memory addresses of the samples in row y and columns x, for the first coded
+ * plane. */
 template <int bits> PSTI_LANES lane_u32 wave_pixel(uint32_t y, lane_u32 x)
 {
     const uint32_t lane = y & 31, first = WAVE_EDGE * (y >> 5) + 2 * lane;
     return wave_rows<bits>(lane_u32(first) + x) ^ lane_u32(lane * wave_layout<bits>::sample_nbytes);
 }
 
-/* A sample of another plane lies coded * bands bands after the first coded plane's, modulo the
- * rows of the unit. */
+/* A sample of another plane lies `coded` * `bands` bands after the first coded plane's sample,
+ * modulo the rows of the unit. */
 template <int bits>
 PSTI_LANES lane_u32 wave_plane_sample(const wave_unit &u, uint32_t plane, lane_u32 place)
 {
@@ -47,8 +49,8 @@ PSTI_LANES lane_u32 wave_plane_sample(const wave_unit &u, uint32_t plane, lane_u
     return load_at<uint16_t>(u.samples, place);
 }
 
-/* Returns sample c of pixels, after the colour transform and the levels are undone (format-pli.md
- * 2). */
+/* Returns sample c of each lane's pixel, with the colour transform and the quantisation to levels
+ * undone (format-pli.md 2). */
 template <int bits>
 PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, lane_u32 place, uint32_t c)
 {
@@ -64,8 +66,8 @@ PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, lane_u32
     return v;
 }
 
-/* Returns the samples of four pixels, with 8 bits (see sink_quads()), as a word for each plane.
- * `places` are the addresses in the first coded plane. */
+/* Returns the samples of four 8-bit pixels as one word per plane, for sink_quads(). `places` are
+ * the addresses in the first coded plane. */
 PSTI_LANES lane_u32 wave_plane_quad(const wave_unit &u, uint32_t plane, const lane_u32 places[4])
 {
     const uint32_t coded = u.coded_of >> 4 * plane & 15;
@@ -76,15 +78,15 @@ PSTI_LANES lane_u32 wave_plane_quad(const wave_unit &u, uint32_t plane, const la
     const lane_u32 plane_at = lane_u32(coded * u.bands * (WAVE_EDGE * wave_layout<8>::row_nbytes));
     PSTI_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
-        /* The sum is taken modulo `end`: if it is below `end`, the difference wraps around and is
-         * larger. */
+        /* The sum is taken modulo `end`: if it is below `end`, the subtraction wraps around to a
+         * larger number, so the minimum is right in both cases. */
         lane_u32 place = places[j] + plane_at;
         v[j] = load_at<uint8_t>(u.samples, min_u32(place, place - lane_u32(end)));
     }
     return (v[3] * lane_u32(256) + v[2]) * lane_u32(65536) + (v[1] * lane_u32(256) + v[0]);
 }
 
-/* Adds bytes modulo 256. */
+/* Adds the four bytes of two words, each modulo 256. */
 PSTI_LANES lane_u32 wave_add_bytes(lane_u32 a, lane_u32 b)
 {
     const lane_u32 tops = lane_u32(0x80808080), others = lane_u32(0x7f7f7f7f);
@@ -147,7 +149,8 @@ template <int bits> PSTI_LANES bool wave_decode_coded(wave_unit &u)
     return true;
 }
 
-/* Decodes one unit in one warp. `scratch` is this warp's. Returns false if the unit is corrupt. */
+/* Decodes one unit of mode wave in one warp. `scratch` is this warp's. Returns false if the unit is
+ * corrupt. */
 template <int bits>
 PSTI_LANES bool wave_decode(shared<uint8_t> tables, shared<uint8_t> scratch,
                             const struct psti_gpu_image &image, const struct psti_gpu_unit &unit,
@@ -173,7 +176,7 @@ PSTI_LANES bool wave_decode(shared<uint8_t> tables, shared<uint8_t> scratch,
     if (u.n_coded > 0 && !wave_decode_coded<bits>(u))
         return false;
     const uint32_t max_error = image.max_error;
-    /* Rows and columns of the unit that the region needs. */
+    /* Range of rows and columns of the unit that the region needs. */
     uint32_t top = image.y0 > y0 ? image.y0 - y0 : 0, left = image.x0 > x0 ? image.x0 - x0 : 0;
     uint32_t bottom = image.y1 - y0 < u.height ? image.y1 - y0 : u.height;
     uint32_t right = image.x1 - x0 < u.width ? image.x1 - x0 : u.width;

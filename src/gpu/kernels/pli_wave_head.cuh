@@ -1,5 +1,5 @@
 /* pli_wave_head.cuh - units of mode wave (see pli_wave.cuh): the layout of samples in shared
- * memory, the tables of a block, and the first parts of a unit. */
+ * memory, the decoding tables of a block, and the parts of a unit before its words. */
 #ifndef PST_GPU_PLI_WAVE_HEAD_CUH
 #define PST_GPU_PLI_WAVE_HEAD_CUH
 
@@ -10,18 +10,19 @@
 namespace psti
 {
 
-/* Edges of a unit and of a block of filters (format-pli.md 3, 5.2). */
+/* Edge in pixels of a unit, and of a block that uses one filter (format-pli.md 3, 5.2). */
 static const uint32_t WAVE_EDGE = 64, WAVE_BLOCK = 16;
-/* CONSTANT stands for a constant plane's number among the coded planes. */
+/* Planes of a unit; and the number that stands for a constant plane in place of its number among
+ * the coded planes. */
 static const uint32_t WAVE_PLANES = 4, WAVE_CONSTANT = 15;
-/* Numbers of the predictors (5.2). */
+/* Numbers of the predictors (format-pli.md 5.2). */
 static const uint32_t WAVE_LEFT = 1, WAVE_UP = 2, WAVE_AVERAGE = 3, WAVE_MED = 4, WAVE_OWN = 8;
-/* With 16 bits, tokens below DIRECT are magnitudes (5.4). */
+/* With 16 bits, tokens below DIRECT are themselves magnitudes (format-pli.md 5.4). */
 static const uint32_t WAVE_DIRECT = 24;
-/* Words in which the payload fits at any alignment, and zeros after it. */
+/* Words that hold the payload at any alignment, followed by zeros. */
 static const uint32_t WAVE_TAIL = 20;
 
-/* The layout of shared memory. */
+/* The layout of a block's shared memory. */
 template <int bits> struct wave_layout {
     static const uint32_t sample_nbytes = bits / 8;
     static const uint32_t prob_bits = bits == 8 ? 8 : 10, prob_sum = 1u << prob_bits;
@@ -33,9 +34,9 @@ template <int bits> struct wave_layout {
     static const uint32_t buckets_nbytes =
         bits == 8 ? PSTI_GPU_WAVE_BUCKETS8_NBYTES : PSTI_GPU_WAVE_BUCKETS16_NBYTES;
     static const uint32_t filters_at = buckets_at + buckets_nbytes;
-    /* For 8 bits only. */
+    /* Only with 8 bits. */
     static const uint32_t pairs_at = filters_at + PSTI_GPU_WAVE_FILTERS_NBYTES;
-    /* Bytes of shared memory: for a block, and for each of its warps if images have four
+    /* Bytes of shared memory: of a block, and of each of its warps for images with four
      * channels. */
     static const uint32_t tables_nbytes = PSTI_GPU_WAVE_TABLES_NBYTES(bits);
     static const uint32_t warp_nbytes = PSTI_GPU_WAVE_WARP_NBYTES(bits, WAVE_PLANES);
@@ -45,16 +46,17 @@ template <int bits> struct wave_layout {
     static const uint32_t row_nbytes = PSTI_WARP * sample_nbytes;
 };
 
-/* The record of a coded plane: the index of each word. The numbers of the plane's filters follow,
- * four to a row of blocks (format-pli.md 5.2). */
+/* Indices of the words in the record of a coded plane. The numbers of the plane's filters follow
+ * the record, four for each row of blocks (format-pli.md 5.2). */
 enum wave_record {
     WAVE_R_PREDICTOR,
     WAVE_R_START,
-    WAVE_R_TAP0, /* taps of the residuals of planes 0 and 1 */
+    WAVE_R_TAP0, /* weights of the residuals of planes 0 and 1 */
     WAVE_R_TAP1,
     WAVE_R_LIST,
     WAVE_R_KIND,  /* enum wave_kind_number of the plane's contexts */
-    WAVE_R_OTHER, /* coded plane whose activities are part of the context; CONSTANT: none */
+    WAVE_R_OTHER, /* the coded plane whose activities are part of the context; CONSTANT: there is
+                   * none */
     WAVE_R_PLANE,
     WAVE_R_NUMBERS,
     WAVE_R_WORDS = PSTI_GPU_WAVE_RECORD_NBYTES / 4
@@ -62,15 +64,15 @@ enum wave_record {
 enum wave_kind_number { WAVE_FIRST, WAVE_SECOND, WAVE_THIRD };
 
 struct wave_unit {
-    const uint32_t *words; /* bytes of the unit, from its mode on */
+    const uint32_t *words; /* the unit's bytes, which begin with its mode */
     uint32_t nbytes;
     uint32_t height, width, channels, transform;
-    uint32_t n_coded, bands; /* number of coded planes; number of bands of a plane */
+    uint32_t n_coded, bands; /* number of coded planes; number of bands of 32 rows in a plane */
     uint32_t n_rows;         /* rows of samples in shared memory */
-    uint32_t coded_of;       /* 4 bits for each plane: its number among the coded planes, or
-                              * CONSTANT */
-    uint64_t constants;      /* 16 bits for each plane: the value of a constant plane */
-    uint32_t raw_at, raw_end, words_at; /* offsets in bytes */
+    /* 4 bits for each plane: its index among the coded planes, or CONSTANT */
+    uint32_t coded_of;
+    uint64_t constants;                 /* 16 bits for each plane: the value if it is constant */
+    uint32_t raw_at, raw_end, words_at; /* offsets in the unit's bytes */
     lane_u32 states;
     shared<uint8_t> tables, window, samples;
     shared<uint32_t> records;
@@ -81,8 +83,8 @@ PSTI_LANES uint32_t wave_record_of(const wave_unit &u, uint32_t coded, uint32_t 
     return load_uniform(u.records, coded * WAVE_R_WORDS + field);
 }
 
-/* Returns the offset of step t's row. The row's low bits differ from step to step; with ^ they move
- * a lane's places of several steps to different banks. */
+/* Returns the offset of step t's row. Its low bits differ from step to step. XOR with them moves a
+ * lane's bytes of several steps to different banks. */
 template <int bits> PSTI_LANES uint32_t wave_row(uint32_t t)
 {
     return bits == 8 ? t * 32 | (t & 28) : t * 64 | (t & 30) << 1;
@@ -100,13 +102,13 @@ template <int bits> PSTI_LANES lane_u32 wave_place()
 /* Tables
  * ------------------------------------------------------------------------------------- */
 
-/* Makes the decoding table of one context, by one warp. */
+/* Builds the decoding table of one context. All lanes of one warp work on it. */
 PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first,
                                    const uint8_t *activities)
 {
     const uint32_t n = 16;
-    /* The entry of token `lane` modulo 16: byte 1 is its frequency; bytes 2 and 3 are 256 times its
-     * activity, less its first slot. */
+    /* The table entry of token number `lane` modulo 16. Byte 1 is its frequency; bytes 2 and 3 are
+     * 256 times its activity minus its first slot. */
     const lane_u32 token = lane_id() & lane_u32(n - 1);
     const lane_u32 activity = load(activities, token);
     const lane_u32 begin = load(first, token), end = load(first, token + lane_u32(1));
@@ -117,7 +119,7 @@ PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first,
     PSTI_UNROLL
     for (uint32_t i = 0; i < n; i++) {
         begins[i] = lane_u32(lane_of(begin, i));
-        entries[i] = lane_u32(lane_of(entry, i)); /* the slot itself is added below */
+        entries[i] = lane_u32(lane_of(entry, i)); /* the slot's own number is added below */
     }
     for (uint32_t slot = 0; slot < wave_layout<8>::prob_sum; slot += PSTI_WARP) {
         const lane_u32 own = lane_u32(slot) + lane_id();
@@ -161,8 +163,8 @@ PSTI_LANES void wave_load_words(const block &b, shared<uint8_t> tables, uint32_t
     }
 }
 
-/* Phase 0: all warps of a block load the tables together. `constants` is the address of a struct
- * psti_gpu_wave_constants, `from` that of a struct psti_gpu_wave_tables, or 0 for the built-in
+/* Phase 0: all warps of a block together load the tables. `constants` is the address of a struct
+ * psti_gpu_wave_constants. `from` is that of a struct psti_gpu_wave_tables, or 0 for the built-in
  * tables. */
 template <int bits>
 PSTI_LANES void wave_load_tables(const block &b, shared<uint8_t> tables, uint64_t constants,
@@ -202,7 +204,7 @@ PSTI_LANES void wave_load_tables(const block &b, shared<uint8_t> tables, uint64_
  * ------------------------------------------------------------------------------------- */
 
 struct wave_reader {
-    lane_u32 low, high; /* bytes 0..31 and 32..63 of the unit */
+    lane_u32 low, high; /* bytes 0..31 and 32..63 of the unit, one per lane */
     uint32_t nbytes, at;
     bool is_short;
 };
@@ -212,7 +214,8 @@ PSTI_LANES lane_u32 wave_bytes(const wave_reader &in, lane_u32 at)
     return select((at & lane_u32(32)) == lane_u32(0), shuffle(in.low, at), shuffle(in.high, at));
 }
 
-/* Skips n bytes and returns where they begin. Sets is_short if the unit has fewer bytes. */
+/* Skips n bytes of the head. Returns the offset at which they begin. Sets is_short if the unit has
+ * fewer bytes. */
 PSTI_LANES uint32_t wave_skip(wave_reader &in, uint32_t n)
 {
     uint32_t at = in.at;
@@ -229,7 +232,8 @@ PSTI_LANES uint32_t wave_take(wave_reader &in, uint32_t n)
     return v;
 }
 
-/* Reads the record of a coded plane, which gets number u.n_coded (format-pli.md 5.2). */
+/* Reads the record of a coded plane, which becomes coded plane number u.n_coded (format-pli.md
+ * 5.2). */
 PSTI_LANES bool wave_parse_coded(wave_unit &u, wave_reader &in, uint32_t plane, uint32_t predictor,
                                  uint32_t start)
 {
@@ -270,15 +274,15 @@ PSTI_LANES bool wave_parse_coded(wave_unit &u, wave_reader &in, uint32_t plane, 
     return true;
 }
 
-/* Returns in each lane 32 bits of the unit, from bit number `at` on. The words of all lanes lie in
- * the unit or its margin. */
+/* Returns, in each lane, the 32 bits of the unit from bit number `at` on. All words that are read
+ * must lie in the unit or in the margin after it. */
 PSTI_LANES lane_u32 wave_unit_bits(const uint32_t *words, lane_u32 at)
 {
     lane_u32 i = at >> lane_u32(5);
     return funnel_right(load(words, i), load(words, i + lane_u32(1)), at & lane_u32(31));
 }
 
-/* Reads the parts after the records: sizes and states (format-pli.md 5.1). */
+/* Reads the parts after the plane records: sizes and states (format-pli.md 5.1). */
 template <int bits> PSTI_LANES bool wave_parse_states(wave_unit &u, uint32_t at)
 {
     typedef wave_layout<bits> layout;
@@ -329,7 +333,7 @@ template <int bits> PSTI_LANES bool wave_parse(wave_unit &u)
     return u.n_coded > 0 ? wave_parse_states<bits>(u, in.at) : in.at == u.nbytes;
 }
 
-/* Shared by the passes
+/* Functions that all passes use
  * ------------------------------------------------------------------------------------- */
 
 PSTI_LANES lane_i32 wave_least(lane_i32 a, lane_i32 b) { return select(a < b, a, b); }

@@ -1,9 +1,9 @@
 /* pli_wave_pairs.cuh - units of mode wave with 8 bits (see pli_wave.cuh): the passes that read
- * bits.
+ * tokens and raw bits.
  *
- * A token stands for a pair of samples (format-pli.md 5.4). The two residuals lie in two rows,
- * those of an even and an odd step. Until the raw bits are found, the first of these rows holds the
- * pair's activity. */
+ * A token stands for a pair of samples (format-pli.md 5.4). The two residuals of a pair are stored
+ * in the rows of an even and an odd step. Until the raw bits are read, the first of these two rows
+ * holds the pair's activity. */
 #ifndef PST_GPU_PLI_WAVE_PAIRS_CUH
 #define PST_GPU_PLI_WAVE_PAIRS_CUH
 
@@ -12,33 +12,34 @@
 namespace psti
 {
 
-/* The two rows of a step. */
+/* Bytes of the two rows that a step fills. */
 static const uint32_t WAVE_PAIR_NBYTES = 2 * wave_layout<8>::row_nbytes;
 static const uint32_t WAVE_BAND_NBYTES = PSTI_WARP * WAVE_PAIR_NBYTES;
 
 /* Tokens
  * ------------------------------------------------------------------------------------- */
 
-/* Weights of activities in `energy` (format-pli.md 5.6), as signed bytes, each times four: gL, gLL
- * and g1 beside the pair; gU, gUL above; gUUR, gUU two rows above. The sum is four times `energy`;
- * bit 1 is set where half() rounds up. */
+/* Weights of neighbouring activities in the sum `energy` (format-pli.md 5.6), as signed bytes,
+ * times four: gL, gLL and g1 beside the pair; gU, gUL above it; gUUR, gUU two rows above. The
+ * weighted sum is four times `energy`; its bit 1 is set where half() rounds up. */
 static const uint32_t WAVE_BESIDE = 0x000408, WAVE_ABOVE = 0x0208, WAVE_FAR = 0x0402;
 struct wave_pair_kind {
     uint32_t beside;
-    uint32_t back_nbytes; /* distance to the row of plane 1; if that is not coded, to any row */
+    /* distance in bytes to the row of plane 1, or to any row if plane 1 is not coded */
+    uint32_t back_nbytes;
 };
 
-/* The state of the token pass. */
+/* The state of the pass that decodes tokens. */
 struct wave_pairs {
     wave_words words;
-    lane_u32 x;           /* states, with bit 16 set */
-    lane_u32 past;        /* activities of the last steps, the latest one lowest */
-    lane_u32 beside;      /* weights of gL, gLL and g1 */
+    lane_u32 x;           /* states of the entropy coder, with bit 16 set */
+    lane_u32 past;        /* activities of the last steps, the latest in the lowest byte */
+    lane_u32 beside;      /* weights of the activities gL, gLL and g1 */
     lane_u32 above, far;  /* weights of the two rows above; 0 if the row does not exist */
     lane_u32 far_at_end;  /* weights of that row at the last column, where the lane two above is
                            * already in its next row */
     lane_u32 back_nbytes; /* as in struct wave_pair_kind */
-    lane_u32 buckets;     /* address of the contexts of energy 0 */
+    lane_u32 buckets;     /* address of the entry that tells the context of energy 0 */
 };
 
 PSTI_LANES bool wave_looks_across(const wave_unit &u, uint32_t coded)
@@ -55,29 +56,30 @@ PSTI_LANES wave_pair_kind wave_pair_kind_of(const wave_unit &u, uint32_t coded)
     return {(WAVE_BESIDE & 0xff) | 4 << 16, (coded - other) * u.bands * WAVE_BAND_NBYTES};
 }
 
-/* Advances x past its token, without the word that x may need afterwards. `context` is the address
- * of the context's table. Returns the table's entry, whose bytes are 0, frequency, number of the
- * slot, activity. */
+/* Advances state x past its token, but does not refill it. `context` is the address of the
+ * context's table. Returns the table's entry: its bytes are 0, the frequency, the number of the
+ * slot, and the activity. */
 PSTI_LANES lane_u32 wave_find_pair(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
     const lane_u32 slot = dot4_unsigned(x, lane_u32(4), context);
     const lane_u32 entry = load_address<uint32_t>(u.tables, slot);
-    /* Byte 2 of x is 1, and must be 1 afterwards. */
+    /* Byte 2 of x is 1, and must be 1 again afterwards. */
     x = dot4_unsigned(entry, x, lane_u32(1u << 16));
     return entry;
 }
 
-/* Decodes one step. Lanes in `first` are at the first pair of their rows, lanes in `last` at the
- * last one. `crossed`: contexts may depend on plane 1, whose activities are at address other_at.
- * `full`: all lanes are active, and all rows exist. `place`: the address in the row. */
+/* Decodes the tokens of one step. Lanes in the mask `first` are at the first pair of their rows,
+ * lanes in `last` at the last pair. `crossed`: contexts may depend on plane 1, whose activities are
+ * at address other_at. `full`: all lanes are active, and all rows exist. `place` is the address
+ * within the row. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, lane_bool first, lane_bool last,
                                lane_bool active, lane_bool exists, lane_u32 place,
                                lane_u32 other_at)
 {
-    /* Activities of the lane above (gU, gUL) and of the lane two above (gUUR, gUU). If this lane is
-     * at the end of its row, the lane two above has begun its next row; the gap pushed gUU one byte
-     * up. */
+    /* Activities from the lane above (gU, gUL) and from the lane two above (gUUR, gUU). If this
+     * lane is at the end of its row, the lane two above has already begun its next row, which has
+     * moved gUU one byte up. */
     const lane_u32 up = shuffle(s.past, lane_id() + lane_u32(31));
     const lane_u32 far = shuffle(s.past, lane_id() + lane_u32(30));
     s.past = select(first, s.past << lane_u32(16), s.past);
@@ -100,13 +102,13 @@ PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, lane_bool firs
     store_address<uint8_t>(u.window, place, s.past, exists);
 }
 
-/* Decodes steps 32 phase to 32 phase + 31, in which lanes begin band `phase`. */
+/* Decodes steps 32 phase to 32 phase + 31. In these steps lanes begin band number `phase`. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phase,
                                 const wave_part &part, const wave_pair_kind &kind, bool is_top)
 {
     const uint32_t samples = s.words.window + wave_layout<8>::samples_at;
-    /* The last band uses the memory of the first rows. */
+    /* The last band wraps around to the memory of the first rows. */
     const uint32_t fold = phase == u.n_coded * u.bands ? phase * WAVE_BAND_NBYTES : 0;
     lane_u32 row = lane_u32(samples + phase * WAVE_BAND_NBYTES - fold);
     for (uint32_t i = 0; i < PSTI_WARP; i += 4) {
@@ -127,17 +129,17 @@ PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phas
                 const lane_bool is_front = lane_id() <= lane_u32(i + k);
                 const lane_u32 column = (lane_u32(i + k) - lane_id()) & lane_u32(31);
                 active = column < select(is_front, part.front, part.rear);
-                /* Rows after the last band are those of the first band again, and hold its tokens
-                 * already. */
+                /* Rows after the last band are the rows of the first band, which already hold its
+                 * tokens. */
                 exists = select(is_front, lane_bool(part.has_front), exists);
-                /* Lanes whose context does not depend on plane 1 read any valid address. */
+                /* Lanes whose context does not depend on plane 1 read from any valid address. */
                 other = select(s.beside < lane_u32(1u << 16), lane_u32(s.words.window), other);
             }
             wave_pair_step<full, crossed>(u, s, enters, way == lane_u32(k + 1), active, exists,
                                           place, other);
         }
         row = row + lane_u32(4 * WAVE_PAIR_NBYTES);
-        /* If half of the window is left, it has enough words for four steps. */
+        /* Half a window of words is enough for four steps. */
         if (s.words.at - s.words.window >= 128)
             wave_refill(u, s.words);
     }
@@ -155,8 +157,9 @@ PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phas
         kind = wave_pair_kind_of(u, coded);
         crossed = crossed || wave_looks_across(u, coded);
     }
-    /* Row 0 of a plane has no row above; rows 0 and 1 have none two rows above. In the first step
-     * lane 1 ends a row of the band before; in the last step lane 0 ends one of this band. */
+    /* Row 0 of a plane has no row above it; rows 0 and 1 have no row two above. In the first step
+     * of a phase, lane 1 is still at the end of a row of the previous band. In the last step, lane
+     * 0 is at the end of a row of this band. */
     const lane_u32 far = s.far;
     s.above = lane_u32(WAVE_ABOVE);
     s.far = lane_u32(WAVE_FAR);
@@ -173,8 +176,8 @@ PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phas
         wave_pair_steps<true, false>(u, s, phase, part, kind, is_top);
 }
 
-/* Decodes all tokens and leaves the payload in u.states. Returns false if the states do not end as
- * they must when the words end (format-pli.md 0). */
+/* Decodes all tokens of the unit. Leaves the payload in u.states. Returns false if, when the words
+ * end, the states are not as the format requires (format-pli.md 0). */
 PSTI_LANES bool wave_decode_tokens8(wave_unit &u)
 {
     wave_pairs s;
@@ -196,11 +199,12 @@ static_assert(wave_layout<8>::tables_nbytes % 16 == 0 && wave_layout<8>::samples
                   wave_layout<8>::warp_nbytes % 16 == 0,
               "where samples are");
 
-/* The pass does 16 steps at a time. Each lane has 16 consecutive tokens, as four words. */
+/* The pass over raw bits handles 16 steps at a time. Each lane holds 16 consecutive tokens in four
+ * words. */
 static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101;
 
-/* A look-up table of 16 bytes below 128, as four words. Its index is an activity's lower four
- * bits. */
+/* A look-up table of 16 bytes, all below 128, in four words. The index is the lower four bits of an
+ * activity. */
 struct wave_sixteen {
     uint32_t words[4];
 };
@@ -214,8 +218,8 @@ PSTI_LANES wave_sixteen wave_load_sixteen(const wave_unit &u, uint32_t offset)
     return of;
 }
 
-/* Indices of four tokens in a table, in nibbles. `flipped` has bit 3 of each inverted, for the
- * upper half of the table. */
+/* Indices of four tokens in a 16-byte table, in nibbles. `flipped` has bit 3 of each index
+ * inverted, to read the upper half of the table. */
 struct wave_numbers {
     lane_u32 own, flipped;
 };
@@ -226,18 +230,19 @@ PSTI_LANES wave_numbers wave_numbers_of(lane_u32 activities)
     numbers = pick_bytes(numbers, numbers, lane_u32(0x0020));
     return {numbers, numbers ^ lane_u32(0x8888)};
 }
-/* pick_bytes() gives 0 for a nibble with bit 3 set, because bytes are below 128. */
+/* pick_bytes() returns 0 for an index with bit 3 set, because all bytes of the table are below
+ * 128. */
 PSTI_LANES lane_u32 wave_look_up(const wave_sixteen &of, const wave_numbers &numbers)
 {
     return pick_bytes(lane_u32(of.words[0]), lane_u32(of.words[1]), numbers.own) |
            pick_bytes(lane_u32(of.words[2]), lane_u32(of.words[3]), numbers.flipped);
 }
 
-/* Where a lane's 16 tokens of a chunk are. */
+/* The place of a lane's 16 tokens of a chunk. */
 struct wave_chunk {
-    uint32_t first; /* step of the row of lanes 0 and 1 */
+    uint32_t first; /* step of the row that lanes 0 and 1 are in */
     bool is_whole;  /* true if all tokens of these rows belong to the steps of the chunk */
-    bool is_second; /* else true for the second visit to these rows, at the end of the unit */
+    bool is_second; /* true for the second visit to these rows, at the end of the unit */
     /* Address of the first token. The addresses of the others follow by ^, because addresses of
      * samples are multiples of 16. */
     lane_u32 place;
@@ -255,8 +260,8 @@ PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
     return chunk;
 }
 
-/* Returns, for a chunk that is not whole, a mask of tokens 4 k .. 4 k + 3 that belong to its steps:
- * a byte of 255 for each. */
+/* Returns a mask of tokens 4 k .. 4 k + 3 of a chunk that is not whole: 255 in the bytes of tokens
+ * that belong to the chunk's steps. */
 PSTI_LANES lane_u32 wave_live(const wave_chunk &chunk, uint32_t k)
 {
     const lane_u32 n_front = lane_u32(chunk.first + 1) + (lane_id() >> lane_u32(1));
@@ -268,8 +273,8 @@ PSTI_LANES lane_u32 wave_live(const wave_chunk &chunk, uint32_t k)
     return chunk.is_second ? ~live : live;
 }
 
-/* Splits the bits of four consecutive tokens, which begin at bit 0 of `bits`, into bytes: the first
- * 8 bits of each token. `ends` has the end of each token's bits, a byte each. */
+/* Splits `bits`, which has the bits of four consecutive tokens, into bytes: the first 8 bits of
+ * each token. `ends` has the end of each token's bits, a byte each. */
 PSTI_LANES lane_u32 wave_spread(lane_u32 bits, lane_u32 ends)
 {
     const lane_u32 none = lane_u32(0);
@@ -280,8 +285,8 @@ PSTI_LANES lane_u32 wave_spread(lane_u32 bits, lane_u32 ends)
                       pick_bytes(third, fourth, lane_u32(0x0040)), lane_u32(0x5410));
 }
 
-/* Finds the points of four tokens (format-pli.md 5.4) and rotates them. Returns a word of x and a
- * word of y. */
+/* Looks up the points of four tokens (format-pli.md 5.4) and rotates them. Returns a word of x and
+ * a word of y coordinates. */
 PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, lane_u32 &x,
                             lane_u32 &y)
 {
@@ -299,10 +304,10 @@ PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, 
     y = pick_bytes(low, high, lane_u32(0x7632));
 }
 
-/* Decodes tokens with two suffixes (activities above 15; format-pli.md 5.4). Each lane does its own
- * one after another. For these tokens, x holds suffix1 and y holds the token's index. `left` has a
- * bit for each of these tokens. `at` is the bit at which the lane's suffixes2 begin. is_tail: these
- * bits may lie after the unit's. */
+/* Decodes tokens with two suffixes, which have activities above 15 (format-pli.md 5.4). Each lane
+ * decodes its own, one after another. On entry, x of such a token holds suffix1 and y holds the
+ * token's index. `left` has a bit for each of these tokens. `at` is the bit at which the second
+ * suffixes of the lane begin. is_tail: these bits may lie beyond the unit, in the payload. */
 template <bool is_tail>
 PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, lane_u32 left,
                                   lane_u32 at)
@@ -331,13 +336,13 @@ PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, l
             high = load(u.words, i + lane_u32(1));
         }
         const lane_u32 second = funnel_right(low, high, at & lane_u32(31)) & mask;
-        /* suffix2 of n bits stands for a ring of 2^n + suffix2. */
+        /* suffix2 has n bits and stands for ring number 2^n + suffix2 */
         const lane_u32 sum = second + mask + lane_u32(1);
         const lane_u32 b = (sum >> lane_u32(1)) - base + (r >> lane_u32(2)), a = sum - b;
         const lane_u32 none = lane_u32(0), two = lane_u32(0x0040);
         lane_u32 pair = pick_bytes(pick_bytes(a, b, two), pick_bytes(none - a, none - b, two),
                                    lane_u32(0x5410));
-        /* Rotates by suffix1 mod 4 right angles. */
+        /* Rotates the point by (suffix1 mod 4) right angles. */
         pair = funnel_right(pair, pair, r * lane_u32(24));
         pair = select(base == none, pick_bytes(r, second, two), pair);
         store_address<uint8_t>(u.samples, even, pair, m);
@@ -347,14 +352,14 @@ PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, l
     }
 }
 
-/* The results of a chunk while they are computed. */
+/* The results of a chunk, while they are computed. */
 struct wave_made {
-    lane_u32 activities[4], first[4]; /* first: suffix1 with the bits that follow it */
+    lane_u32 activities[4], first[4]; /* first: suffix1 and the bits after it */
     lane_u32 x[4], y[4];
 };
 
-/* Stores suffix1 in x and the index in y of tokens with activities above 15. Returns a bit for each
- * of these tokens. */
+/* For tokens with activities above 15, stores suffix1 in x and the token's index in y. Returns a
+ * bit for each of these tokens. */
 PSTI_LANES lane_u32 wave_mark_squares(wave_made &made)
 {
     lane_u32 left[2] = {lane_u32(0), lane_u32(0)};
@@ -370,7 +375,7 @@ PSTI_LANES lane_u32 wave_mark_squares(wave_made &made)
     return left[0] | left[1] << lane_u32(8);
 }
 
-/* Stores the residuals of a chunk. Tokens of other steps keep their values. */
+/* Stores the residuals of a chunk. Tokens that belong to other steps are not changed. */
 PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wave_made &made)
 {
     const lane_u32 row = lane_u32(wave_layout<8>::row_nbytes);
@@ -389,7 +394,7 @@ PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wa
     }
 }
 
-/* Turns activities into residuals. Returns the number of the bit after the last one used. */
+/* Turns the activities of all tokens into residuals. Returns the number of the first unused bit. */
 PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
 {
     const wave_sixteen first_bits = wave_load_sixteen(u, offsetof(wave_pair_tables, first_bits));
@@ -424,8 +429,8 @@ PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
         const lane_u32 sum = first_sum + second_sum, end = scan_add(sum);
         lane_u32 first_at = lane_u32(at) + end - sum, second_at = none;
         at += lane_of(end, PSTI_WARP - 1);
-        if (has_second) { /* in the string, suffix1 of all tokens of a step precede their suffix2
-                           * (format-pli.md 5.7) */
+        /* all suffix1 of a step come before its suffix2 (format-pli.md 5.7) */
+        if (has_second) {
             const lane_u32 both = first_sum | second_sum << lane_u32(16);
             const lane_u32 other = shuffle(both, lane_id() ^ lane_u32(1));
             const lane_bool is_low = (lane_id() & lane_u32(1)) == none;

@@ -1,5 +1,5 @@
-/* pli_wave_predict.cuh - units of mode wave (see pli_wave.cuh): the pass that turns residuals into
- * samples in place, all planes of a place at once (format-pli.md 5.3). */
+/* pli_wave_predict.cuh - units of mode wave (see pli_wave.cuh): the pass that replaces residuals by
+ * samples. At each position it does all planes at once (format-pli.md 5.3). */
 #ifndef PST_GPU_PLI_WAVE_PREDICT_CUH
 #define PST_GPU_PLI_WAVE_PREDICT_CUH
 
@@ -11,12 +11,12 @@ namespace psti
 /* Prediction of 16 bits
  * ------------------------------------------------------------------------------------- */
 
-/* The state of a plane in the prediction pass. */
+/* The state of one plane in the prediction pass with 16 bits. */
 struct wave_plane {
     uint32_t predictor, list_at;
     int32_t tap0, tap1;
     lane_i32 left, before;              /* the samples of the last two steps: L and LL */
-    lane_i32 ur, u, ul, uu;             /* the samples above, as the lane above has sent them */
+    lane_i32 ur, u, ul, uu;             /* the samples above and around, sent by the lane above */
     lane_u32 number, k_above, k_beside; /* filter of the current block */
 };
 
@@ -24,9 +24,9 @@ struct wave_near {
     lane_i32 l, ll, u, ul, ur, uu;
 };
 
-/* Where each lane is, the same for all planes. */
+/* The position of each lane, which is the same for all planes. */
 struct wave_spot {
-    lane_bool row0, row1, column0, column1, last; /* the lane is at this edge of the unit */
+    lane_bool row0, row1, column0, column1, last; /* masks of the lanes at this edge of the unit */
     lane_bool active;
     lane_u32 y, x;
 };
@@ -91,7 +91,7 @@ PSTI_LANES lane_i32 wave_filter(const wave_plane &p, const wave_near &n, lane_i3
     return select(p.number == lane_u32(0), wave_med(n), x);
 }
 
-/* Loads the filters of the blocks that lanes enter in this step. */
+/* Loads the filters for lanes that enter a new block in this step. */
 PSTI_LANES void wave_enter_block(const wave_unit &u, wave_plane &p, uint32_t coded,
                                  const wave_spot &at)
 {
@@ -110,7 +110,7 @@ PSTI_LANES void wave_enter_block(const wave_unit &u, wave_plane &p, uint32_t cod
 PSTI_LANES wave_spot wave_spot_of(const wave_unit &u, uint32_t t)
 {
     wave_spot at;
-    lane_u32 way = lane_u32(t) - lane_u32(2) * lane_id(); /* columns, through all bands */
+    lane_u32 way = lane_u32(t) - lane_u32(2) * lane_id(); /* the lane's column, over all bands */
     at.x = way & lane_u32(63);
     at.y = lane_id() + (way >> lane_u32(6)) * lane_u32(32);
     at.active = (way < lane_u32(WAVE_EDGE * u.bands)) & (at.x < lane_u32(u.width)) &
@@ -138,7 +138,7 @@ template <int coded> PSTI_LANES void wave_open_planes(const wave_unit &u, wave_p
     }
 }
 
-/* Turns residuals into samples, all planes of a place at once. */
+/* Replaces residuals by samples. At each position all planes are done at once. */
 template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
 {
     wave_plane p[coded];
@@ -167,7 +167,7 @@ template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
             p[j].before = p[j].left;
             p[j].left = select(at.active, v, p[j].left);
             store_at<int16_t>(u.samples, place, v, at.active);
-            /* Taps refer to planes 0 and 1, if these are coded. */
+            /* Taps use the residuals of planes 0 and 1, if these are coded. */
             if (j == (u.coded_of & 15))
                 r0 = r;
             if (j == (u.coded_of >> 4 & 15))
@@ -179,36 +179,38 @@ template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
 /* Prediction of 8 bits
  * ------------------------------------------------------------------------------------- */
 
-/* The state of a plane in the prediction pass. Samples are bytes; the first one named is the
- * lowest. */
+/* The state of a plane in the prediction pass with 8 bits. Samples are bytes; the first one named
+ * is the lowest. */
 struct wave_plane8 {
     lane_u32 own; /* samples of the last two steps: L, LL */
-    lane_u32 up;  /* UR, U, UL, UU as the lanes above sent them */
+    lane_u32 up;  /* samples UR, U, UL, UU, which the lanes above have sent */
     lane_u32 k_above,
-        k_beside;     /* filter of the block; 0: MED; the weights of all other filters sum to 32 */
-    uint32_t list_at; /* address of the plane's filters; 0: the plane's predictor is no filter */
+        k_beside;     /* filter of the block; 0: MED. The weights of other filters sum to 32. */
+    uint32_t list_at; /* address of the plane's filters; 0: its predictor is no filter */
     uint32_t pick_l, pick_u,
-        pick_ul; /* bytes that predictors other than filters take in place of L, U and UL of MED */
+        pick_ul; /* selects the bytes that predictors other than filters use as L, U and UL of
+                  * MED */
     bool is_average;
-    uint32_t taps; /* the taps, in bytes 2 and 3 */
+    uint32_t taps; /* weights of the taps, in bytes 2 and 3 */
 };
 
-/* Selectors for pick_bytes() of (up, own): a sample's neighbours, the same for all planes. */
+/* Selectors for pick_bytes() of (up, own), which picks a sample's neighbours. They are the same for
+ * all planes. */
 struct wave_picks {
-    lane_u32 above, beside; /* selectors of UR, U, UL, UU; of L, LL, 0, 0 */
+    lane_u32 above, beside; /* selectors of (UR, U, UL, UU) and of (L, LL, 0, 0) */
     lane_bool active, enters;
-    lane_u32 block; /* number of the block that the lane enters */
+    lane_u32 block; /* number of the block of columns that the lane enters */
 };
 
-/* Selectors that depend on the row, so that few steps change them. `first` is `above` at column 0,
+/* Selectors that depend only on the row, so few steps change them. `first` is `above` at column 0,
  * `above` that of other columns; `last` selects UR in the last column; `beside` is that at column
  * 0. */
 struct wave_row_picks {
     lane_u32 first, above, last, beside;
 };
 
-/* Updates `row` for step t. Row 0 has only L, row 1 no UU (format-pli.md 5.3). Lanes 0 and 1 leave
- * these rows when the second band begins. */
+/* Updates `row` for step t. Row 0 has only the neighbour L, and row 1 has no UU (format-pli.md
+ * 5.3). Lanes 0 and 1 leave these rows when the second band begins. */
 PSTI_LANES void wave_enter_rows8(wave_row_picks &row, uint32_t t)
 {
     const lane_bool row0 = (lane_id() == lane_u32(0)) & lane_bool(t < WAVE_EDGE);
@@ -220,7 +222,8 @@ PSTI_LANES void wave_enter_rows8(wave_row_picks &row, uint32_t t)
     row.beside = select(row0, lane_u32(0x7644), lane_u32(0x7611));
 }
 
-/* Returns the selectors of step t. `ways` has each lane's column, counted through all bands. */
+/* Returns the selectors of step t. `ways` has the column of each lane, counted through all
+ * bands. */
 PSTI_LANES wave_picks wave_look8(const wave_unit &u, const wave_row_picks &row, uint32_t t,
                                  lane_u32 ways)
 {
@@ -251,7 +254,7 @@ PSTI_LANES void wave_enter_block8(const wave_unit &u, wave_plane8 &p, uint32_t c
     p.k_beside = load_at<uint32_t>(u.tables, from + lane_u32(4), at.enters, p.k_beside);
 }
 
-/* Returns MED, the median of L, U and L + U - UL (format-pli.md 5.2). */
+/* Returns the predictor MED: the median of L, U and L + U - UL (format-pli.md 5.2). */
 PSTI_LANES lane_i32 wave_middle(lane_u32 left, lane_u32 up, lane_u32 up_left)
 {
     lane_i32 l = as_i32(left), u = as_i32(up);
@@ -259,7 +262,7 @@ PSTI_LANES lane_i32 wave_middle(lane_u32 left, lane_u32 up, lane_u32 up_left)
     return wave_most(low, wave_least(high, l + u - as_i32(up_left)));
 }
 
-/* Returns the prediction of a sample. `others` has the residuals of planes 0 and 1 in bytes 2 and
+/* Returns the prediction of one sample. `others` has the residuals of planes 0 and 1 in bytes 2 and
  * 3. */
 PSTI_LANES lane_i32 wave_predict8(const wave_plane8 &p, lane_u32 above, lane_u32 beside,
                                   lane_u32 others, bool has_others)
@@ -268,7 +271,7 @@ PSTI_LANES lane_i32 wave_predict8(const wave_plane8 &p, lane_u32 above, lane_u32
         lane_i32 x = lane_i32(16);
         if (has_others)
             x = dot4(others, p.k_beside, x);
-        /* The sums of all filters fit into 16 bits, which the test of the constants checks. */
+        /* The sums of all filters fit into 16 bits. A test of the constants checks this. */
         x = dot4_mixed(above, p.k_above, dot4_mixed(beside, p.k_beside, x)) >> lane_i32(5);
         x = wave_most(wave_least(x, lane_i32(255)), lane_i32(0));
         const lane_u32 none = lane_u32(0);
@@ -309,7 +312,7 @@ template <int coded> PSTI_LANES void wave_open_planes8(const wave_unit &u, wave_
     }
 }
 
-/* Gives each lane a sample of the lane above. One shuffle serves two planes. */
+/* Passes each lane the sample of the lane above. A single shuffle serves two planes. */
 template <int coded> PSTI_LANES void wave_receive8(wave_plane8 *p)
 {
     PSTI_UNROLL
@@ -326,17 +329,16 @@ template <int coded> PSTI_LANES void wave_receive8(wave_plane8 *p)
     }
 }
 
-/* Returns a selector for pick_bytes() of the coded planes' residuals. It moves the residuals of
- * planes 0 and 1 to bytes 2 and 3, with 0 for a plane that is not coded. A plane has taps only for
- * planes before it. */
+/* Returns a selector for pick_bytes() that moves the residuals of planes 0 and 1 to bytes 2 and 3.
+ * It selects 0 for a plane that is not coded. A plane's prediction uses only planes before it. */
 PSTI_LANES uint32_t wave_pick_others(const wave_unit &u)
 {
     const uint32_t first = u.coded_of & 15, second = u.coded_of >> 4 & 15;
     return (first == 0 ? 0x0011 : 0x0111) | (second < 2 ? 4 * second : 1) << 12;
 }
 
-/* Rebuilds a step of the first plane. `places` are the addresses of the samples in each plane for
- * an even step. `odd`, 0 or 1, says how many rows after these this step is. */
+/* Rebuilds a step of the first plane. `places` has the addresses of the samples in each plane for
+ * an even step. `odd` is 0 or 1: this step's row comes that many rows after it. */
 template <int coded, int odd>
 PSTI_LANES void wave_rebuild_step8(const wave_unit &u, wave_plane8 *p, const wave_picks &at,
                                    const lane_u32 *places, uint32_t pick_others)
@@ -360,7 +362,7 @@ PSTI_LANES void wave_rebuild_step8(const wave_unit &u, wave_plane8 *p, const wav
     }
 }
 
-/* Turns residuals into samples, all planes of a place at once. */
+/* Replaces residuals by samples. At each position all planes are done at once. */
 template <int coded> PSTI_LANES void wave_rebuild8(const wave_unit &u)
 {
     wave_plane8 p[coded];

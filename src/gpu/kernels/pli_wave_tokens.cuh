@@ -1,6 +1,6 @@
 /* pli_wave_tokens.cuh - units of mode wave with 16 bits (see pli_wave.cuh): the passes that read
- * bits. Tokens come from the states and their words. Signs and raw bits then turn them into
- * residuals in place. */
+ * tokens and raw bits. The first pass decodes tokens from the states and their words. The next ones
+ * read signs and raw bits, and turn tokens into residuals in place. */
 #ifndef PST_GPU_PLI_WAVE_TOKENS_CUH
 #define PST_GPU_PLI_WAVE_TOKENS_CUH
 
@@ -12,20 +12,21 @@ namespace psti
 /* Tokens
  * ------------------------------------------------------------------------------------- */
 
-/* Weights of activities in `energy` (format-pli.md 5.6), as signed bytes, each times four: `above`
- * for gUR, gU, gUL, gUU, `beside` for gL, gLL. The activity g of another plane adds (g * factor +
- * rounding) & ~3. The sum is four times `energy` before its last halving. */
+/* Weights of neighbouring activities in the sum `energy` (format-pli.md 5.6), as signed bytes,
+ * times four: `above` for gUR, gU, gUL, gUU, `beside` for gL, gLL. The activity g of another plane
+ * adds (g * factor + rounding) & ~3. The sum is four times `energy` before its last halving. */
 struct wave_kind {
     uint32_t above, beside, factor, rounding,
-        back_nbytes; /* back_nbytes: distance to the other plane's row */
+        back_nbytes; /* distance to the row of the other plane */
 };
 
 struct wave_tokens {
     wave_words words;
-    lane_u32 x;   /* states */
+    lane_u32 x;   /* states of the entropy coder */
     lane_u32 own; /* activities of the last two steps: gL and gLL */
-    lane_u32 up;  /* activities gUR, gU, gUL, gUU */
-    lane_u32 above, beside, factor, rounding, back_nbytes; /* as in struct wave_kind */
+    lane_u32 up;  /* activities of gUR, gU, gUL and gUU */
+    lane_u32 above, beside, factor, rounding, back_nbytes; /* members of struct wave_kind with these
+                                                            * names */
     lane_u32 buckets;                                      /* address of the contexts of energy 0 */
 };
 
@@ -54,8 +55,8 @@ PSTI_LANES void wave_enter(wave_tokens &s, const wave_kind &k, lane_bool m)
     s.back_nbytes = select(m, lane_u32(k.back_nbytes), s.back_nbytes);
 }
 
-/* Advances x past its token, without the word that x may need afterwards. `context` is the address
- * of the context's table. */
+/* Advances state x past its token, but does not refill it. `context` is the address of the
+ * context's table. */
 PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
     const uint32_t n_slots = wave_layout<16>::prob_sum;
@@ -63,15 +64,16 @@ PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u
     lane_u32 token = load_address<uint8_t>(u.tables, context + slot);
     lane_u32 entry =
         load_address<uint32_t>(u.tables, context + token * lane_u32(4) + lane_u32(n_slots));
-    entry = entry + slot; /* frequency of the token, and number of the slot among the token's */
+    entry = entry + slot; /* frequency of the token, number of its slot */
     x = (entry >> lane_u32(16)) * (x >> lane_u32(wave_layout<16>::prob_bits)) +
         (entry & lane_u32(0xffff));
     return token;
 }
 
-/* Decodes step t, the k-th of several steps whose rows are stored alike. `crossed`: contexts may
- * include other planes. `full`: all lanes are active. `place`, `other_at`: addresses for the first
- * of these steps. `front`: the lane that begins a band in this step or the one before. */
+/* Decodes the tokens of step t, which is number k of several steps whose rows are stored alike.
+ * `crossed`: contexts may depend on other planes. `full`: all lanes are active. `place` and
+ * `other_at` are addresses for the first of these steps. `front` is the lane that begins a band in
+ * this step or in the one before. */
 template <bool full, bool crossed, int k>
 PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
                                 const wave_part &part, uint32_t front, lane_u32 place,
@@ -81,7 +83,7 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
     lane_u32 sent = pick_bytes(s.own, s.up, lane_u32(0x0060));
     lane_u32 above = shuffle(sent, lane_id() + lane_u32(31));
     s.up = pick_bytes(above, s.up, lane_u32(0x1540));
-    /* At column 0 a lane has no neighbour at the left, at column 63 none at the right. */
+    /* A lane at column 0 has no left neighbour, and a lane at column 63 has no right neighbour. */
     lane_u32 weights;
     if (k % 2 != 0) {
         lane_bool last = lane_id() == lane_u32((front + 1) & 31);
@@ -105,7 +107,7 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
         lane_bool is_front = lane_id() <= lane_u32(front);
         lane_u32 column = (lane_u32(t) - lane_u32(2) * lane_id()) & lane_u32(63);
         lane_bool active = column < select(is_front, part.front, part.rear);
-        /* Rows after the last band are those of the first band again, and hold its tokens
+        /* The rows after the last band are those of the first band. Their tokens are stored
          * already. */
         exists = select(is_front, lane_bool(part.has_front), exists);
         takes = takes & active;
@@ -118,15 +120,15 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
     store_at<uint16_t>(u.samples, place + row, found, exists);
 }
 
-/* Decodes two steps, those in which lane `front` begins a band. */
+/* Decodes the two steps in which lane `front` begins a band. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
                                 const wave_part &part, const wave_kind &kind, bool is_top,
                                 lane_u32 from, lane_u32 place)
 {
     const uint32_t front = (t & 63) >> 1;
-    const bool is_alike = full && !crossed; /* all lanes have the same kind of context */
-    if (front == 1) {                       /* row 1 of a plane has no row two above */
+    const bool is_alike = full && !crossed; /* all lanes use contexts of the same kind */
+    if (front == 1) {                       /* row 1 has no row two above it */
         wave_kind second = kind;
         second.above = is_top ? kind.above & 0x00ffffff : kind.above;
         if (is_alike)
@@ -136,7 +138,7 @@ PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
     } else if (is_top && front > 0 && !is_alike) {
         wave_enter(s, kind, lane_id() == lane_u32(front));
     }
-    /* Lanes whose context does not depend on another plane read any valid address. */
+    /* Lanes whose context does not depend on another plane read from any valid address. */
     const lane_u32 samples = lane_u32(s.words.window + wave_layout<16>::samples_at);
     const lane_u32 other =
         select(s.factor == lane_u32(0), lane_u32(s.words.window), samples + from - s.back_nbytes);
@@ -144,7 +146,7 @@ PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
     wave_token_step<full, crossed, 1>(u, s, t + 1, part, front, place, other);
 }
 
-/* Decodes steps 64 phase to 64 phase + 63, in which lanes begin band `phase`. */
+/* Decodes steps 64 phase to 64 phase + 63. In these steps lanes begin band number `phase`. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t phase,
                                  const wave_part &part, const wave_kind &kind, bool is_top)
@@ -157,7 +159,7 @@ PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t ph
         const lane_u32 from = lane_u32(first + wave_row<16>(i)) ^ wave_place<16>();
         const lane_u32 place = from - fold;
         wave_token_pair<full, crossed>(u, s, t, part, kind, is_top, from, place);
-        /* If half of the window is left, it has enough words for two steps. */
+        /* Half a window of words is enough for two steps. */
         if (s.words.at - s.words.window >= 128)
             wave_refill(u, s.words);
     }
@@ -172,7 +174,7 @@ PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t ph
     if (part.has_front) {
         kind = wave_kind_of(u, coded);
         wave_kind first = kind;
-        first.above = is_top ? 0 : kind.above; /* row 0 of a plane has no row above */
+        first.above = is_top ? 0 : kind.above; /* row 0 of a plane has no row above it */
         wave_enter(s, first, lane_id() == lane_u32(0));
     }
     bool full = u.width == WAVE_EDGE && part.all_rows;
@@ -185,8 +187,8 @@ PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t ph
         wave_token_steps<true, false>(u, s, phase, part, kind, is_top);
 }
 
-/* Decodes all tokens and leaves the payload in u.states. Returns false if the states do not end as
- * they must when the words end (format-pli.md 0). */
+/* Decodes all tokens of the unit. Leaves the payload in u.states. Returns false if, when the words
+ * end, the states are not as the format requires (format-pli.md 0). */
 PSTI_LANES bool wave_decode_tokens16(wave_unit &u)
 {
     wave_tokens s;
@@ -202,18 +204,18 @@ PSTI_LANES bool wave_decode_tokens16(wave_unit &u)
     return wave_ends_well<16>(u, s.words, s.x, 1);
 }
 
-/* Signs and raw bits
+/* Signs and raw bits of samples of 16 bits
  * ------------------------------------------------------------------------------------- */
 
-/* Returns the lanes whose samples of a step are in row t. The unit's last 62 steps use the unit's
- * first rows. */
+/* Returns a mask of the lanes whose samples of a step are stored in row t. The unit's last 62 steps
+ * are stored in its first rows. */
 PSTI_LANES lane_bool wave_lanes_of(const wave_unit &u, uint32_t t)
 {
     lane_bool is_front = lane_id() <= lane_u32((t & 63) >> 1);
     return select(is_front, lane_bool(t < u.n_rows), lane_bool(t >= WAVE_EDGE));
 }
 
-/* Gives tokens their signs. Returns the number of the bit after the last sign. */
+/* Reads the signs of all tokens. Returns the number of the bit after the last sign. */
 PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
 {
     uint32_t at = 8 * u.raw_at;
@@ -236,7 +238,8 @@ PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
     return at;
 }
 
-/* Turns signed tokens into residuals. Returns the number of the bit after the last one used. */
+/* Turns signed tokens into residuals by their raw bits. Returns the number of the first unused
+ * bit. */
 PSTI_LANES uint32_t wave_find_raw_bits16(const wave_unit &u, uint32_t at)
 {
     for (uint32_t t = 0; t < u.n_rows + 62; t++) {

@@ -1,5 +1,5 @@
-/* pli_wave_words.cuh - units of mode wave (see pli_wave.cuh): the words that states take, and the
- * raw bits. */
+/* pli_wave_words.cuh - units of mode wave (see pli_wave.cuh): reads the words that refill the
+ * states of the entropy coder, and the raw bits. */
 #ifndef PST_GPU_PLI_WAVE_WORDS_CUH
 #define PST_GPU_PLI_WAVE_WORDS_CUH
 
@@ -12,10 +12,10 @@ namespace psti
  * ------------------------------------------------------------------------------------- */
 
 /* The words that states take. The window in shared memory holds two times 128 bytes of them; `next`
- * also holds the second half. `low` and `high` are the following 128 bytes, whose loads are under
- * way. */
+ * also holds the second half. `low` and `high` are the 128 bytes after them, whose loads have been
+ * started. */
 struct wave_words {
-    uint32_t at, window; /* addresses: of the next word, and of the window */
+    uint32_t at, window; /* addresses of the next word and of the window */
     uint32_t n_chunks;
     lane_u32 next, low, high;
 };
@@ -32,7 +32,7 @@ PSTI_LANES lane_u32 wave_fetched(const wave_unit &u, const wave_words &s)
     return funnel_right(s.low, s.high, lane_u32(8 * (u.words_at & 3)));
 }
 
-/* Moves the window by one half. */
+/* Moves the window of words forward by one half. */
 PSTI_LANES void wave_refill(const wave_unit &u, wave_words &s)
 {
     lane_u32 place = lane_id() * lane_u32(4);
@@ -56,8 +56,8 @@ PSTI_LANES void wave_open_words(const wave_unit &u, wave_words &s)
     wave_refill(u, s);
 }
 
-/* Gives the next words to the lanes in `takes`, in the order of lanes. Other lanes get undefined
- * values. */
+/* Gives the next words to the lanes of the mask `takes`, lowest lane first. The result of other
+ * lanes is undefined. */
 template <class T>
 PSTI_LANES lane_u32 wave_take_words(const wave_unit &u, wave_words &s, lane_bool takes)
 {
@@ -67,8 +67,8 @@ PSTI_LANES lane_u32 wave_take_words(const wave_unit &u, wave_words &s, lane_bool
     return load_address<T>(u.window, at);
 }
 
-/* Returns whether all words are used and the upper parts of all states are `end` (format-pli.md
- * 0). */
+/* Returns whether all words are used and the upper parts of all states equal `end`, as the format
+ * requires (format-pli.md 0). */
 template <int bits>
 PSTI_LANES bool wave_ends_well(const wave_unit &u, const wave_words &s, lane_u32 states,
                                uint32_t end)
@@ -77,19 +77,19 @@ PSTI_LANES bool wave_ends_well(const wave_unit &u, const wave_words &s, lane_u32
     return n_taken == u.nbytes - u.words_at && every((states >> lane_u32(bits)) == lane_u32(end));
 }
 
-/* The active lanes of a phase. `front` and `rear`: columns (or pairs) of a lane's row in the band
- * that begins and in the band before; 0 if the lane has no such row. `has_front`: a band begins.
+/* The active lanes of a phase. `front` and `rear`: columns (or pairs) of a lane's row, in the band
+ * that begins and in the band before; 0 if the lane has no row there. `has_front`: a band begins.
  * `all_rows`: all lanes have rows in both bands. */
 struct wave_part {
     bool has_front, all_rows;
     lane_u32 front, rear;
 };
-/* Returns the active lanes of the steps in which band `phase` begins. */
+/* Returns which lanes are active in the steps in which band number `phase` begins. */
 PSTI_LANES wave_part wave_part_of(const wave_unit &u, uint32_t phase, uint32_t n_columns)
 {
     const uint32_t band = phase & (u.bands - 1), rear_band = (phase - 1) & (u.bands - 1);
     const bool has_front = phase < u.n_coded * u.bands;
-    /* Every band of a plane has at least one row. */
+    /* Every band of a plane has at least one row, so this does not underflow. */
     const uint32_t n_front = has_front ? u.height - 32 * band : 0;
     const uint32_t n_rear = phase > 0 ? u.height - 32 * rear_band : 0;
     const lane_u32 none = lane_u32(0), columns = lane_u32(n_columns);
@@ -101,8 +101,8 @@ PSTI_LANES wave_part wave_part_of(const wave_unit &u, uint32_t phase, uint32_t n
 /* Raw bits
  * ------------------------------------------------------------------------------------- */
 
-/* Opens the raw string (format-pli.md 0): the bits from raw_at on, then the payload. The window
- * holds the string's words from the one with raw_end on. */
+/* Prepares reading the string of raw bits (format-pli.md 0): the bits from raw_at on, then the
+ * payload. The window is loaded with the string's words, from the word that contains raw_end on. */
 template <int bits> PSTI_LANES void wave_open_bits(const wave_unit &u)
 {
     const uint32_t n_words = wave_layout<bits>::state_nbytes / 4, n = 32 / bits;
@@ -134,7 +134,7 @@ PSTI_LANES lane_u32 wave_tail_word(const wave_unit &u, lane_u32 i)
                   load(u.words, i, !is_tail));
 }
 
-/* Returns 32 bits of the raw string, from bit number `at` on, in each lane of `m`. */
+/* Returns, in each lane of the mask m, the 32 bits of the raw string from bit number `at` on. */
 PSTI_LANES lane_u32 wave_bits(const wave_unit &u, lane_u32 at, lane_bool m)
 {
     lane_u32 i = at >> lane_u32(5);
@@ -144,14 +144,14 @@ PSTI_LANES lane_u32 wave_bits(const wave_unit &u, lane_u32 at, lane_bool m)
     return funnel_right(load(u.words, i, m), load(u.words, i + lane_u32(1), m), at & lane_u32(31));
 }
 
-/* Returns whether 128 bits from any bit up to `end` on lie in the unit, so that none are the
- * payload's. */
+/* Returns whether 128 bits from any bit up to `end` on lie in the unit, so that none of them
+ * belongs to the payload. */
 PSTI_LANES bool wave_is_within(const wave_unit &u, uint32_t end)
 {
     return (end >> 5) + 4 < u.raw_end >> 2;
 }
 
-/* Returns 128 bits of the raw string, from bit number `at` on, in each lane; `at` is not after
+/* Returns 128 bits of the raw string in each lane, from bit number `at` on, which must not be after
  * `end`. */
 PSTI_LANES void wave_string(const wave_unit &u, lane_u32 at, uint32_t end, lane_u32 string[4])
 {

@@ -1,16 +1,17 @@
-/* prepare.cuh - passes over pictures (gpu_prepare.h): resize, window, colours, flips, finish.
+/* prepare.cuh - passes over pictures (gpu_prepare.h): resize, window, colours, flips, and the
+ * conversion to the slot's dtype.
  *
- * A warp makes a tile of 32 columns of the result. A lane makes one column, from the first tap to
- * the stored pixel, so lanes exchange nothing.
+ * A warp computes a tile of 32 columns of the result. A lane computes one column, from the first
+ * filter tap to the stored pixel, so lanes exchange no data.
  *
- * Resize: each row that the tile's filters reach goes through the horizontal filter once. It stays
- * in shared memory, one word per column and row (two for 16-bit samples), until the vertical filter
- * is done with it. Bytes are read a word at a time; one instruction multiplies two taps of a
- * channel. The filters are the CPU's own integers, and samples between the two filters have the
- * CPU's precision, so the bits are the same.
+ * Resize: each source row that the tile needs is filtered horizontally once. The result stays in
+ * shared memory, one word per column and row (two for 16-bit samples), until the vertical filter
+ * has used it. Source bytes are read a word at a time; one instruction multiplies two taps of a
+ * channel. The weights are the same integers as on the CPU, and samples between the two filters
+ * have the same precision, so the bits are the same.
  *
  * Colours follow augment/augment_color.c operation by operation. Every multiplication and addition
- * is rounded by itself, so the bits are the same. */
+ * is rounded separately, so the bits are the same. */
 #ifndef PST_GPU_PREPARE_CUH
 #define PST_GPU_PREPARE_CUH
 
@@ -22,7 +23,7 @@
 namespace psti
 {
 
-/* A pixel in each lane: its samples by channel. */
+/* One pixel in each lane, as a sample for each channel. */
 struct pixel {
     lane_u32 v[4];
 };
@@ -31,7 +32,7 @@ struct pixel {
  * ------------------------------------------------------------------------------------------- */
 
 struct color_range {
-    uint32_t colors; /* number of channels without alpha: 1 or 3 */
+    uint32_t colors; /* number of channels without alpha, 1 or 3 */
     float most;
 };
 
@@ -41,13 +42,13 @@ PSTI_LANES color_range color_range_of(const struct psti_gpu_finish &finish)
     return range;
 }
 
-/* Rounds to the nearest integer, and a half to the even one; |v| < 2^22. */
+/* Rounds to the nearest integer, and a half to the even integer. |v| < 2^22. */
 PSTI_LANES lane_f32 round_f32(lane_f32 v)
 {
     return add_f32(add_f32(v, lane_f32(0x1.8p23f)), lane_f32(-0x1.8p23f));
 }
 
-/* Clamps a value to 0..most, then cuts its fraction off. */
+/* Clamps a value to 0..most, then truncates it. */
 PSTI_LANES lane_u32 color_cut(lane_f32 v, float most)
 {
     v = select(v < lane_f32(0.0f), lane_f32(0.0f), v);
@@ -63,7 +64,7 @@ PSTI_LANES lane_f32 color_luma(const pixel &p, uint32_t colors)
     return floor_f32(add_f32(sum, mul_f32(to_f32(p.v[2]), lane_f32(0.114f))));
 }
 
-/* Replaces each colour of the pixel by factor * colour + other. */
+/* Replaces each colour of the pixel by factor * colour + other, clamped and truncated. */
 PSTI_LANES void color_blend(pixel &p, const color_range &range, float factor, lane_f32 other)
 {
     PSTI_UNROLL
@@ -91,7 +92,7 @@ PSTI_LANES lane_f32 clamp01(lane_f32 v)
 
 PSTI_LANES lane_f32 sub_f32(lane_f32 a, lane_f32 b) { return add_f32(a, -b); }
 
-/* Returns the hue of a colour, in turns (0..1). */
+/* Returns the hue of a colour as a fraction of the colour circle, 0..1. */
 PSTI_LANES lane_f32 hue_of(lane_f32 r, lane_f32 g, lane_f32 b, lane_f32 high, lane_f32 range)
 {
     lane_f32 rc = div_f32(sub_f32(high, r), range);
@@ -112,7 +113,7 @@ PSTI_LANES void color_hue(pixel &p, const color_range &range, float shift)
     lane_f32 high = select(r > g, r, g), low = select(r < g, r, g);
     high = select(b > high, b, high);
     low = select(b < low, b, low);
-    lane_bool gray = high == low; /* gray has no hue; it stays as it is */
+    lane_bool gray = high == low; /* gray has no hue and does not change */
     lane_f32 spread = select(gray, one, sub_f32(high, low));
     lane_f32 turned = add_f32(hue_of(r, g, b, high, spread), lane_f32(shift));
     turned = sub_f32(turned, floor_f32(turned));
@@ -121,8 +122,8 @@ PSTI_LANES void color_hue(pixel &p, const color_range &range, float shift)
     lane_f32 x = clamp01(mul_f32(high, sub_f32(one, s)));
     lane_f32 q = clamp01(mul_f32(high, sub_f32(one, mul_f32(s, f))));
     lane_f32 t = clamp01(mul_f32(high, sub_f32(one, mul_f32(s, sub_f32(one, f)))));
-    /* Red, green, blue by sixths of the hue, where sixth 6 is sixth 0: high t x, q high x, x high
-     * t, x q high, t x high, high x q. */
+    /* Red, green and blue for each sixth of the hue (sixth 6 is sixth 0): high t x, q high x, x
+     * high t, x q high, t x high, high x q. */
     lane_bool is_1 = i == lane_f32(1.0f), is_2 = i == lane_f32(2.0f), is_3 = i == lane_f32(3.0f),
               is_4 = i == lane_f32(4.0f), is_5 = i == lane_f32(5.0f);
     lane_f32 red = select(is_1, q, select(is_4, t, high));
@@ -137,7 +138,7 @@ PSTI_LANES void color_hue(pixel &p, const color_range &range, float shift)
     p.v[2] = select(gray, p.v[2], color_cut(mul_f32(blue, scale), range.most));
 }
 
-/* Inverts colours of at least `least`. */
+/* Inverts the colours that are at least `least`. */
 PSTI_LANES void color_invert(pixel &p, const color_range &range, float least)
 {
     const lane_u32 most = lane_u32((uint32_t)range.most);
@@ -157,7 +158,7 @@ PSTI_LANES void color_mask(pixel &p, const color_range &range, uint32_t mask)
     }
 }
 
-/* Replaces colours by those of a table. Colours of 16 bits are looked up by their upper halves. */
+/* Replaces colours by the entries of a table. 16-bit colours are looked up by their upper byte. */
 PSTI_LANES void color_table(pixel &p, const color_range &range, uint64_t table)
 {
     const bool is_wide = range.most > 255.0f;
@@ -171,7 +172,7 @@ PSTI_LANES void color_table(pixel &p, const color_range &range, uint64_t table)
     }
 }
 
-/* Returns a value of a channel, stretched from low..high to the full range. low < high. */
+/* Returns a channel's value, stretched from the range low..high to the full range. low < high. */
 PSTI_LANES lane_u32 color_stretched(lane_u32 v, float low, float high, float most)
 {
     float inverse = (high - low) * (1.0f / most);
@@ -191,7 +192,7 @@ PSTI_LANES void color_stretch(pixel &p, const color_range &range, uint64_t range
     }
 }
 
-/* Returns the mean of the picture, around which a contrast scales. */
+/* Returns the mean of the picture, which a change of contrast keeps. */
 PSTI_LANES float color_mean(const struct psti_gpu_pass &pass)
 {
     if (pass.sum_from == 0)
@@ -237,18 +238,18 @@ PSTI_LANES void color_all(pixel &p, const struct psti_gpu_pass &pass, const colo
     }
 }
 
-/* A pixel of the result, in both kernels
+/* A pixel of the result, for both kernels
  * --------------------------------------------------------------------------------------------- */
 
-/* A tile of the result, with a column for each lane. Rows are numbered before the flips. */
+/* A tile of the result, with one column for each lane. Rows are numbered as before the flips. */
 struct tile {
     uint32_t y0, y1;
-    lane_u32 x; /* column of the lane before flips; lanes past the last column have the last one */
+    lane_u32 x; /* column of the lane before flips; lanes after the last column use the last one */
     lane_bool live;
-    uint32_t stored_x; /* stored column of the tile's first pixel */
+    uint32_t stored_x; /* column in the stored result of the tile's first pixel */
     color_range range;
     float mean;
-    lane_u32 sum; /* sum of the luma of the lane's pixels */
+    lane_u32 sum; /* sum of the luma of the pixels of this lane */
 };
 
 PSTI_LANES tile tile_of(const struct psti_gpu_pass &pass, const struct psti_gpu_finish &finish,
@@ -269,7 +270,7 @@ PSTI_LANES tile tile_of(const struct psti_gpu_pass &pass, const struct psti_gpu_
     return t;
 }
 
-/* Finishes and stores row y of the result, one pixel per lane. */
+/* Finishes and stores row y of the result tile, one pixel per lane. */
 PSTI_LANES void tile_put(tile &t, const struct psti_gpu_pass &pass,
                          const struct psti_gpu_finish &finish, uint32_t y, pixel &p)
 {
@@ -291,11 +292,11 @@ PSTI_LANES void tile_end(const tile &t, const struct psti_gpu_pass &pass)
         atomic_add_uniform(global_at<uint64_t>(pass.sum_to), reduce_add(t.sum));
 }
 
-/* Finds the pass and the tile of this warp. Returns false if the warp has none. */
+/* Finds the pass and the tile that this warp computes. Returns false if there is no work for it. */
 PSTI_LANES bool tile_find(const block &b, const struct psti_gpu_prepare_args &args, uint32_t rows,
                           uint32_t &i_pass, uint32_t &number)
 {
-    uint32_t blocks = (args.n_tiles + b.n_warps - 1) / b.n_warps; /* blocks per pass */
+    uint32_t blocks = (args.n_tiles + b.n_warps - 1) / b.n_warps; /* blocks for each pass */
     i_pass = b.index / blocks;
     number = b.index % blocks * b.n_warps + b.warp;
     const struct psti_gpu_pass &pass = global_at<const struct psti_gpu_pass>(args.passes)[i_pass];
@@ -303,13 +304,13 @@ PSTI_LANES bool tile_find(const block &b, const struct psti_gpu_prepare_args &ar
     return number < per_row * ((pass.height + rows - 1) / rows);
 }
 
-/* Returns the address of row `y` of the picture that a pass reads. */
+/* Returns the address of row y in the picture that the pass reads. */
 PSTI_LANES uint64_t from_row(const struct psti_gpu_pass &pass, uint32_t pixel_nbytes, uint32_t y)
 {
     return pass.from + (uint64_t)y * pass.from_width * pixel_nbytes;
 }
 
-/* Loads pixel x of a row. */
+/* Loads pixel x of a row, in each lane its own x. */
 PSTI_LANES pixel load_pixel(uint64_t row, lane_u32 x, uint32_t channels, uint32_t bits,
                             lane_bool live)
 {
@@ -328,7 +329,7 @@ PSTI_LANES pixel load_pixel(uint64_t row, lane_u32 x, uint32_t channels, uint32_
 /* Windows
  * ------------------------------------------------------------------------------------------- */
 
-/* Returns which pixel of a side of n pixels padding shows at i; -1 stands for the fill value. */
+/* Returns the pixel, along a side of n pixels, that padding shows at i; -1 means the fill value. */
 PSTI_LANES lane_i32 pad_index(lane_i32 i, uint32_t n_pixels, uint32_t mode)
 {
     const lane_i32 n = lane_i32((int32_t)n_pixels), zero = lane_i32(0);
@@ -386,16 +387,16 @@ struct point_kernel {
 /* Resize
  * -------------------------------------------------------------------------------------------- */
 
-/* The filters of a tile's columns. */
+/* The filters for the columns of a tile, one column per lane. */
 struct columns {
-    lane_u32 start;   /* first pixel of the lane's filter */
-    lane_u32 weights; /* index of the filter's first weight */
-    lane_u32 own;     /* number of the filter's taps */
-    uint32_t taps;    /* largest number of taps of any lane */
+    lane_u32 start;   /* first source pixel of the lane's filter */
+    lane_u32 weights; /* index of the lane's first weight in the table */
+    lane_u32 own;     /* number of taps of the lane's filter */
+    uint32_t taps;    /* largest number of taps among the lanes */
     uint32_t precision;
     uint64_t table;    /* address of the table of weights */
-    uint32_t n_pairs;  /* for 8-bit samples: taps / 2, rounded up */
-    lane_u32 pairs[4]; /* the first weights of the filter, two i16 in each word */
+    uint32_t n_pairs;  /* 8-bit samples: taps / 2, rounded up */
+    lane_u32 pairs[4]; /* the filter's first weights, two i16 in each word */
 };
 
 PSTI_LANES columns columns_of(const struct psti_gpu_axis &axis, lane_u32 x, uint32_t bits)
@@ -418,7 +419,8 @@ PSTI_LANES columns columns_of(const struct psti_gpu_axis &axis, lane_u32 x, uint
     return k;
 }
 
-/* Adds four pixels, in as many words as they have channels, times four weights. */
+/* Adds the products of four pixels and four weights to the sums. The pixels are in as many words as
+ * they have channels. */
 template <uint32_t channels>
 PSTI_LANES void dot_pixels(const lane_u32 *b, lane_u32 w01, lane_u32 w23, lane_i32 *sum)
 {
@@ -444,14 +446,14 @@ PSTI_LANES void dot_pixels(const lane_u32 *b, lane_u32 w01, lane_u32 w23, lane_i
     }
 }
 
-/* Filters of 8-bit samples. A pixel is a word, with channel 0 in the lowest byte. */
+/* Filters of 8-bit samples. A pixel is one word, with channel 0 in the lowest byte. */
 template <uint32_t channels> struct narrow {
-    static const uint32_t words = 1; /* words per pixel after the horizontal filter */
-    static const uint32_t rows = 2;  /* rows that are filtered at a time */
+    static const uint32_t words = 1; /* words of a pixel after the horizontal filter */
+    static const uint32_t rows = 2;  /* source rows that are filtered at a time */
     typedef lane_i32 sum_type;
 
-    /* Reads a row from left to right. Rows may begin at any byte; the reader starts at the word in
-     * which the first tap begins. */
+    /* Reads a row from left to right. Rows may begin at any byte, so the reader starts at the word
+     * that contains the first tap. */
     struct reader {
         const uint32_t *from;
         lane_u32 word, low, shift;
@@ -501,8 +503,8 @@ template <uint32_t channels> struct narrow {
             out[i][0] = pack(sum[i], k.precision);
     }
 
-    /* Adds the next four taps of each row. Lanes without further taps do not read, because they
-     * would soon read beyond the slack after a picture. */
+    /* Adds the next four taps of each row. Lanes without further taps do not read: they would read
+     * beyond the slack after a picture. */
     template <uint32_t n_rows>
     static PSTI_LANES void step(reader *r, lane_u32 w01, lane_u32 w23, lane_bool has_taps,
                                 lane_i32 (*sum)[4])
@@ -543,7 +545,7 @@ template <uint32_t channels> struct narrow {
             p.v[c] = (in[0] >> lane_u32(8 * c)) & lane_u32(255);
     }
 
-    /* Adds two rows, times two weights, to the sums. */
+    /* Adds two rows, each times a weight, to the sums. */
     static PSTI_LANES void add_rows(const lane_u32 a[2], const lane_u32 b[2], uint32_t w,
                                     lane_i32 *sum)
     {
@@ -559,7 +561,7 @@ template <uint32_t channels> struct narrow {
         }
     }
 
-    /* Adds the taps k and k + 1 of an output. */
+    /* Adds taps k and k + 1 of an output. */
     static PSTI_LANES void add_taps(uint64_t table, uint32_t at, uint32_t, const lane_u32 a[2],
                                     const lane_u32 b[2], lane_i32 *sum)
     {
@@ -582,7 +584,7 @@ PSTI_LANES lane_u32 clamp_wide(lane_i64 sum, uint32_t precision)
     return low_u32(select(v > lane_i64((int64_t)65535), lane_i64((int64_t)65535), v));
 }
 
-/* Filters of 16-bit samples. A pixel is two words, with channel 0 lowest. */
+/* Filters of 16-bit samples. A pixel is two words, with channel 0 in the lowest half. */
 template <uint32_t channels> struct broad {
     static const uint32_t words = channels > 2 ? 2 : 1, rows = 1;
     typedef lane_i64 sum_type;
@@ -605,7 +607,7 @@ template <uint32_t channels> struct broad {
         PSTI_LOOP
         for (uint32_t i = 0; i < k.taps; i++) {
             lane_i32 w = load(weights, k.weights + lane_u32(i));
-            /* A lane must not read pixels after its own taps: there may be none. */
+            /* A lane must not read pixels after its own taps, because the picture may end there. */
             p = load_pixel(at[0], k.start + lane_u32(i), channels, 16, w != lane_i32(0));
             add(p, w, sum);
         }
@@ -682,8 +684,8 @@ struct resize_kernel {
             out[1] = load(ring, lane_u32(PSTI_GPU_RING * PSTI_WARP + at) + lane_id());
     }
 
-    /* Filters row `y` into the ring; with 8-bit samples also the next row, which will be needed
-     * soon. Its loads do not wait for those of the first. */
+    /* Filters row `y` horizontally into the ring. With 8-bit samples it also filters the next row,
+     * which is needed soon, because the loads of both rows then overlap. */
     template <class Samples>
     static PSTI_LANES void fill(shared<uint32_t> ring, const columns &k,
                                 const struct psti_gpu_pass &pass, uint32_t pixel_nbytes, uint32_t y)
@@ -699,7 +701,7 @@ struct resize_kernel {
             ring_put<Samples>(ring, y + i, rows[i]);
     }
 
-    /* Makes one row of the result from filtered rows start..start + taps - 1. */
+    /* Computes one row of the result from the filtered rows start..start + taps - 1. */
     template <class Samples, class Row>
     static PSTI_LANES void vertical(const struct psti_gpu_axis &axis, uint32_t y, uint32_t start,
                                     uint32_t taps, const Row &row, pixel &p)
@@ -716,7 +718,7 @@ struct resize_kernel {
             sum[c] = Samples::half(axis.precision);
         PSTI_LOOP
         for (uint32_t i = 0; i < taps; i += 2) {
-            bool two = i + 1 < taps; /* else the weight of the second row is 0 */
+            bool two = i + 1 < taps; /* with one tap the second row's weight is 0 */
             row(start + i, a);
             row(start + (two ? i + 1 : i), b);
             Samples::add_taps(axis.weights, y * axis.stride + i, two ? 2 : 1, a, b, sum);
@@ -733,7 +735,7 @@ struct resize_kernel {
             shared_at<uint32_t>(b, b.warp * PSTI_GPU_RING_NBYTES((uint32_t)finish.bits));
         tile t = tile_of(pass, finish, number, PSTI_GPU_RESIZE_ROWS);
         const columns k = columns_of(pass.axis_x, t.x, finish.bits);
-        uint32_t next = 0; /* number of the next row to filter */
+        uint32_t next = 0; /* number of the next source row to filter */
         for (uint32_t y = t.y0; y < t.y1; y++) {
             uint32_t start = load_uniform(global_at<const uint32_t>(pass.axis_y.start), y);
             uint32_t taps = load_uniform(global_at<const uint32_t>(pass.axis_y.taps), y);
@@ -751,7 +753,7 @@ struct resize_kernel {
                     [&](uint32_t row, lane_u32 out[2]) {
                         uint64_t at = from_row(pass, pixel_nbytes, row);
                         lane_u32 filtered[1][2];
-                        filtered[0][1] = lane_u32(0); /* sums of one channel do not use it */
+                        filtered[0][1] = lane_u32(0); /* not used for sums of one channel */
                         Samples::template filter<1>(k, &at, filtered);
                         out[0] = filtered[0][0];
                         out[1] = filtered[0][1];

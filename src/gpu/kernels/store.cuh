@@ -1,10 +1,9 @@
 /* store.cuh - stores decoded pixels to a picture or to a slot.
  *
- * A warp brings a run of pixels of one stored row. The part of it that lies in the sink's region
- * becomes a run in the picture or slot, in the order of addresses there. Orientation and flips can
- * reverse the run or lay it along a column. Channels and bits are converted as
- * decode/decode_convert.c does. Finished pixels are, to the bit, those that augment/augment_store.c
- * makes. */
+ * A warp delivers a run of pixels of one stored row. The part in the sink's region becomes a run in
+ * the picture or slot, in the order of addresses there. Orientation and flips can reverse the run
+ * or make it a column. Channels and bits are converted as decode/decode_convert.c does. Finished
+ * pixels are, to the bit, those that augment/augment_store.c makes. */
 #ifndef PST_GPU_STORE_CUH
 #define PST_GPU_STORE_CUH
 
@@ -16,29 +15,29 @@
 namespace psti
 {
 
-/* A run of pixels in the order of their destination. Its pixel d is pixel first + d of the run that
- * came in, or first - d if it goes backwards. */
+/* A run of pixels in the order of their destination. Its pixel d is pixel first + d of the
+ * delivered run, or first - d if it goes backwards. */
 struct sink_run {
     uint32_t n;
     uint32_t first;
     bool backwards;
     uint64_t at;   /* index, in the picture or slot, of the run's pixel 0 */
-    uint32_t step; /* distance of the run's pixels there, in pixels */
+    uint32_t step; /* distance in pixels between neighbouring pixels of the run there */
 };
 
 PSTI_LANES int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 PSTI_LANES int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
-/* An orientation is a transposition (5 to 8) followed by mirroring of stored axes
- * (decode/decode_turn.c). */
+/* Returns whether the orientation swaps the axes (5 to 8). An orientation is a transposition
+ * followed by mirroring of stored axes (decode/decode_turn.c). */
 PSTI_LANES bool sink_swaps(uint32_t o) { return o >= 5; }
-/* Orientations 2, 3, 7 and 8 mirror the x axis. */
+/* Returns whether the orientation mirrors the x axis: 2, 3, 7 and 8 do. */
 PSTI_LANES bool sink_mirrors_x(uint32_t o) { return (0x18cu >> o & 1) != 0; }
-/* Orientations 3, 4, 6 and 7 mirror the y axis. */
+/* Returns whether the orientation mirrors the y axis: 3, 4, 6 and 7 do. */
 PSTI_LANES bool sink_mirrors_y(uint32_t o) { return (0x0d8u >> o & 1) != 0; }
 
-/* Returns which row of the region the stored row y becomes, or which column if the axes are
- * swapped. The result may lie outside of the region. */
+/* Returns the row of the region that stored row y becomes (the column if the axes are swapped). The
+ * result may lie outside the region. */
 PSTI_LANES uint32_t sink_across(const struct psti_gpu_sink &sink, uint32_t y)
 {
     const bool swaps = sink_swaps(sink.orientation);
@@ -50,14 +49,14 @@ PSTI_LANES uint32_t sink_across(const struct psti_gpu_sink &sink, uint32_t y)
     return across;
 }
 
-/* Places pixels x..x + n - 1 of a stored row along the region's axis. run.n is 0 if none lies in
- * the region. */
+/* Places pixels x..x + n - 1 of a stored row along the region's axis. run.n is 0 if none of them
+ * lies in the region. */
 PSTI_LANES sink_run sink_along(const struct psti_gpu_sink &sink, uint32_t x, uint32_t n)
 {
     bool swaps = sink_swaps(sink.orientation), mirrors = sink_mirrors_x(sink.orientation);
     int32_t along_n = (int32_t)(swaps ? sink.region_height : sink.region_width);
     int32_t along_from = (int32_t)(swaps ? sink.region_y : sink.region_x);
-    /* Before flips, pixel i lies at place + i of the region or, if mirrored, at place - i. */
+    /* Before flips, pixel i is at position place + i of the region, or place - i if mirrored. */
     int32_t place = (mirrors ? sink.width - 1 - (int32_t)x : (int32_t)x) - along_from;
     int32_t begin = most(0, mirrors ? place - along_n + 1 : -place);
     int32_t end = least((int32_t)n, mirrors ? place + 1 : along_n - place);
@@ -66,7 +65,7 @@ PSTI_LANES sink_run sink_along(const struct psti_gpu_sink &sink, uint32_t x, uin
         return run;
     run.n = (uint32_t)(end - begin);
     run.backwards = mirrors;
-    /* Least coordinate of the run in the region. */
+    /* Least coordinate of the run within the region. */
     int32_t low = mirrors ? place - (end - 1) : place + begin;
     if (sink.finished && (swaps ? sink.flip_y : sink.flip_x)) {
         run.backwards = !run.backwards;
@@ -77,7 +76,7 @@ PSTI_LANES sink_run sink_along(const struct psti_gpu_sink &sink, uint32_t x, uin
     return run;
 }
 
-/* Places pixels x..x + n - 1 of stored row y. run.n is 0 if none lies in the region. */
+/* Places pixels x..x + n - 1 of stored row y. run.n is 0 if none of them lies in the region. */
 PSTI_LANES sink_run sink_place(const struct psti_gpu_sink &sink, uint32_t y, uint32_t x, uint32_t n)
 {
     const bool swaps = sink_swaps(sink.orientation);
@@ -98,7 +97,8 @@ PSTI_LANES lane_u32 luma_of(const lane_u32 v[4])
            lane_u32(16);
 }
 
-/* Converts one pixel per lane: first its channels at the depth of the input, then the depth. */
+/* Converts one pixel per lane: first its number of channels, at the input's bit depth, then the bit
+ * depth. */
 PSTI_LANES void convert_pixel(lane_u32 v[4], uint32_t n_in, uint32_t bits_in, uint32_t n_out,
                               uint32_t bits_out)
 {
@@ -124,13 +124,13 @@ PSTI_LANES void convert_pixel(lane_u32 v[4], uint32_t n_in, uint32_t bits_in, ui
     }
 }
 
-/* Returns one finished sample per lane: value * scale, rounded, + offset, rounded. */
+/* Returns one finished sample per lane: value * scale is rounded, then + offset is rounded. */
 PSTI_LANES lane_f32 finish_f32(const struct psti_gpu_finish &finish, lane_u32 v, uint32_t c)
 {
     return add_f32(mul_f32(to_f32(v), lane_f32(finish.scale[c])), lane_f32(finish.offset[c]));
 }
 
-/* Returns one sample per lane as an integer of the slot's dtype. */
+/* Returns one sample per lane, converted to the slot's integer dtype. */
 PSTI_LANES lane_u32 finish_integer(const struct psti_gpu_finish &finish, lane_u32 v)
 {
     if (finish.dtype == PST_DTYPE_U16 && finish.bits == 8 && !finish.is_mask)
@@ -140,7 +140,7 @@ PSTI_LANES lane_u32 finish_integer(const struct psti_gpu_finish &finish, lane_u3
     return v;
 }
 
-/* Returns the bits of the slot's element for a sample. */
+/* Returns the bits of the slot's element for one sample per lane. */
 PSTI_LANES lane_u32 finish_sample(const struct psti_gpu_finish &finish, lane_u32 v, uint32_t c)
 {
     switch (finish.dtype) {
@@ -170,8 +170,8 @@ PSTI_LANES uint32_t finish_nbytes(const struct psti_gpu_finish &finish)
     }
 }
 
-/* Stores elements of 1, 2, 4 or 8 bytes. Elements of 8 bytes are numbers of 32 bits, not negative.
- */
+/* Stores one element of 1, 2, 4 or 8 bytes per lane. Elements of 8 bytes hold 32-bit numbers that
+ * are not negative. */
 PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32 bits,
                               lane_bool live)
 {
@@ -185,17 +185,17 @@ PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32
         store2(global_at<uint32_t>(at), i * lane_u32(2), bits, lane_u32(0), live);
 }
 
-/* Where a run of pixels is stored. */
+/* Where the pixels of a run are stored. */
 struct put_target {
-    uint64_t at;     /* address of the run's first pixel */
-    uint64_t plane;  /* bytes from channel to channel */
+    uint64_t at;     /* address of the first pixel of the run */
+    uint64_t plane;  /* bytes from one channel to the next */
     uint32_t step;   /* elements from pixel to pixel */
-    uint32_t nbytes; /* bytes of an element */
+    uint32_t nbytes; /* bytes of one element */
     bool finished;
 };
 
-/* Returns where a run is stored in a picture, or in a slot if `finished`, of `area` pixels. The run
- * begins at pixel `first`; its pixels are `step` apart. */
+/* Returns where a run is stored: in a picture, or in a slot if `finished`, of `area` pixels. The
+ * run begins at pixel `first`, and its pixels are `step` apart. */
 PSTI_LANES put_target put_place(const struct psti_gpu_finish &finish, bool finished, uint64_t at,
                                 uint64_t area, uint64_t first, uint32_t step)
 {
@@ -209,8 +209,8 @@ PSTI_LANES put_target put_place(const struct psti_gpu_finish &finish, bool finis
     return to;
 }
 
-/* Stores 32 pixels of three elements each, one pixel per lane, as consecutive words. Lanes hand
- * their elements to those that store them. `at` is aligned to 4. */
+/* Stores 32 pixels of three elements, one pixel per lane, as consecutive words. Each lane gives its
+ * elements to the lanes that store them. `at` is aligned to 4. */
 PSTI_LANES void put_triples_1(uint64_t at, const lane_u32 e[4])
 {
     lane_u32 l = lane_id(), third = l / lane_u32(3), from = l + third;
@@ -225,7 +225,7 @@ PSTI_LANES void put_triples_2(uint64_t at, const lane_u32 e[4])
     lane_u32 low = e[0] | (e[1] << lane_u32(16)), high = e[2];
     PSTI_UNROLL
     for (uint32_t t = 0; t < 2; t++) {
-        /* Three words are two pixels: l0 l0, h0 l1, l1 h1. */
+        /* Two pixels make three words: l0 l0, h0 l1, l1 h1. */
         lane_u32 w = lane_id() + lane_u32(t * PSTI_WARP), third = w / lane_u32(3);
         lane_u32 turn = w - third * lane_u32(3), even = third * lane_u32(2);
         lane_u32 a = shuffle(low, even + as_u32(turn != lane_u32(0)));
@@ -238,12 +238,12 @@ PSTI_LANES void put_triples_2(uint64_t at, const lane_u32 e[4])
 }
 PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
 {
-    /* Word 32 t + l is element k of a pixel, k = (l + 2 t) % 3. So each lane stores one element of
+    /* Word 32 t + l is element k = (l + 2 t) % 3 of a pixel. So each lane stores one element of
      * each k. */
     lane_u32 l = lane_id(), turn = l - l / lane_u32(3) * lane_u32(3), got[3];
     PSTI_UNROLL
     for (uint32_t k = 0; k < 3; k++) {
-        lane_u32 t = lane_u32(2 * (k + 3)) - lane_u32(2) * turn; /* taken modulo 3 */
+        lane_u32 t = lane_u32(2 * (k + 3)) - lane_u32(2) * turn; /* computed modulo 3 */
         t = t - t / lane_u32(3) * lane_u32(3);
         got[k] = shuffle(e[k], (lane_u32(PSTI_WARP) * t + l - lane_u32(k)) / lane_u32(3));
     }
@@ -256,7 +256,7 @@ PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
     }
 }
 
-/* Stores consecutive pixels of four elements each, a vector per lane. */
+/* Stores consecutive pixels of four elements, one vector per lane. */
 PSTI_LANES void put_quads(uint64_t at, uint32_t nbytes, lane_u32 d, const lane_u32 e[4],
                           lane_bool live)
 {
@@ -303,10 +303,10 @@ PSTI_LANES void put_pixels(const put_target &to, const struct psti_gpu_finish &f
     }
 }
 
-/* Sends n <= 64 pixels of stored row y, from column x on, to their destination. pixel(lane_u32 i,
- * uint32_t c) gives sample c of pixel x + i as lane_u32, transforms undone, in the full range of
- * the image's bits. It is called for i < n only; lanes without a pixel repeat some i < n. The
- * picture or slot is aligned to its elements. */
+/* Stores n <= 64 pixels of row y of the stored image, from column x on, in the sink's picture or
+ * slot. pixel(lane_u32 i, uint32_t c) returns sample c of pixel x + i as lane_u32, with transforms
+ * undone and in the full range of the image's bits. It is called for i < n only; lanes without a
+ * pixel of their own repeat some i < n. The picture or slot is aligned to its elements. */
 template <class Pixel>
 PSTI_LANES void sink_row(const struct psti_gpu_sink &sink, const struct psti_gpu_finish &finish,
                          uint32_t y, uint32_t x, uint32_t n, const Pixel &pixel)

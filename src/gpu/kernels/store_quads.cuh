@@ -1,10 +1,10 @@
-/* store_quads.cuh - stores decoded pixels to a picture or to a slot, four at a time.
+/* store_quads.cuh - stores decoded pixels to a picture or to a slot, four pixels at a time.
  *
- * It does what sink_row() does, for the pixels of most batches: 8-bit samples that keep their
- * channels, along rows. Four pixels are a word of samples for each channel. A lane turns them into
- * whole vectors of the picture or slot (4, 8 or 16 bytes). Tables of places are made once for a
- * rectangle. Vectors are aligned, so those at both ends of a row may belong to other pixels in
- * part. The elements of such vectors are stored one by one. */
+ * It does what sink_row() does, for the case of most batches: 8-bit samples that keep their
+ * channels, stored along rows. A quad is four pixels, as one word of samples for each channel. A
+ * lane turns a quad into whole vectors of the picture or slot (4, 8 or 16 bytes). Addresses are
+ * computed once for a rectangle. Vectors are aligned, so a vector at the end of a row may belong in
+ * part to other pixels. The elements of such a vector are stored one by one. */
 #ifndef PST_GPU_STORE_QUADS_CUH
 #define PST_GPU_STORE_QUADS_CUH
 
@@ -15,7 +15,7 @@ namespace psti
 
 static const uint32_t QUAD_PX = 4;
 
-/* Returns whether sink_quads() can store pixels to this sink. */
+/* Returns whether sink_quads() can store the pixels of this sink. */
 PSTI_LANES bool sink_takes_quads(const struct psti_gpu_sink &sink,
                                  const struct psti_gpu_finish &finish)
 {
@@ -26,12 +26,13 @@ PSTI_LANES bool sink_takes_quads(const struct psti_gpu_sink &sink,
     if (sink.bits != 8 || finish.bits != 8 || sink.channels != finish.channels ||
         sink_swaps(sink.orientation) || sink.at % vector_nbytes != 0)
         return false;
-    /* Lanes count elements in 32 bits. */
+    /* Lanes count elements in 32 bits, so the area must be small enough. */
     const uint64_t area = (uint64_t)sink.region_height * sink.region_width;
     return area < 1u << 29 && (planar ? area % QUAD_PX == 0 : sink.channels != 2);
 }
 
-/* Turns samples of four pixels, a word for each of three channels, into the order of pixels. */
+/* Interleaves three words, which each hold four pixels' samples of a channel, to the order of
+ * pixels. */
 PSTI_LANES void interleave_three(lane_u32 q[4])
 {
     const lane_u32 r = q[0], g = q[1], b = q[2];
@@ -39,7 +40,8 @@ PSTI_LANES void interleave_three(lane_u32 q[4])
     q[1] = pick_bytes(pick_bytes(g, b, lane_u32(0x2051)), r, lane_u32(0x3610));
     q[2] = pick_bytes(pick_bytes(g, b, lane_u32(0x7306)), r, lane_u32(0x3270));
 }
-/* Does the same for four channels. The function is its own inverse. */
+/* Interleaves four words, which each hold four pixels' samples of a channel. The function is its
+ * own inverse. */
 PSTI_LANES void interleave_four(lane_u32 q[4])
 {
     const lane_u32 low01 = pick_bytes(q[0], q[1], lane_u32(0x5140));
@@ -52,8 +54,8 @@ PSTI_LANES void interleave_four(lane_u32 q[4])
     q[3] = pick_bytes(high01, high23, lane_u32(0x7632));
 }
 
-/* Scales byte i of `samples`, of channel c, as finish_f32() does. The byte becomes a float as the
- * low bits of 2^23, which takes no conversion. */
+/* Scales byte i of `samples`, which belongs to channel c, like finish_f32(). The byte is put into
+ * the low bits of the float 2^23, so no conversion is needed. */
 PSTI_LANES lane_f32 finish_byte(const struct psti_gpu_finish &finish, lane_u32 samples, uint32_t i,
                                 uint32_t c)
 {
@@ -62,8 +64,8 @@ PSTI_LANES lane_f32 finish_byte(const struct psti_gpu_finish &finish, lane_u32 s
     return add_f32(mul_f32(v, lane_f32(finish.scale[c])), lane_f32(finish.offset[c]));
 }
 
-/* Turns four samples into elements of a slot of 1, 2 or 4 bytes each; `w` are the slot's words, c
- * the samples' channels. */
+/* Converts four samples to elements of the slot, of 1, 2 or 4 bytes each. `w` receives the slot's
+ * words; c is the channel of the samples. */
 PSTI_LANES void finish_quad(const struct psti_gpu_finish &finish, lane_u32 samples,
                             const uint32_t c[4], lane_u32 w[4])
 {
@@ -73,7 +75,7 @@ PSTI_LANES void finish_quad(const struct psti_gpu_finish &finish, lane_u32 sampl
         return;
     }
     if (finish.dtype == PST_DTYPE_U16) {
-        const bool repeats = !finish.is_mask; /* 8 bits become 16 by multiplying with 257 */
+        const bool repeats = !finish.is_mask; /* 8 bits become 16 by a product with 257 */
         w[0] = pick_bytes(samples, lane_u32(0), lane_u32(repeats ? 0x1100 : 0x4140));
         w[1] = pick_bytes(samples, lane_u32(0), lane_u32(repeats ? 0x3322 : 0x4342));
         return;
@@ -94,15 +96,15 @@ PSTI_LANES void finish_quad(const struct psti_gpu_finish &finish, lane_u32 sampl
     }
 }
 
-/* Where the quads of the lanes are stored. */
+/* Where the lanes store their quads (groups of four pixels). */
 struct quad_target {
-    uint64_t at;     /* address of the rectangle's first quad */
-    uint64_t plane;  /* bytes from channel to channel, if not interleaved */
-    uint32_t nbytes; /* bytes of an element */
+    uint64_t at;     /* address of the first quad of the rectangle */
+    uint64_t plane;  /* bytes from channel to channel if planar */
+    uint32_t nbytes; /* bytes of one element */
     bool finished;
-    lane_u32 element;  /* index, from `at` on, of the lane's first element */
+    lane_u32 element;  /* index of the lane's first element, counted from `at` */
     lane_bool full;    /* lanes that store all four pixels */
-    lane_bool partial; /* lanes that store some of the four pixels, those in `has` */
+    lane_bool partial; /* lanes that store only some of the four pixels: those in `has` */
     lane_bool has[QUAD_PX];
 };
 
@@ -118,7 +120,7 @@ PSTI_LANES void put_vector(uint64_t at, uint32_t nbytes, lane_u32 element, const
         store4(to, element, w[0], w[1], w[2], w[3], m);
 }
 
-/* Returns element i of a vector. */
+/* Returns element number i of a vector. */
 PSTI_LANES lane_u32 vector_element(const lane_u32 w[4], uint32_t nbytes, uint32_t i)
 {
     if (nbytes == 1)
@@ -128,8 +130,8 @@ PSTI_LANES lane_u32 vector_element(const lane_u32 w[4], uint32_t nbytes, uint32_
     return w[i];
 }
 
-/* Stores quads. `q` has words of planes, or of pixels in their order. A vector has the same sample
- * of four pixels, or four consecutive samples of `channels` per pixel. */
+/* Stores quads of pixels. `q` holds words of planes, or of interleaved pixels. A vector is the same
+ * channel of four pixels, or four consecutive samples of pixels with `channels` channels. */
 template <bool planar, uint32_t channels>
 PSTI_LANES void put_quad(const quad_target &to, const struct psti_gpu_finish &finish,
                          const lane_u32 q[4])
@@ -176,7 +178,7 @@ PSTI_LANES void put_quads_of(const quad_target &to, const struct psti_gpu_finish
     }
 }
 
-/* Loads a quad of pixels that are words. The row has n pixels and begins at `at`. */
+/* Loads four pixels of a row; each is a word. The row has n pixels and begins at `at`. */
 PSTI_LANES void load_quad(shared<uint32_t> words, lane_u32 at, lane_i32 column, uint32_t n,
                           lane_u32 q[4])
 {
@@ -189,19 +191,19 @@ PSTI_LANES void load_quad(shared<uint32_t> words, lane_u32 at, lane_i32 column, 
     interleave_four(q);
 }
 
-/* A rectangle of pixels to store: rows of the region, which go up or down, and columns. */
+/* A rectangle of pixels to store: rows of the region, in rising or falling order, and columns. */
 struct quad_area {
     sink_run run;
     uint32_t across, turn,
-        least; /* row of the region for the first row; step to the next row; lowest row */
+        least; /* row of the region for the first row, step to the next row, and lowest row */
     uint32_t n_rows, row_px, region_rows;
-    uint32_t before;    /* pixels of the first quad that are before the rectangle and belong to
-                         * others */
+    uint32_t before;    /* pixels of the first quad that lie before the rectangle and belong to
+                         * other pixels */
     uint32_t row_quads; /* quads of a row, at most */
-    uint32_t step;      /* elements from pixel to pixel */
+    uint32_t step;      /* elements from one pixel to the next */
 };
 
-/* A part of the rectangle's quads: in each row the quads first, first + step, ... */
+/* A part of the rectangle's quads: in each row the quads number first, first + step, ... */
 struct quad_part {
     uint32_t per_row, first, step, reciprocal;
 };
@@ -210,19 +212,20 @@ PSTI_LANES quad_part quad_part_of(uint32_t per_row, uint32_t first, uint32_t ste
     return quad_part{per_row, first, step, per_row > 0 ? 65536 / per_row + 1 : 0};
 }
 
-/* Gives each lane a quad of the part, those with numbers k. Returns their rows, and in `column` the
+/* Gives each lane the quad of the part with number k. Returns their rows, and in `column` the
  * columns of their first pixels. */
 PSTI_LANES lane_u32 quad_place(const quad_area &area, const quad_part &part, lane_u32 k,
                                quad_target &to, lane_i32 &column)
 {
-    lane_u32 row = k * lane_u32(part.reciprocal) >> lane_u32(16); /* exact for k < 1200 */
+    lane_u32 row = k * lane_u32(part.reciprocal) >> lane_u32(16); /* k < 1200: exact */
     const lane_u32 number =
         (k - row * lane_u32(part.per_row)) * lane_u32(part.step) + lane_u32(part.first);
     row = min_u32(row, lane_u32(area.n_rows - 1));
     const lane_u32 region_row = lane_u32(area.across) + lane_u32(area.turn) * row;
     const lane_u32 px =
         (region_row - lane_u32(area.least)) * lane_u32(area.row_px) + lane_u32(area.before);
-    /* First pixel of the quad, relative to the run. It may be up to three pixels before the run. */
+    /* First pixel of the quad, relative to the run. It may lie up to three pixels before the
+     * run. */
     const lane_u32 d = number * lane_u32(QUAD_PX) - px % lane_u32(QUAD_PX);
     const lane_bool live =
         (k < lane_u32(area.n_rows * part.per_row)) & (region_row < lane_u32(area.region_rows));
@@ -238,10 +241,10 @@ PSTI_LANES lane_u32 quad_place(const quad_area &area, const quad_part &part, lan
     return row;
 }
 
-/* Stores n_rows x n_columns <= 64 x 64 pixels from (y, x) on; sink_takes_quads() must be true.
- * quad(row, column, q) makes words of the planes' samples, transforms undone, of four pixels of a
- * row. Both numbers count from (y, x); `row` is below n_rows, `column` from -6 to n_columns + 2.
- * Results for columns outside the rectangle are thrown away. */
+/* Stores n_rows x n_columns <= 64 x 64 pixels whose first one is (y, x). sink_takes_quads() must be
+ * true. quad(row, column, q) must write the samples of four pixels of a row to q, one word for each
+ * plane, with transforms undone. Row and column count from (y, x); `row` is below n_rows, `column`
+ * is in -6..n_columns + 2. Results for columns outside the rectangle are discarded. */
 template <class Quad>
 PSTI_LANES void sink_quads(const struct psti_gpu_sink &sink, const struct psti_gpu_finish &finish,
                            uint32_t y, uint32_t x, uint32_t n_rows, uint32_t n_columns,
@@ -259,7 +262,7 @@ PSTI_LANES void sink_quads(const struct psti_gpu_sink &sink, const struct psti_g
     area.across = sink_across(sink, y);
     area.turn = sink_across(sink, y + 1) - area.across;
     area.least = area.turn == 1 ? area.across : area.across - (n_rows - 1);
-    /* All lanes share the offset of the rectangle, so that 32 bits are enough for the rest. */
+    /* All lanes share the rectangle's offset, so 32 bits are enough for the rest of an address. */
     const int64_t first_px = (int64_t)(int32_t)area.least * area.row_px + (int64_t)area.run.at;
     area.before = (uint32_t)first_px % QUAD_PX;
     const uint32_t most_before = area.row_px % QUAD_PX == 0 ? area.before : QUAD_PX - 1;
@@ -271,7 +274,7 @@ PSTI_LANES void sink_quads(const struct psti_gpu_sink &sink, const struct psti_g
     to.plane = place.plane;
     to.nbytes = place.nbytes;
     to.finished = sink.finished;
-    /* Quads that are whole in any case come first, then the first and the last of all rows. */
+    /* Quads that lie wholly inside come first, then the first and the last quad of each row. */
     const uint32_t n_inner = area.row_quads > 2 ? area.row_quads - 2 : 0;
     quad_part part = quad_part_of(n_inner, 1, 1);
     PSTI_LOOP

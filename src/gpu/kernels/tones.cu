@@ -1,8 +1,8 @@
-/* tones.cu - kernel psti_gpu_tones, for one pass of a field's rows: passes of the kinds
- * PSTI_GPU_LEVEL and PSTI_GPU_STRETCH.
+/* tones.cu - the kernel psti_gpu_tones. It runs one pass for the rows of a field, if the pass is of
+ * kind PSTI_GPU_LEVEL or PSTI_GPU_STRETCH.
  *
- * Args: struct psti_gpu_prepare_args. Launched with a block for each pass and
- * psti_gpu_prepare_shape's warps and shared memory. */
+ * Args: struct psti_gpu_prepare_args. It is launched with one block for each pass, and with the
+ * warps and shared memory that psti_gpu_prepare_shape computes. */
 #include "gpu/kernels/tones.cuh"
 
 PSTI_KERNEL(psti_gpu_tones, psti::tones_kernel, struct psti_gpu_prepare_args,

@@ -1,9 +1,9 @@
-/* tones.cuh - passes that make tables from the tones of a picture: for equalisation and for
- * automatic contrast (augment/augment_tone.c).
+/* tones.cuh - passes that build tables from the histogram of a picture, for Equalize and
+ * AutoContrast (augment/augment_tone.c).
  *
- * A block makes one table. Its warps count the samples of each colour in shared memory, or find the
- * lowest and the highest sample of 16 bits; after that, warp c makes the table of colour c. Sums
- * are integers, so their order does not matter. */
+ * A block builds the table of one picture. Its warps count the samples of each colour in shared
+ * memory or, for 16-bit AutoContrast, find the lowest and the highest sample. After that, warp c
+ * builds the table of colour c. Sums are integers, so their order does not matter. */
 #ifndef PST_GPU_TONES_CUH
 #define PST_GPU_TONES_CUH
 
@@ -22,7 +22,8 @@ struct tones_kernel {
         return pass.kind == PSTI_GPU_STRETCH && finish.bits == 16;
     }
 
-    /* Returns the index of the word with the range of a colour that a warp has found. */
+    /* Returns the index of the word in which a warp stores the range of a colour that it has
+     * found. */
     static PSTI_LANES uint32_t range_at(uint32_t warp, uint32_t color)
     {
         return bins * PSTI_GPU_TONES_COLORS + 2 * (PSTI_GPU_TONES_COLORS * warp + color);
@@ -41,7 +42,7 @@ struct tones_kernel {
         const bool is_range = finds_range(pass, finish);
         const uint32_t n_pixels = pass.from_height * pass.from_width;
         const uint32_t colors = color_range_of(finish).colors;
-        lane_u32 up[3], down[3]; /* the largest sample, and the largest 65535 - sample */
+        lane_u32 up[3], down[3]; /* the largest sample, and the largest value of 65535 - sample */
         PSTI_UNROLL
         for (uint32_t c = 0; c < 3; c++)
             up[c] = down[c] = lane_u32(0);
@@ -87,7 +88,7 @@ struct tones_kernel {
         store_uniform(global_at<uint32_t>(table), 2 * color + 1, up);
     }
 
-    /* Makes the table of a colour. A lane has per_lane bins that follow one another. */
+    /* Makes the table of a colour. A lane has per_lane consecutive bins. */
     static PSTI_LANES void make_table(shared<uint32_t> words, const struct psti_gpu_pass &pass,
                                       uint32_t color)
     {

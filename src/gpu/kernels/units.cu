@@ -1,9 +1,9 @@
 /* units.cu - the kernels that decode PLI of pixels, one for each list of gpu_units.h. Kernels of
  * wave units are in units_wave.cu.
  *
- * A warp takes one entry of the list. A block is only a number of warps that share memory. Whatever
- * the bytes of a unit are, a warp ends, touches no memory but its own, and reports a unit that the
- * CPU's decoder would reject. */
+ * A warp takes one entry of the list. The warps of a block only share memory. Whatever bytes a unit
+ * has, its warp ends, accesses only its own memory, and reports the unit if the CPU's decoder would
+ * reject it. */
 #include "gpu/kernels/pli_lz.cuh"
 #include "gpu/kernels/pli_packed.cuh"
 #include "gpu/kernels/pli_plain.cuh"

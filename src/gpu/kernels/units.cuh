@@ -1,5 +1,5 @@
-/* units.cuh - functions that the kernels of units share: they find a warp's entry in the list, and
- * report a corrupt unit. */
+/* units.cuh - functions that the kernels for units share: they find a warp's entry in the list of
+ * units, and report a corrupt unit. */
 #ifndef PST_GPU_UNITS_CUH
 #define PST_GPU_UNITS_CUH
 
@@ -9,7 +9,7 @@
 namespace psti
 {
 
-/* Finds this warp's entry of the list. Returns false if the warp has none. */
+/* Finds the list entry that this warp decodes. Returns false if there is none for it. */
 PSTI_LANES bool take_unit(const block &b, const struct psti_gpu_units_args &args,
                           struct psti_gpu_unit &unit)
 {
@@ -26,7 +26,7 @@ PSTI_LANES const struct psti_gpu_image &image_of(const struct psti_gpu_units_arg
     return reinterpret_cast<const struct psti_gpu_image *>(args.images)[unit.image];
 }
 
-/* Reports a corrupt unit. The status of an image keeps the lowest number of such a unit. */
+/* Reports a corrupt unit. The image's status keeps the lowest number of such a unit. */
 PSTI_LANES void report(const struct psti_gpu_units_args &args, const struct psti_gpu_image &image,
                        const struct psti_gpu_unit &unit)
 {

@@ -1,13 +1,13 @@
 /* units_wave.cu - the kernels of wave units, of 8 and of 16 bits (see units.cu). Tables belong to
- * the block, which is as large as shared memory allows, so that many warps share them. */
+ * the block, which is as large as shared memory allows; then many warps share them. */
 #include "gpu/kernels/pli_wave.cuh"
 #include "gpu/kernels/units.cuh"
 
 namespace psti
 {
 
-/* In phase 0 the warps of a block make the tables of the image that the block's first unit belongs
- * to. Then each warp decodes its unit. */
+/* The kernel for wave units. In phase 0 all warps of a block build the decoding tables of the image
+ * to which the block's first unit belongs. Then each warp decodes its own unit. */
 template <int bits> struct wave_kernel {
     static const int n_phases = 2;
 

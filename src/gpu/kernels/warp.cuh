@@ -24,7 +24,7 @@
 
 #ifdef __CUDACC__
 #define PSTI_LANES __device__ __forceinline__
-#else /* not always_inline: C++ compilers are slow if a large kernel is one function */
+#else /* not always_inline: C++ compilers are slow if a large kernel is a single function */
 #define PSTI_LANES inline
 #endif
 #define PSTI_WARP 32u
@@ -33,7 +33,7 @@
 namespace psti
 {
 
-/* The type in which registers hold a T of memory. */
+/* The type that a register holds for a value of type T in memory. */
 template <class T> struct wide_of {
     typedef T type;
 };
@@ -69,7 +69,7 @@ typedef lanes<float> lane_f32;
 typedef lanes<double> lane_f64;
 typedef lanes<bool> lane_bool;
 
-/* The position of a warp, and the shared memory of its block. */
+/* The position of a warp in the launch, and the shared memory of its block. */
 struct block {
     uint32_t index; /* number of the block in the grid */
     uint32_t n_blocks;
@@ -78,18 +78,18 @@ struct block {
     shared<uint8_t> memory; /* dynamic shared memory, aligned to 128 */
 };
 
-/* Returns a part of a block's shared memory as an array of n T. `offset` is in bytes and aligned to
- * T. */
+/* Returns a part of the block's shared memory as an array of n elements T. `offset` is in bytes and
+ * a multiple of T's alignment. */
 template <class T> PSTI_LANES shared<T> shared_at(const block &b, uint32_t offset)
 {
     return shared_cast<T>(b.memory, offset);
 }
 
-/* Returns a mask of the lanes below this one. */
+/* Returns a bit mask of the lanes with lower numbers than this lane. */
 PSTI_LANES lane_u32 mask_below() { return (lane_u32(1) << lane_id()) - lane_u32(1); }
 
-/* These functions return sums over lanes: up to and including this one; below this one; over all
- * (uniform). */
+/* These functions return sums over lanes: up to and including the own lane; below the own lane;
+ * over all lanes (uniform). */
 PSTI_LANES lane_u32 scan_add(lane_u32 v)
 {
     for (uint32_t d = 1; d < PSTI_WARP; d *= 2)

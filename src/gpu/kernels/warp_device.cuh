@@ -1,8 +1,9 @@
-/* warp_device.cuh - lanes on a GPU: a lane's value is the value of a thread. */
+/* warp_device.cuh - the operations of warp.cuh for a GPU, where a lane's value is simply the value
+ * of a thread. */
 #ifndef PST_GPU_WARP_DEVICE_CUH
 #define PST_GPU_WARP_DEVICE_CUH
 
-/* Unrolls a loop, so that arrays which it indexes stay in registers. */
+/* Unrolls a loop, which lets arrays indexed by its counter stay in registers. */
 #define PSTI_UNROLL _Pragma("unroll")
 /* Keeps the compiler from unrolling a loop. */
 #define PSTI_LOOP _Pragma("unroll 1")
@@ -23,26 +24,26 @@ PSTI_LANES uint32_t votes(bool m) { return __ballot_sync(PSTI_ALL_LANES, m); }
 PSTI_LANES bool some(bool m) { return __any_sync(PSTI_ALL_LANES, m); }
 PSTI_LANES bool every(bool m) { return __all_sync(PSTI_ALL_LANES, m); }
 
-/* Returns a mask of the lanes that have the same value as this one. */
+/* Returns a bit mask of the lanes that hold the same value as this lane. */
 PSTI_LANES uint32_t same_lanes(uint32_t v) { return __match_any_sync(PSTI_ALL_LANES, v); }
 
 template <class T> PSTI_LANES T select(bool m, T a, T b) { return m ? a : b; }
-/* Returns the value of the lane `source` (modulo 32). */
+/* Returns the value that lane number `source` (modulo 32) holds. */
 template <class T> PSTI_LANES T shuffle(T v, uint32_t source)
 {
     return __shfl_sync(PSTI_ALL_LANES, v, (int)source);
 }
-/* Returns the value of the lane whose number is `d` lower. The first d lanes keep theirs. */
+/* Returns the value of the lane whose number is lower by d. The first d lanes keep their value. */
 template <class T> PSTI_LANES T shift_up(T v, uint32_t d)
 {
     return __shfl_up_sync(PSTI_ALL_LANES, v, d);
 }
-/* Returns the value of the lane whose number is `d` higher. The last d lanes keep theirs. */
+/* Returns the value of the lane whose number is higher by d. The last d lanes keep their value. */
 template <class T> PSTI_LANES T shift_down(T v, uint32_t d)
 {
     return __shfl_down_sync(PSTI_ALL_LANES, v, d);
 }
-/* Returns the value of the lane `lane` to all lanes. */
+/* Returns the value of lane number `lane`, the same in all lanes. */
 template <class T> PSTI_LANES T lane_of(T v, uint32_t lane)
 {
     return __shfl_sync(PSTI_ALL_LANES, v, (int)lane);
@@ -51,7 +52,7 @@ template <class T> PSTI_LANES T lane_of(T v, uint32_t lane)
 PSTI_LANES uint32_t popc(uint32_t v) { return (uint32_t)__popc(v); }
 /* Returns the number of leading zeros; 32 for v = 0. */
 PSTI_LANES uint32_t clz(uint32_t v) { return (uint32_t)__clz((int)v); }
-/* Returns the number of the lowest set bit; v != 0. */
+/* Returns the index of the lowest set bit. v must not be 0. */
 PSTI_LANES uint32_t ctz(uint32_t v) { return (uint32_t)__ffs((int)v) - 1u; }
 /* Returns the low 32 bits of (high:low) >> (n & 31). */
 PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
@@ -63,16 +64,17 @@ PSTI_LANES uint32_t funnel_right_most(uint32_t low, uint32_t high, uint32_t n)
 {
     return __funnelshift_rc(low, high, n);
 }
-/* Returns the lesser number by one instruction, whatever the compiler knows of a and b. */
+/* Returns the lesser number by one instruction, even if the compiler knows something about a and
+ * b. */
 PSTI_LANES uint32_t min_u32(uint32_t a, uint32_t b)
 {
     uint32_t r;
     asm("min.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
     return r;
 }
-/* Returns bytes of (b:a), which are numbered from the lowest one of a. Byte i of the result is the
- * byte whose number is in bits 4i..4i+2 of `which`. If bit 4i+3 is set, it is that byte's highest
- * bit, eight times. */
+/* Returns four bytes selected from the eight bytes of (b:a), which are numbered from the lowest
+ * byte of a. Byte i of the result is the byte whose number is in bits 4i..4i+2 of `which`. If bit
+ * 4i+3 is set, each of its bits is that byte's highest bit. */
 PSTI_LANES uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
 {
     uint32_t r;
@@ -81,16 +83,16 @@ PSTI_LANES uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
 }
 /* Returns c plus the products of the signed bytes of a and b. */
 PSTI_LANES int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __dp4a((int)a, (int)b, c); }
-/* Does the same; the bytes of a are unsigned. */
+/* Returns c plus the products of the unsigned bytes of a and the signed bytes of b. */
 PSTI_LANES int32_t dot4_mixed(uint32_t a, uint32_t b, int32_t c)
 {
     int32_t r;
     asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
     return r;
 }
-/* Does the same; the bytes of a and b are unsigned. */
+/* Returns c plus the products of the unsigned bytes of a and b. */
 PSTI_LANES uint32_t dot4_unsigned(uint32_t a, uint32_t b, uint32_t c) { return __dp4a(a, b, c); }
-/* These functions return values clamped to 8 bits (0..255), or to signed 16 bits, in one word; a is
+/* These functions return values in one word, clamped to 8 bits (0..255) or to signed 16 bits; a is
  * lowest. */
 PSTI_LANES uint32_t pack_u8(int32_t a, int32_t b, int32_t c, int32_t d)
 {
@@ -105,8 +107,8 @@ PSTI_LANES uint32_t pack_i16(int32_t a, int32_t b)
     asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(r) : "r"(b), "r"(a));
     return r;
 }
-/* Returns v in a way that the compiler cannot see through. A loop then computes values from it
- * again instead of keeping them in registers. */
+/* Returns v, but hides its value from the compiler. A loop then computes values from it again
+ * instead of keeping them in registers. */
 PSTI_LANES uint64_t made_anew(uint64_t v)
 {
     asm volatile("" : "+l"(v));
@@ -119,7 +121,7 @@ PSTI_LANES float to_f32(int32_t v) { return (float)v; }
 PSTI_LANES float to_f32(uint32_t v) { return (float)v; }
 PSTI_LANES uint32_t bits_of(float v) { return __float_as_uint(v); }
 PSTI_LANES float float_of(uint32_t v) { return __uint_as_float(v); }
-/* These functions round each result to nearest, and are never fused. */
+/* These functions round every result to nearest. The compiler never fuses them. */
 PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
 PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
 PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
@@ -128,12 +130,12 @@ PSTI_LANES double add_f64(double a, double b) { return __dadd_rn(a, b); }
 PSTI_LANES double mul_f64(double a, double b) { return __dmul_rn(a, b); }
 PSTI_LANES double div_f64(double a, double b) { return __ddiv_rn(a, b); }
 PSTI_LANES double to_f64(uint32_t v) { return (double)v; }
-/* Returns v with its fraction cut off; |v| <= 2^61. */
+/* Returns v without its fraction; |v| <= 2^61. */
 PSTI_LANES int64_t to_i64(double v) { return (int64_t)v; }
-/* Returns v, within 0..2^24, with its fraction cut off. */
+/* Returns v, within 0..2^24, without its fraction. */
 PSTI_LANES uint32_t to_u32(float v) { return (uint32_t)v; }
-/* These functions return `sum` plus the two i16 of w times the two lower bytes, or the two upper
- * bytes. */
+/* These functions return `sum` plus the products of the two i16 in w with the two lower bytes, or
+ * with the two upper bytes. */
 PSTI_LANES int32_t dot2_low(uint32_t w, uint32_t bytes, int32_t sum)
 {
     int32_t r;
@@ -148,7 +150,7 @@ PSTI_LANES int32_t dot2_high(uint32_t w, uint32_t bytes, int32_t sum)
 }
 PSTI_LANES int64_t mul_add_wide(int32_t a, int32_t b, int64_t sum) { return sum + (int64_t)a * b; }
 PSTI_LANES uint32_t low_u32(int64_t v) { return (uint32_t)v; }
-/* These functions return the bits of a half and of a bfloat16, rounded to nearest even. */
+/* Convert a float to the bits of a half or a bfloat16, rounded to nearest even. */
 PSTI_LANES uint32_t f16_bits(float v)
 {
     uint16_t r;
@@ -162,8 +164,8 @@ PSTI_LANES uint32_t bf16_bits(float v)
     return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;
 }
 
-/* These functions convert two numbers that are not NaN; a goes to the low half. They take one
- * instruction from compute capability 8.0 on. */
+/* These functions convert two floats that are not NaN to two 16-bit floats in one word, with a in
+ * the low half. From compute capability 8.0 on, this is one instruction. */
 PSTI_LANES uint32_t f16_pair(float a, float b)
 {
 #if __CUDA_ARCH__ >= 800
@@ -185,15 +187,15 @@ PSTI_LANES uint32_t bf16_pair(float a, float b)
 #endif
 }
 
-/* Returns an address in global memory as a pointer that the compiler knows to be global. */
+/* Returns an address in global memory as a pointer. The compiler is told that it is global. */
 template <class T> PSTI_LANES T *global_at(uint64_t address)
 {
     return static_cast<T *>(
         const_cast<void *>(static_cast<const void *>(__cvta_global_to_generic((size_t)address))));
 }
 
-/* Loads from shared memory, or from global memory through a plain pointer. Where m is false nothing
- * is read, and the result is `otherwise`. */
+/* load() and store() access shared memory, or global memory through a plain pointer. If m is false,
+ * nothing is accessed, and load() returns `otherwise`. */
 template <class T> PSTI_LANES wide<T> load(const T *at, uint32_t i) { return at[i]; }
 template <class T>
 PSTI_LANES wide<T> load(const T *at, uint32_t i, bool m, wide<T> otherwise = wide<T>())
@@ -205,7 +207,7 @@ template <class T> PSTI_LANES void store(T *at, uint32_t i, wide<T> v, bool m = 
     if (m)
         at[i] = (T)v;
 }
-/* These functions load and store elements by their offset in bytes. */
+/* These functions load and store elements at an offset in bytes. */
 template <class T> PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes)
 {
     return *reinterpret_cast<const T *>(at + nbytes);
@@ -221,8 +223,8 @@ template <class T> PSTI_LANES void store_at(uint8_t *at, uint32_t nbytes, wide<T
     if (m)
         *reinterpret_cast<T *>(at + nbytes) = (T)v;
 }
-/* These functions load and store elements of shared memory by their address. Computing an address
- * can begin with address_of(). */
+/* These functions load and store elements of shared memory by their address, which is computed from
+ * address_of(). */
 PSTI_LANES uint32_t address_of(shared<uint8_t> at)
 {
     return (uint32_t)__cvta_generic_to_shared(at);
@@ -237,7 +239,7 @@ PSTI_LANES void store_address(shared<uint8_t>, uint32_t address, wide<T> v, bool
     if (m)
         *static_cast<T *>(__cvta_shared_to_generic(address)) = (T)v;
 }
-/* Loads four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
+/* Loads elements i .. i + 3. i is a multiple of 4, and `at` is aligned to 16. */
 PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])
 {
     uint4 v = *reinterpret_cast<const uint4 *>(at + i);
@@ -246,21 +248,21 @@ PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])
     out[2] = v.z;
     out[3] = v.w;
 }
-/* Stores two elements to i and i + 1; i is even, `at` is aligned to 8. */
+/* Stores elements i and i + 1. i is even, and `at` is aligned to 8. */
 PSTI_LANES void store2(uint32_t *at, uint32_t i, uint32_t v0, uint32_t v1, bool m = true)
 {
     if (m)
         *reinterpret_cast<uint2 *>(at + i) = make_uint2(v0, v1);
 }
-/* Loads the same element for all lanes. */
+/* Loads one element, the same for all lanes. */
 template <class T> PSTI_LANES wide<T> load_uniform(const T *at, uint32_t i) { return at[i]; }
-/* Stores an element by one lane, the first. */
+/* Stores an element, by the first lane only. */
 template <class T> PSTI_LANES void store_uniform(T *at, uint32_t i, wide<T> v)
 {
     if (lane_id() == 0)
         at[i] = (T)v;
 }
-/* Adds to an element of global or shared memory. Several lanes may add to one element. */
+/* Adds v to an element of global or shared memory. Several lanes may add to the same element. */
 PSTI_LANES void atomic_add(uint32_t *at, uint32_t i, uint32_t v, bool m)
 {
     if (m)
@@ -272,14 +274,14 @@ PSTI_LANES void atomic_max(uint32_t *at, uint32_t i, uint32_t v, bool m)
         atomicMax(at + i, v);
 }
 
-/* Stores four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
+/* Stores elements i .. i + 3. i is a multiple of 4, and `at` is aligned to 16. */
 PSTI_LANES void store4(uint32_t *at, uint32_t i, uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3,
                        bool m = true)
 {
     if (m)
         *reinterpret_cast<uint4 *>(at + i) = make_uint4(v0, v1, v2, v3);
 }
-/* Returns the next number, from 0 on, of a counter in global memory that all warps share. */
+/* Returns the next number of a counter in global memory, from 0 on. All warps share the counter. */
 PSTI_LANES uint32_t atomic_next(uint32_t *at)
 {
     uint32_t number = 0;
@@ -288,14 +290,14 @@ PSTI_LANES uint32_t atomic_next(uint32_t *at)
     return lane_of(number, 0);
 }
 
-/* Adds once, by one lane. */
+/* Adds a number once for the whole warp, by one lane. */
 PSTI_LANES void atomic_add_uniform(uint64_t *at, uint64_t v)
 {
     if (lane_id() == 0)
         atomicAdd(reinterpret_cast<unsigned long long *>(at), (unsigned long long)v);
 }
 
-/* What lanes of this warp wrote before the call, its other lanes can read after it. */
+/* After this call, each lane can read what other lanes of its warp wrote before it. */
 PSTI_LANES void warp_sync() { __syncwarp(); }
 
 template <class Kernel, int phase, class Block, class Args>
@@ -310,7 +312,7 @@ PSTI_LANES void run_phases(const Block &b, const Args &args)
 
 } // namespace psti
 
-/* Defines the kernel `name`, launched with n_warps * 32 threads in x. */
+/* Defines kernel `name`. It is launched with n_warps * 32 threads in x. */
 #define PSTI_KERNEL(name, Kernel, Args, most_warps, least_blocks)                                  \
     extern "C" __global__ void __launch_bounds__(most_warps * 32, least_blocks)                    \
         name(const __grid_constant__ Args args)                                                    \

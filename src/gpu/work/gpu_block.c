@@ -1,8 +1,8 @@
 /* gpu_block.c - the memory of a batch on its way to a GPU.
  *
- * Rows claim parts of it as they come, from any thread, under one lock that is held shortly. A row
- * then writes to its own part only. Nothing is given back before psti_gpu_block_begin. The part
- * that a row gets depends on the order of claims; the GPU's result does not. */
+ * Rows claim parts of it from any thread, under a lock that is held only briefly. A row then writes
+ * only to its own part. Memory is freed only by psti_gpu_block_begin. The part that a row gets
+ * depends on the order of claims; the GPU's result does not. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/alloc.h"
@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Scratch is claimed for at least this many warps of psti_gpu_coefs, or for all its units if these
- * are fewer. */
+/* Scratch is claimed for at least this many warps of psti_gpu_coefs, or for all its units if there
+ * are fewer units. */
 enum { COEFS_WARPS_LEAST = 32 };
 
 static size_t n_all_rows(uint32_t n_fields, uint32_t n_rows) { return (size_t)n_fields * n_rows; }

@@ -1,5 +1,5 @@
 /* gpu_constants.c - the built-in tables of all kernels, one after another, in their layout on a
- * GPU. Constant; any thread. */
+ * GPU. The tables are constant; any thread may use them. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/bits.h"

@@ -1,7 +1,8 @@
-/* gpu_field.c - the data that all rows of a field share, and the size of a block for such rows.
+/* gpu_field.c - data that all rows of a field share, and the memory that a block needs for such
+ * rows.
  *
- * Fields are immutable. The sizes of a block are an estimate for typical images. Claims decide what
- * fits. */
+ * Fields are immutable. The memory of a block is an estimate for typical images. Each row that is
+ * added reserves what it really needs, and is refused if that does not fit. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/alloc.h"
@@ -47,7 +48,7 @@ void psti_gpu_field_close(struct psti_gpu_field **field)
 
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field) { return field->row_nbytes; }
 
-/* Returns the bytes of upload and scratch that one row takes. */
+/* Returns the bytes of upload memory and scratch that one row is estimated to need. */
 static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
                                            const struct psti_gpu_item_size *item)
 {
@@ -57,8 +58,8 @@ static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
     size_t finished_picture = finished * field->output.channels * (field->output.bits / 8u);
     size_t units = pixels / 4096 + 4 * ((size_t)item->height + item->width) / 64 + 4;
     bool is_jpeg = item->form == PST_FORM_PLI_JPEG;
-    /* Filters have start, number and weights for each output. Where a resize shrinks, the number of
-     * weights depends on the source pixels. */
+    /* Filters have start, number and weights for each output. If a resize shrinks the image, the
+     * number of weights depends on the source pixels. */
     size_t tables = 32 * ((size_t)item->height + item->width + field->finish.out_height +
                           field->finish.out_width);
     struct psti_gpu_block_size size;
@@ -72,9 +73,9 @@ static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
     size.scratch_nbytes = picture + 2 * finished_picture + 8 * PSTI_GPU_ALIGN;
     if (psti_augment_chain_blurs(field->chain))
         size.scratch_nbytes += finished * field->output.channels * sizeof(float);
-    if (is_jpeg) /* samples of all components; a region takes whole blocks */
+    if (is_jpeg) /* samples of all components: a region needs whole blocks */
         size.scratch_nbytes += pixels * item->channels + 24 * ((size_t)item->height + item->width);
-    else if (item->form == PST_FORM_PLI) /* lz units seldom have a sequence for every 8 bytes */
+    else if (item->form == PST_FORM_PLI) /* an lz unit seldom has a sequence for every 8 bytes */
         size.scratch_nbytes += pixels * item->channels * (item->bits / 8u) * 3 / 2;
     return size;
 }

@@ -2,7 +2,7 @@
  * the wanted region into lists of units and tiles, copies the units' bytes to the upload, and makes
  * tables in the lanes' layout.
  *
- * Bytes in, descriptors and bytes out; pure, any thread. Head, frame and tables are checked as the
+ * The functions are pure; any thread may call them. Head, frame and tables are checked as the
  * CPU's decoder checks them (format-pli.md 11). Of each unit the presence, the checksum and the
  * mode are checked. Kernels trust descriptors, never a unit's bytes. */
 #include "gpu/work/gpu_jpeg.h"
@@ -15,7 +15,7 @@
 #define ROOM "gpu"
 
 enum {
-    HISTORY = 16, /* entries of the ring of each block's last tokens */
+    HISTORY = 16, /* entries in the ring of each block's last tokens */
     STATES_NBYTES = 16 + 64
 };
 
@@ -23,7 +23,7 @@ _Static_assert((int)PSTI_GPU_COEFS_ORDER % 16 == 0, "what follows is aligned");
 
 /* ---- Tables */
 
-/* Fills a table that has room for n entries. */
+/* Fills a table with space for n entries. */
 static void fill_entries(const uint16_t *freqs, uint32_t n_tokens, uint32_t n, uint32_t *entries)
 {
     uint32_t begin = 0;
@@ -52,8 +52,8 @@ void psti_gpu_jpeg_tables_write(const struct psti_jpeg_tables *tables,
         }
 }
 
-/* The features of a coefficient are at most HISTORY coefficients earlier. One that is named twice
- * counts twice. */
+/* The features of a coefficient are at most HISTORY coefficients earlier. A feature that is named
+ * twice counts twice. */
 static void fill_weights(uint32_t k, uint32_t side, uint32_t words[4])
 {
     uint8_t bytes[HISTORY] = {0};
@@ -92,12 +92,12 @@ void psti_gpu_jpeg_constants_write(struct psti_gpu_jpeg_constants *to)
 struct unit {
     uint32_t row, column;
     const uint8_t *bytes;
-    uint64_t offset; /* offset in the file */
+    uint64_t offset; /* offset of the unit in the file */
     struct psti_pli_entry entry;
 };
 
-/* Finds the next unit that the plan needs, from number *next of the index on. *offset is the offset
- * in the file of unit *next. Returns false if there is no further unit. */
+/* Finds the next unit that the plan needs, from unit number *next on, and advances *next. *offset
+ * is the offset in the file of unit *next. Returns false if no further unit is needed. */
 static bool next_unit(const struct psti_gpu_jpeg_plan *plan, const uint8_t *bytes, uint32_t *next,
                       uint64_t *offset, struct unit *unit)
 {
@@ -118,8 +118,8 @@ static bool next_unit(const struct psti_gpu_jpeg_plan *plan, const uint8_t *byte
     return false;
 }
 
-/* Returns the offset of a unit's words, counted from its mode (format-pli.md 8.1), or 0 if its
- * first parts are cut off; the kernel rejects it then. */
+/* Returns the offset of a unit's words, counted from its mode (format-pli.md 8.1). Returns 0 if the
+ * parts before them are cut off; then the kernel rejects the unit. */
 static uint32_t words_offset(const uint8_t *unit, uint32_t nbytes)
 {
     const uint8_t *at = unit + 1;
@@ -129,8 +129,8 @@ static uint32_t words_offset(const uint8_t *unit, uint32_t nbytes)
     return (uint32_t)(at - unit) + STATES_NBYTES + raw_nbytes;
 }
 
-/* Returns where a unit is stored. Units lie one after another. A byte of padding before a unit
- * makes its words begin at even addresses. */
+/* Returns the offset at which a unit is stored. Units are stored one after another. A byte of
+ * padding is added where a unit's words would begin at an odd address. */
 static uint64_t place_unit(const struct unit *unit, uint64_t at)
 {
     return at + ((at + words_offset(unit->bytes, unit->entry.nbytes)) & 1);
@@ -170,7 +170,7 @@ static enum pst_status plan_units(const uint8_t *bytes, size_t nbytes, bool is_c
     return PST_OK;
 }
 
-/* ---- Planes of samples, tiles of pixels */
+/* ---- Planes of samples, and tiles of pixels */
 
 static uint32_t stride_of(const struct psti_pli_jpeg_need *need)
 {
@@ -183,7 +183,7 @@ static uint64_t plane_nbytes(const struct psti_pli_jpeg_need *need)
     return (uint64_t)stride_of(need) * 8 * (need->row1 - need->row0);
 }
 
-/* Tiles begin at even columns. */
+/* Tiles begin at even columns of the image. */
 static uint32_t tiles_across(const struct pst_pli_region *r)
 {
     return (r->x % 2 + r->width - 1) / PSTI_GPU_JPEG_TILE_COLUMNS + 1;
@@ -202,7 +202,7 @@ static void plan_area(struct psti_gpu_jpeg_plan *plan)
     psti_pli_jpeg_find_needs(frame, 8, &plan->region, plan->needs);
     plan->span = psti_pli_jpeg_find_span(frame, log2, plan->needs);
     plan->n_tiles = tiles_across(&plan->region) * tiles_down(&plan->region);
-    /* No unit has more squares than the first one. */
+    /* No unit has more squares than the first one, so its number is used for all. */
     plan->n_places = 64 * psti_pli_jpeg_squares(frame, log2, 0, 0, squares);
     for (uint32_t i = 0; i < frame->n_components; i++)
         plan->samples_nbytes += plane_nbytes(&plan->needs[i]);
@@ -226,7 +226,7 @@ static enum pst_status check_region(const struct psti_pli_header *header,
     return PST_OK;
 }
 
-/* Reads frame and tables from the model. */
+/* Reads the frame and the tables from the PLI's model block. */
 static enum pst_status read_model(const void *bytes, struct psti_gpu_jpeg_plan *plan,
                                   struct pst_error *err)
 {

@@ -1,4 +1,4 @@
-/* gpu_kernels.c - the kernels' names, by number. A constant table; any thread may use it. */
+/* gpu_kernels.c - the names of the kernels, by number. A constant table; any thread may use it. */
 #include "gpu/work/gpu_kernels.h"
 
 #include "gpu/gpu.h"

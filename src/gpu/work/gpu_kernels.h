@@ -1,9 +1,9 @@
 /* gpu_kernels.h - the list of kernels. Plain C.
  *
- * Launches name a kernel by its number, drivers by its name. Both come from this one list. A
- * kernel's arguments are in the header of its launches. The build makes the ABI from all these
- * headers, so that a library of kernels which was built from another list or other structs is
- * recognised. */
+ * Launches name a kernel by its number, drivers by its name. Numbers and names come from this one
+ * list. A kernel's arguments are in the header of its launches. The build computes an ABI number
+ * from all these headers. It detects a library of kernels that was built from another list or other
+ * structs. */
 #ifndef PST_GPU_GPU_KERNELS_H
 #define PST_GPU_GPU_KERNELS_H
 
@@ -30,7 +30,7 @@ enum psti_gpu_kernel {
         PSTI_GPU_N_KERNELS
 };
 
-/* [PSTI_GPU_N_KERNELS] */
+/* names by kernel number, [PSTI_GPU_N_KERNELS] */
 extern const char *const psti_gpu_kernels[];
 
 #endif

@@ -1,11 +1,12 @@
 /* gpu_prepare.c - turns recipes into passes.
  *
- * In: chain, draw. Out: the passes of one row, the bytes that are uploaded for them, and the place
- * where the decoder stores its pixels. Pure functions but for the caller's memory; any thread.
+ * From a chain and a draw it makes the passes of one row, the bytes that are uploaded for them, and
+ * the place where the decoder stores its pixels. The functions write only the caller's memory; any
+ * thread may call them.
  *
- * A resize, a window, a map or a filter, which need a picture, open a pass. The pass takes in the
- * operations that follow as long as they work on one pixel at a time. Flips commute with these, so
- * they are always done when the result is written. Pictures alternate between two places in
+ * Each resize, window, map or filter needs a whole picture and opens a new pass. The pass also does
+ * the operations after it, as long as they work on one pixel at a time. Flips commute with such
+ * operations, so they are done when the result is written. Pictures alternate between two places in
  * scratch. */
 #include "gpu/work/gpu_prepare.h"
 
@@ -31,32 +32,34 @@ void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, ui
     memcpy(finish->offset, from.offset, sizeof finish->offset);
 }
 
-/* Where a picture lies between passes: in one of two places in scratch, or where it came from. */
+/* Where a picture lies between passes: in one of two places in scratch, or where the decoder stored
+ * it. */
 enum place { PLACE_FIRST, PLACE_SECOND, PLACE_GIVEN, PLACE_FLOATS, N_PLACES };
-/* The most samples of a picture that maps and filters read; they count them in 32 bits. */
+/* Most samples of a picture that maps and filters read; they count samples in 32 bits. */
 #define MOST_SAMPLES ((uint64_t)1 << 31)
 
 struct growth {
     struct psti_gpu_prepare *prepare;
     uint32_t channels, bits;
-    struct psti_gpu_pass *pass; /* the open pass, or NULL */
-    /* Where the picture lies that the open pass reads, or that the next pass will read. */
+    struct psti_gpu_pass *pass; /* the pass to which operations are being added, or NULL */
+    /* Place of the picture that the open pass reads or, if none is open, that the next pass will
+     * read. */
     enum place place;
     uint32_t height, width; /* size of that picture */
     uint32_t n_sums, n_tables;
-    uint64_t nbytes[N_PLACES]; /* bytes that each place in scratch must have */
+    uint64_t nbytes[N_PLACES]; /* bytes that are needed in each place in scratch */
     bool overflows, is_too_large;
 };
 
-/* Opens a pass. Until addresses are known, `from` and `to` are a place + 1, sums and tables are
- * their number + 1, and taps are their offset. */
+/* Opens a pass. Until addresses are known, the pass holds numbers instead: place + 1 for `from` and
+ * `to`, number + 1 for sums and tables, and the offset for taps. */
 static struct psti_gpu_pass *open_pass(struct growth *g, enum psti_gpu_pass_kind kind,
                                        uint32_t height, uint32_t width)
 {
     struct psti_gpu_prepare *prepare = g->prepare;
     if (prepare->n_passes == PSTI_GPU_MAX_PASSES) {
         g->overflows = true;
-        prepare->n_passes--; /* the row will be refused, so this pass may overwrite another */
+        prepare->n_passes--; /* the row will be refused, so this pass may overwrite the last one */
     }
     struct psti_gpu_pass *pass = &prepare->passes[prepare->n_passes++];
     memset(pass, 0, sizeof *pass);
@@ -83,7 +86,7 @@ static void claim(struct growth *g, enum place place, uint32_t height, uint32_t 
     g->nbytes[place] = nbytes > g->nbytes[place] ? nbytes : g->nbytes[place];
 }
 
-/* Closes the open pass, if there is one. It leaves a picture. */
+/* Closes the open pass, if there is one, which writes a picture. */
 static void close_pass(struct growth *g)
 {
     if (g->pass == NULL)
@@ -108,9 +111,9 @@ static void grow_color(struct growth *g, enum psti_gpu_color color, float factor
     pass->factors[pass->n_colors++] = factor;
 }
 
-/* Adds a contrast, which needs the sum of the picture before it. The pass before computes the sum
- * of its result. If that pass only moves pixels, this pass moves them again itself; reading a
- * picture would make the other pass write it. */
+/* Adds a contrast, which needs the sum over the picture before it. The pass before computes this
+ * sum of its result. If that pass only moves pixels, this pass moves them again itself, because
+ * then the other pass need not write a picture. */
 static void grow_contrast(struct growth *g, float factor)
 {
     struct psti_gpu_pass before = *any_pass(g);
@@ -135,7 +138,7 @@ static void grow_jitter(struct growth *g, const struct psti_recipe_step *step)
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t turn = step->turns[i];
         float factor = step->factors[turn];
-        bool needs_color = turn >= 2; /* gray has no saturation and no hue */
+        bool needs_color = turn >= 2; /* a gray picture has no saturation and no hue */
         if (factor == (turn == 3 ? 0.0f : 1.0f) || (needs_color && g->channels < 3))
             continue;
         if (turn == 1)
@@ -159,7 +162,7 @@ static void grow_window(struct growth *g, const struct psti_recipe_step *step)
     memcpy(pass->fill, step->fill, sizeof pass->fill);
 }
 
-/* Opens a pass of that kind, which reads the picture so far and keeps its size. */
+/* Opens a pass of that kind. It reads the current picture and keeps its size. */
 static struct psti_gpu_pass *open_over(struct growth *g, enum psti_gpu_pass_kind kind)
 {
     close_pass(g);
@@ -177,8 +180,8 @@ static void grow_change(struct growth *g, const struct psti_recipe_step *step)
         grow_color(g, PSTI_GPU_POSTERIZE, (float)step->mask);
 }
 
-/* Adds an equalisation or an automatic contrast: one pass makes the table, and the next one uses
- * it. */
+/* Adds Equalize or AutoContrast: one pass builds a table from the picture, and the next pass
+ * applies it. */
 static void grow_tones(struct growth *g, enum psti_gpu_pass_kind kind)
 {
     uint64_t table = ++g->n_tables;
@@ -189,8 +192,8 @@ static void grow_tones(struct growth *g, enum psti_gpu_pass_kind kind)
                0);
 }
 
-/* Adds a sharpening. Borders stay as they are, so a picture that has only borders does not
- * change. */
+/* Adds a sharpening. Border pixels do not change, so a picture of border pixels only needs no
+ * pass. */
 static void grow_sharpen(struct growth *g, const struct psti_recipe_step *step)
 {
     if (step->height > 2 && step->width > 2)
@@ -277,7 +280,7 @@ static void grow(struct growth *g, const struct psti_recipe_step *step)
     }
 }
 
-/* Returns whether a recipe has only a crop and flips, which the decoder's sink can do. */
+/* Returns whether a recipe has only a crop and flips, which the decoder's sink can do itself. */
 static bool is_direct(const struct psti_recipe *recipe, bool is_picture)
 {
     return !is_picture && (recipe->n_steps == 0 ||
@@ -323,7 +326,7 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
                          "the operations need more than %d passes over the picture",
                          PSTI_GPU_MAX_PASSES);
-    /* The sums lie after the tables. */
+    /* Sums of luma lie after the tables. */
     prepare->tables_nbytes = recipe->tables_nbytes + psti_round_up((size_t)g.n_sums * 8, 64);
     prepare->first_nbytes = g.nbytes[PLACE_FIRST];
     prepare->second_nbytes = g.nbytes[PLACE_SECOND];
@@ -354,7 +357,7 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
         return;
     const uint64_t second_at = scratch_at + prepare->first_nbytes;
     const uint64_t floats_at = second_at + prepare->second_nbytes;
-    const uint64_t made_at = floats_at + prepare->floats_nbytes; /* of tables that passes make */
+    const uint64_t made_at = floats_at + prepare->floats_nbytes; /* passes' tables */
     const uint64_t places[] = {0, scratch_at, second_at, picture_at, floats_at};
     uint64_t sums_at = tables_at + recipe->tables_nbytes;
     psti_augment_chain_recipe_tables(chain, draw, recipe, tables);
@@ -422,7 +425,7 @@ void psti_gpu_prepare_shape(const struct psti_gpu_prepare_args *args,
     *shared_nbytes = 0;
     if (kernel == PSTI_GPU_PASS_RESIZE)
         *shared_nbytes = *n_warps * PSTI_GPU_RING_NBYTES(args->finish.bits);
-    if (kernel == PSTI_GPU_PASS_TONES) { /* a block for each pass */
+    if (kernel == PSTI_GPU_PASS_TONES) { /* psti_gpu_tones has a block for each pass */
         *n_blocks = args->n_passes;
         *shared_nbytes = PSTI_GPU_TONES_NBYTES;
     }

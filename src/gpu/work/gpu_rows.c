@@ -1,9 +1,9 @@
 /* gpu_rows.c - adds an image to a block: a stored one, or one that the host has decoded.
  *
- * In: bytes, the result of probing them, a draw. Out: the bytes that its region needs and the
- * tables of its filters and codec, in the upload; and descriptors, from which the work makes lists.
- * Any number of threads, each with a row of its own. A row claims all its memory at once, after its
- * bytes were checked as the CPU's decoder checks them. */
+ * From the bytes, the result of probing them, and a draw it makes the upload (the bytes that the
+ * region needs, the tables of filters and codec) and descriptors, from which gpu_work.c makes
+ * lists. Any number of threads, each with a row of its own. A row claims all its memory at once,
+ * after its bytes were checked as the CPU's decoder checks them. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/bits.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* A row while it is added to a block. */
+/* A row that is being added to a block. */
 struct putting {
     struct psti_gpu_block *block;
     const struct psti_gpu_field *field;
@@ -20,7 +20,7 @@ struct putting {
     const struct psti_gpu_item *item;
     const struct psti_draw *draw;
     uint8_t orientation;
-    struct pst_pli_region stored; /* the region, as a part of the stored image */
+    struct pst_pli_region stored; /* the region, in coordinates of the stored image */
     struct psti_gpu_prepare prepare;
     struct psti_gpu_claimed claimed;
 };
@@ -49,7 +49,7 @@ static enum pst_status begin(struct putting *p, struct psti_gpu_block *block, ui
                      draw->out_height, finish->out_width, finish->out_height);
 }
 
-/* Sets the orientation, and the region as a part of the stored image. */
+/* Sets the orientation, and the region in coordinates of the stored image. */
 static enum pst_status find_stored(struct putting *p, struct pst_error *err)
 {
     const struct pst_image_info *info = p->item->info;
@@ -64,7 +64,8 @@ static enum pst_status find_stored(struct putting *p, struct pst_error *err)
                      "scaled images are decoded on the CPU");
 }
 
-/* Checks that the image is the one that was probed, and that its pixels can become the field's. */
+/* Checks that the image is the one that was probed, and that its pixels can be converted to the
+ * field's channels and bits. */
 static enum pst_status check_header(const struct putting *p, const struct psti_pli_header *header,
                                     struct pst_error *err)
 {
@@ -84,8 +85,9 @@ static enum pst_status check_header(const struct putting *p, const struct psti_p
     return PST_OK;
 }
 
-/* Does the same for a PLI. Whole images whose units have no checksums are refused, because kernels
- * do not compare the checksum of the pixels. */
+/* Checks that a PLI is the one that was probed, and that its pixels can become the field's. Whole
+ * images whose units have no checksums are refused, because kernels do not compare the checksum of
+ * the pixels. */
 static enum pst_status check_pli_header(const struct putting *p,
                                         const struct psti_pli_header *header, struct pst_error *err)
 {
@@ -97,8 +99,8 @@ static enum pst_status check_pli_header(const struct putting *p,
     return check_header(p, header, err);
 }
 
-/* Returns the bytes of passes. In the temporary memory passes come first; in the upload tables of
- * filters come first. */
+/* Returns the bytes that the passes of a row take. In the temporary memory, passes come before
+ * everything else; in the upload, tables of filters do. */
 static size_t passes_nbytes(const struct putting *p)
 {
     return psti_round_up(p->prepare.n_passes * sizeof(struct psti_gpu_pass), 64);
@@ -139,7 +141,7 @@ static void set_stats(const struct putting *p, const struct psti_pli_header *hea
     stats->nbytes_upload = upload_nbytes;
 }
 
-/* PLI of pixels
+/* Rows of PLI with pixels
  * ------------------------------------------------------------------------------------------------
  */
 
@@ -205,7 +207,7 @@ static enum pst_status put_units(struct putting *p, struct psti_gpu_row_stats *s
     return PST_OK;
 }
 
-/* JPEG kept as PLI
+/* Rows of JPEGs kept as PLI
  * ------------------------------------------------------------------------------------------------
  */
 
@@ -280,7 +282,7 @@ static size_t picture_nbytes(const struct putting *p)
            (p->field->output.bits / 8u);
 }
 
-/* Claims memory for the region's pixels. */
+/* Reserves memory of the block for the pixels of the region. */
 static enum pst_status claim_picture(struct putting *p, void **pixels, struct pst_error *err)
 {
     enum pst_status status =

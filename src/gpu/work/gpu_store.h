@@ -1,4 +1,4 @@
-/* gpu_store.h - the structs that tell kernels where and how pixels are stored. Plain C and CUDA.
+/* gpu_store.h - the structs that say where and how kernels store pixels. Plain C and CUDA.
  *
  * Addresses are those of the GPU (in the CPU build: of this process). */
 #ifndef PST_GPU_GPU_STORE_H
@@ -6,16 +6,16 @@
 
 #include <stdint.h>
 
-/* The last stage of all rows of one field: finished pixels become elements of the slot's dtype and
+/* How the rows of one field are stored: finished pixels become elements in the slot's dtype and
  * layout. */
 struct psti_gpu_finish {
     uint32_t out_height, out_width;
     uint8_t channels, bits; /* channels (1..4) and bits (8 or 16) of finished pixels */
     uint8_t dtype;          /* enum pst_dtype: U8, U16, F16, BF16, F32; masks: also I32, I64 */
     uint8_t is_chw;
-    uint8_t is_mask; /* true: integers are not scaled */
+    uint8_t is_mask; /* true: the field is a mask, so integers keep their values */
     uint8_t reserved[3];
-    float scale[4], offset[4]; /* factors of floats: value * scale, rounded, + offset, rounded */
+    float scale[4], offset[4]; /* floats: value * scale, rounded, + offset, rounded */
 };
 
 /* Decoders send the pixels of an image to a sink. `orientation` (EXIF, 1..8) says where a pixel

@@ -1,8 +1,8 @@
 /* gpu_tables.c - tables and constants of PLI's wave mode (format-pli.md 5.8), written for kernels
  * to read.
  *
- * The model block of an image is hostile. The parser of the CPU's decoder checks it here, so that
- * kernels can trust tables. Pure; any thread. */
+ * The model block of an image is hostile. The parser of the CPU's decoder checks it here, so
+ * kernels can trust the tables. Pure; any thread. */
 #include "gpu/work/gpu_tables.h"
 
 #include "pli/format/pli_wave_format.h"
@@ -68,7 +68,7 @@ void psti_gpu_wave_constants_write(struct psti_gpu_wave_constants *to)
 {
     memset(to, 0, sizeof *to);
     for (uint32_t i = 0; i < 2; i++) {
-        /* Built-in tables are no block that could be wrong. */
+        /* Built-in tables are correct, so nothing is checked here. */
         enum pst_status status =
             psti_gpu_wave_tables_write(NULL, 0, i == 0 ? 8 : 16, &to->built_in[i], NULL);
         (void)status;
@@ -76,7 +76,7 @@ void psti_gpu_wave_constants_write(struct psti_gpu_wave_constants *to)
     for (uint32_t list = 0; list < PSTI_GPU_WAVE_LISTS; list++)
         for (uint32_t i = 0; i < PSTI_PLI_N_FILTERS; i++) {
             const struct psti_pli_filter *f = &psti_pli_filters[list][i];
-            /* The weight of L: 32 (5.3), less the sum of the differences' coefficients. */
+            /* The weight of L is 32 (5.3) less the sum of the differences' coefficients. */
             int l = 32 - f->k[0] - f->k[1] - f->k[2] - f->k[3] - f->k[4];
             to->filters[list][i + 1] = (struct psti_gpu_wave_filter){
                 four(f->k[2], f->k[0], f->k[1], f->k[3]), four(l, f->k[4], f->a, f->b)};

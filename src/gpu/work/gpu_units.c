@@ -1,10 +1,9 @@
 /* gpu_units.c - the host's part of decoding PLI of pixels on a GPU. It turns a stored image and the
  * wanted region into lists of units, and copies the units' bytes to the upload.
  *
- * Bytes in, descriptors and bytes out; pure, any thread. The head is checked as the CPU's decoder
- * checks it (format-pli.md 11). Of each unit all is checked that decides where it goes: its bytes
- * are there, its checksum, its mode, the length of raw and constant units. Kernels trust
- * descriptors, never a unit's bytes. */
+ * The functions are pure; any thread may call them. The head is checked as the CPU's decoder checks
+ * it (format-pli.md 11). For each unit they check that its bytes are there, its checksum, its mode,
+ * and the length of raw and constant units. Kernels trust descriptors, never a unit's bytes. */
 #include "gpu/work/gpu_units.h"
 
 #include "base/bits.h"
@@ -17,29 +16,29 @@
 #define ROOM "gpu"
 
 enum {
-    SHARED_NBYTES = 227 * 1024, /* shared memory of a block with compute capability 9.0 and 10.0 */
+    SHARED_NBYTES = 227 * 1024, /* shared memory of a block, compute capability 9.0 and 10.0 */
     ENTRY_PIXELS = 4096,        /* pixels of an entry of PLAIN, as many as in a unit of 64 x 64 */
 };
 
-/* A unit that the region touches. */
+/* A unit that the region touches, and how it will be decoded. */
 struct unit {
     uint32_t row, column;
     uint32_t height, width;
-    uint32_t first_row, end_row; /* the rows of the unit that the region needs */
-    uint64_t offset;             /* offset in the file */
+    uint32_t first_row, end_row; /* rows of the unit that the region needs */
+    uint64_t offset;             /* offset of the unit in the file */
     struct psti_pli_entry entry;
     uint8_t mode;
     enum psti_gpu_units_list list;
-    uint32_t n_entries;      /* PLAIN: number of entries for this unit */
-    uint32_t rows_per_entry; /* PLAIN: number of rows in an entry */
-    uint32_t n_sequences;    /* lz: the most sequences that the unit may have */
+    uint32_t n_entries;      /* for PLAIN: number of entries of this unit */
+    uint32_t rows_per_entry; /* for PLAIN: number of rows of an entry */
+    uint32_t n_sequences;    /* for lz: most sequences that the unit may have */
 };
 
-/* Called by walk() with each unit, in the order of the file. */
+/* A callback that walk() calls for each unit, in the order of the file. */
 typedef enum pst_status (*visit_fn)(void *ctx, const uint8_t *bytes, struct unit *unit,
                                     struct pst_error *err);
 
-/* Calls a function for each unit that the region touches. */
+/* Calls `visit` for each unit that the region touches. Stops at the first failure. */
 static enum pst_status walk(const struct psti_gpu_units_plan *plan, const uint8_t *bytes,
                             visit_fn visit, void *ctx, struct pst_error *err)
 {
@@ -67,8 +66,8 @@ static enum pst_status walk(const struct psti_gpu_units_plan *plan, const uint8_
     return PST_OK;
 }
 
-/* Returns the number of sequences that an lz unit states (format-pli.md 6.1), or 0 if the unit is
- * malformed; the kernel rejects it then. */
+/* Returns the number of sequences that a unit of mode lz states (format-pli.md 6.1). Returns 0 if
+ * the unit is malformed; then the kernel rejects it. */
 static uint32_t count_sequences(const uint8_t *unit, uint32_t nbytes)
 {
     uint32_t n;
@@ -78,7 +77,7 @@ static uint32_t count_sequences(const uint8_t *unit, uint32_t nbytes)
     return n <= PSTI_PLI_LZ_SEQUENCES_MAX ? n : 0;
 }
 
-/* Checks the length of a unit of mode raw or constant (format-pli.md 3). */
+/* Checks that a unit of mode raw or constant has the right length (format-pli.md 3). */
 static enum pst_status check_plain(const struct psti_pli_header *h, const struct unit *unit,
                                    struct pst_error *err)
 {
@@ -91,7 +90,7 @@ static enum pst_status check_plain(const struct psti_pli_header *h, const struct
                      expected);
 }
 
-/* Finds mode, list and entries of a unit whose bytes are all there. */
+/* Finds mode, list and entries of a unit whose bytes are all present. */
 static enum pst_status sort_unit(const struct psti_pli_header *h, const uint8_t *bytes,
                                  struct unit *unit, struct pst_error *err)
 {
@@ -280,7 +279,7 @@ void psti_gpu_units_fill(const struct psti_gpu_units_plan *plan, const void *byt
     image->transform = h->transform;
     image->max_error = h->max_error;
     memset(image->reserved, 0, sizeof image->reserved);
-    /* This walk cannot fail, because the plan has checked all units. */
+    /* This call cannot fail, because the plan has checked all units. */
     enum pst_status status = walk(plan, bytes, fill_unit, &filling, NULL);
     (void)status;
     memset(place->bytes + filling.upload_nbytes, 0, PSTI_GPU_UNIT_MARGIN);
@@ -289,8 +288,8 @@ void psti_gpu_units_fill(const struct psti_gpu_units_plan *plan, const void *byt
 /* Kernels
  * ------------------------------------------------------------------------------------- */
 
-/* Returns the shape of a launch of waves: as many warps share a block's tables as there is memory
- * for. */
+/* Returns the shape of a launch of wave units: as many warps share a block's tables as its memory
+ * allows. */
 static struct psti_gpu_units_shape wave_shape(uint32_t bits, uint32_t channels,
                                               uint32_t shared_nbytes_max)
 {
@@ -334,7 +333,7 @@ struct psti_gpu_units_shape psti_gpu_units_shape(enum psti_gpu_units_list list, 
     return psti_gpu_units_shape_within(list, channels, SHARED_NBYTES);
 }
 
-/* Makes one table of 1024 places. */
+/* Builds one decoding table of 1024 slots. */
 static void write_table(const uint16_t *freqs, uint32_t n, uint8_t *to)
 {
     struct psti_gpu_lz_word words[32] = {0};

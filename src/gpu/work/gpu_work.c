@@ -1,12 +1,12 @@
 /* gpu_work.c - turns a block's rows into lists and launches.
  *
- * In: the rows that were added, and their destinations. Out: the last part of the upload, and the
- * launches in the order in which they must run. Kernels without work are not launched. One thread,
- * after all rows were added.
+ * From the added rows and their destinations it makes the last part of the upload, and the launches
+ * in the order in which they must run. Kernels without work are not launched. One thread, after all
+ * rows were added.
  *
  * Units are sorted by length, the longest first. So the warps of a block end at about the same
- * time, and the last ones are short. Images with tables of their own do not share blocks with
- * others. */
+ * time, and the last ones are short. Images with their own tables do not share blocks with other
+ * images. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/bits.h"
@@ -16,23 +16,23 @@
 
 enum {
     N_BUCKETS = 256,
-    PROCESSORS = 132,         /* assumed if the properties of the GPU are not known */
-    SHARED_NBYTES = 64 << 10, /* shared memory of a block, assumed then; every GPU has as much */
+    PROCESSORS = 132,         /* number of processors if the GPU's properties are not known */
+    SHARED_NBYTES = 64 << 10, /* shared memory of a block, also for that case; every GPU has it */
     COEFS_WARPS = 20,         /* warps that a processor runs */
-    COEFS_SHARED = 48 << 10   /* shared memory of a block; every GPU has as much */
+    COEFS_SHARED = 48 << 10   /* shared memory of a block, which every GPU has */
 };
 
-/* The lists and launches while they are made, one field at a time. */
+/* Lists and launches that are being made, one field at a time. */
 struct growth {
     struct psti_gpu_block *block;
     const struct psti_gpu_field *field;
     uint32_t i_field;
     const uint32_t *places;
     uint64_t out;
-    size_t end; /* end of the upload so far */
+    size_t end; /* offset in the upload of the end of all lists so far */
 };
 
-/* A list while it is made. */
+/* A list that is being made. */
 struct list {
     void *host;
     uint64_t gpu;
@@ -45,7 +45,7 @@ static struct list begin_list(struct growth *g, size_t align)
                          g->block->memory.upload + g->end};
 }
 
-/* Returns the row if it takes part and is of that kind, else NULL. */
+/* Returns the row if it takes part in the work and is of that kind, else NULL. */
 static struct psti_gpu_row *row_of(const struct growth *g, uint32_t i_row,
                                    enum psti_gpu_row_kind kind)
 {
@@ -83,7 +83,7 @@ static union psti_gpu_args *add_launch(const struct growth *g, enum psti_gpu_ker
     return args;
 }
 
-/* Returns a bucket of units of about that length, with lower numbers for longer units. Units that
+/* Returns the bucket for units of about that length. Longer units have lower numbers. Units that
  * differ by less than an eighth may share a bucket. */
 static uint32_t bucket_of(uint32_t nbytes)
 {
@@ -91,7 +91,7 @@ static uint32_t bucket_of(uint32_t nbytes)
     return N_BUCKETS - 1 - (8 * log2 + (n >> (log2 - 3) & 7));
 }
 
-/* Turns counts into the first index of each bucket. Returns the sum of counts. */
+/* Replaces the counts by the first index of each bucket. Returns the sum of the counts. */
 static uint32_t place_buckets(uint32_t buckets[N_BUCKETS])
 {
     uint32_t total = 0;
@@ -103,7 +103,7 @@ static uint32_t place_buckets(uint32_t buckets[N_BUCKETS])
     return total;
 }
 
-/* PLI of pixels
+/* PLI with pixels
  * ------------------------------------------------------------------------------------------------
  */
 
@@ -126,8 +126,8 @@ static uint64_t add_images(struct growth *g)
     return list.gpu;
 }
 
-/* Returns the row's entries of a list, if it takes part and its image has these tables. Sets *n to
- * their number, 0 if the row has none. */
+/* Returns the row's entries in a list, if it takes part in the work and its image has these tables.
+ * Sets *n to their number; 0 if the row has none. */
 static const struct psti_gpu_unit *entries_of(const struct growth *g, uint32_t i_row,
                                               enum psti_gpu_units_list which, uint64_t tables,
                                               uint32_t *index, uint32_t *n)
@@ -144,7 +144,8 @@ static const struct psti_gpu_unit *entries_of(const struct growth *g, uint32_t i
     return at;
 }
 
-/* Adds the entries of rows begin..end - 1 whose images have these tables, sorted. */
+/* Adds the entries of the rows begin..end - 1 whose images have the given tables, longest units
+ * first. */
 static uint32_t add_sorted(const struct growth *g, enum psti_gpu_units_list which, uint32_t begin,
                            uint32_t end, uint64_t tables, struct psti_gpu_unit *to)
 {
@@ -166,7 +167,8 @@ static uint32_t add_sorted(const struct growth *g, enum psti_gpu_units_list whic
     return total;
 }
 
-/* Gathers all entries of a list. */
+/* Collects all entries of one of the lists. Returns their number. Images with tables of their own
+ * get whole blocks, which are filled up with empty entries. */
 static uint32_t gather(const struct growth *g, enum psti_gpu_units_list which, uint32_t n_warps,
                        struct psti_gpu_unit *to)
 {
@@ -193,7 +195,7 @@ static uint32_t most_channels(const struct growth *g)
     return most;
 }
 
-/* Adds a list and its launch, unless it is empty. */
+/* Adds one of the lists of units and its launch, unless it is empty. */
 static void add_units_list(struct growth *g, enum psti_gpu_units_list which, uint64_t images)
 {
     static const enum psti_gpu_kernel kernels[PSTI_GPU_N_UNITS_LISTS] = {
@@ -299,14 +301,14 @@ static uint64_t add_jpeg_tiles(struct growth *g, uint32_t *n_tiles)
     return list.gpu;
 }
 
-/* Warps of psti_gpu_coefs go from unit to unit. There are as many as a GPU runs at a time, limited
- * by the scratch. */
+/* psti_gpu_coefs has as many warps as a GPU runs at a time, limited by the scratch; each warp takes
+ * one unit after another. */
 static void shape_coefs(const struct growth *g, const struct psti_gpu_jpeg_args *args,
                         uint32_t *n_blocks, uint32_t *n_warps)
 {
     const struct psti_gpu_block *block = g->block;
     uint64_t left = block->memory.scratch_nbytes - block->scratch_used;
-    /* At least one warp fits; claims have made sure of that. */
+    /* At least one warp fits, because claims have reserved its scratch. */
     uint64_t fit = left / args->scratch_nbytes;
     uint32_t n_processors =
         block->memory.n_processors ? block->memory.n_processors : (uint32_t)PROCESSORS;
@@ -349,12 +351,12 @@ static void add_jpeg(struct growth *g)
         ->jpeg = args;
 }
 
-/* Preparation, and rows that are finished
+/* Preparation, and finished rows
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Finds pass number `number` of the row as the GPU is to run it. Returns false if the row has no
- * such pass. */
+/* Finds the row's pass number `number` in the form that the GPU runs. Returns false if the row has
+ * no such pass. */
 static bool find_pass(const struct growth *g, uint32_t i_row, uint32_t number,
                       struct psti_gpu_pass *pass)
 {
@@ -372,7 +374,7 @@ static bool find_pass(const struct growth *g, uint32_t i_row, uint32_t number,
     return false;
 }
 
-/* Adds the passes of that number that the kernel runs. Returns how many there are. */
+/* Adds the passes of that number that run on this kernel. Returns their number. */
 static uint32_t add_passes(struct growth *g, uint32_t number, enum psti_gpu_pass_kernel kernel)
 {
     static const enum psti_gpu_kernel kernels[PSTI_GPU_N_PASS_KERNELS] = {

@@ -1,8 +1,9 @@
-/* loader_arena.c - first fit over one region.
+/* loader_arena.c - allocates read buffers in one memory region by first fit.
  *
- * There are never more spans than rows under way (some dozens), so a sorted list that is searched
- * from its start is quick. Buffers gather at the low end: pages that were never needed stay
- * untouched. The caller guarantees progress: it allocates in row order and frees in any order. */
+ * There are never more spans in use than rows under way (some dozens), so a linear search of a
+ * sorted list is fast. First fit keeps buffers at low addresses, so pages that were never needed
+ * stay untouched. The caller guarantees progress: it allocates in row order and may free in any
+ * order. */
 #include "loader/epoch/loader_arena.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
-/* loader_begin.c - places in the sequence of batches: where an epoch begins, ends and goes on.
+/* loader_begin.c - positions in the sequence of batches: where an epoch begins, ends and resumes.
  *
- * In: an epoch, or a state. Out: a loader that runs from that place. All of it runs in the caller's
- * thread, but for the numbers of batches, which any thread may ask for. */
+ * In: the number of an epoch, or a saved state. Out: a loader that runs from that position. These
+ * functions run in the caller's thread. Only the counts of batches may be asked by any thread. */
 #include "loader/epoch/loader_begin.h"
 
 #include "loader/loader_handle.h"
@@ -52,7 +52,7 @@ enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t
     return PST_OK;
 }
 
-/* Sets the place of the next batch. */
+/* Sets the position and the step of the next batch. */
 static void set_place(pst_loader *loader, uint64_t epoch, uint64_t start)
 {
     uint64_t stride = (uint64_t)loader->options.batch_size * loader->epoch.ranks.world_size;
@@ -68,7 +68,7 @@ static void set_place(pst_loader *loader, uint64_t epoch, uint64_t start)
     loader->epoch.n_early = 0;
 }
 
-/* Goes on in the epoch under way, from a position on. No read or work may be under way. */
+/* Continues the epoch under way from a given position. No read or worker may be active. */
 static void go_on_at(pst_loader *loader, uint64_t position)
 {
     set_place(loader, loader->epoch.number, position);
@@ -85,13 +85,13 @@ void psti_loader_go_on(pst_loader *loader)
 {
     if (!loader->epoch.begun || loader->epoch.failed ||
         loader->epoch.next_step >= psti_loader_epoch_end(&loader->epoch))
-        return; /* no epoch is under way; the next one begins with the new size of batches */
+        return; /* no epoch is under way; the next epoch begins with the new batch size */
     go_on_at(loader, loader->epoch.state.position);
 }
 
 /* True if all ranks together have delivered the epoch that was begun last. Without padding
- * (no_epoch_padding) a rank may have had its last batch while others still have one. *position:
- * where all ranks' next step begins. */
+ * (no_epoch_padding) one rank may be out of batches while other ranks still have some. *position:
+ * where the next step of all ranks begins. */
 static bool is_delivered(const pst_loader *loader, uint64_t *position)
 {
     const struct psti_loader_epoch *epoch = &loader->epoch;
@@ -100,8 +100,8 @@ static bool is_delivered(const pst_loader *loader, uint64_t *position)
     return *position >= psti_order_end(loader->order, epoch->ranks, epoch->start);
 }
 
-/* True if the epoch under way is delivered, or has failed. If the caller of a rank that has had its
- * last batch has not got PST_END yet, the rank goes on with the others. */
+/* True if the epoch under way is delivered or has failed. A rank without further batches, whose
+ * caller has not got PST_END yet, still goes on with the other ranks. */
 static bool is_over(const pst_loader *loader, uint64_t *position)
 {
     const struct psti_loader_epoch *epoch = &loader->epoch;
@@ -127,7 +127,7 @@ enum pst_status pst_loader_set_world(pst_loader *loader, uint32_t rank, uint32_t
     return PST_OK;
 }
 
-/* True if the epoch under way has been delivered whole, and the wanted one follows it. */
+/* True if the epoch under way has been delivered completely, and `epoch` is the next number. */
 static bool follows(const pst_loader *loader, uint64_t epoch)
 {
     const struct psti_loader_epoch *former = &loader->epoch;
@@ -135,7 +135,8 @@ static bool follows(const pst_loader *loader, uint64_t epoch)
            former->next_step >= psti_loader_epoch_end(former);
 }
 
-/* True if batches of the epoch that follows are under way already, and are those of its ranks. */
+/* True if workers already make batches of the next epoch, for the rank and world size that it will
+ * have. */
 static bool has_begun_early(const pst_loader *loader)
 {
     const struct psti_ranks *a = &loader->epoch.ranks, *b = &loader->epoch.next_ranks;
@@ -143,12 +144,12 @@ static bool has_begun_early(const pst_loader *loader)
            a->world_size == b->world_size && !psti_loader_tiers_renew(loader);
 }
 
-#define EARLY_AFTER 3 /* epochs in a row */
+#define EARLY_AFTER 3 /* number of epochs that must have followed each other without a gap */
 
-/* Returns how many steps of the next epoch may be started before the one that begins now is over.
- * A loader that has gone from epoch to epoch several times will probably go on; work for one epoch
- * more than a caller wants is in vain, and in its counts. The service decides for those that share,
- * also for its own loaders, and sums of an index are noted epoch by epoch. */
+/* Returns how many steps of the next epoch workers may start before this epoch is over. A loader
+ * that went from epoch to epoch several times will probably go on; if it does not, the early work
+ * is wasted and still counted. Returns 0 for loaders that share (the host service decides), for the
+ * service's own loaders, and while the checksums of an index are noted epoch by epoch. */
 static uint64_t early_steps(const pst_loader *loader)
 {
     if (loader->epoch.n_followed < EARLY_AFTER || loader->epoch.is_led || loader->share ||
@@ -157,7 +158,7 @@ static uint64_t early_steps(const pst_loader *loader)
     return psti_order_n_batches(loader->order, loader->epoch.ranks, 0);
 }
 
-/* The batches that are under way become the first ones of the epoch. */
+/* Makes the batches under way, which were started early, the first batches of the epoch. */
 static void go_over(pst_loader *loader, uint64_t epoch)
 {
     set_place(loader, epoch, 0);
@@ -169,7 +170,8 @@ static void go_over(pst_loader *loader, uint64_t epoch)
     pthread_cond_broadcast(loader->work);
 }
 
-/* Begins at that place. What is under way is thrown away. follows_on: as follows() tells. */
+/* Begins `epoch` at position `start` and throws away the work under way. follows_on: what follows()
+ * returned. */
 static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start, bool follows_on)
 {
     pthread_mutex_lock(loader->lock);
@@ -179,7 +181,7 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     pthread_mutex_lock(loader->lock);
     loader->epoch.ranks = loader->epoch.next_ranks;
     if (start > 0 && psti_order_end(loader->order, loader->epoch.ranks, start) == start) {
-        epoch++; /* less than one batch of each rank is left, and drop_last is set */
+        epoch++; /* fewer samples than one batch for each rank are left, and drop_last is set */
         start = 0;
     }
     set_place(loader, epoch, start);
@@ -189,7 +191,9 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->epoch.n_followed = follows_on ? loader->epoch.n_followed + 1 : 0;
     loader->epoch.n_early = early_steps(loader);
     psti_loader_meter_begin(loader);
-    loader->epoch.parked = psti_loader_share_begin(loader); /* the group is asked first */
+    loader->epoch.parked = psti_loader_share_begin(loader); /* ask the sharing group for batches
+                                                               first, before starting this
+                                                               loader's workers */
     if (!loader->epoch.parked)
         psti_loader_run_start(loader, loader->epoch.next_step);
     pthread_mutex_unlock(loader->lock);
@@ -241,8 +245,8 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
     if (state->order_hash != own->order_hash)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the state belongs to another order, subset or weights");
-    /* After the last batch the state is that of the next epoch. So padding gives no position beyond
-     * the end. */
+    /* A state saved after the last batch names position 0 of the next epoch. So padding never gives
+     * a position beyond the end of the epoch. */
     if (state->position > own->n_samples)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "position %" PRIu64 " is beyond the epoch's end: it has %" PRIu64

@@ -1,9 +1,9 @@
-/* loader_behind.c - operations behind mosaics: they move finished pictures of a batch.
+/* loader_behind.c - operations that follow a mosaic: they move the finished pictures of a batch.
  *
- * In: the operations of a mosaic, at open; later a picture in the form of the batch, and the row's
- * place. Out: a chain for each field that the mosaic has pixels of; the moved picture in the batch,
- * and what the draw does to coordinates. The chains are constant from open on. The rest belongs to
- * the thread that has the batch. */
+ * In, at open: the operations of a mosaic. In, for each row: a finished picture in the batch's
+ * layout, and the row's number. Out: a chain for each field whose pixels the mosaic moves; the
+ * moved picture; the matrix for coordinates. The chains are constant after open. Everything else
+ * belongs to the thread that has the batch. */
 #include "loader/epoch/loader_behind.h"
 #include "loader/epoch/loader_mix.h"
 #include "loader/loader_handle.h"
@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-/* `own` of keys: fields with a geometry of their own have small numbers. */
+/* `own` in the keys of these draws. Fields with a geometry of their own have small numbers, so the
+ * draws differ. */
 #define OWN 0xFFFF
 /* First scratch of a run. It doubles until the operations have enough. */
 #define SCRATCH_NBYTES ((uint64_t)1 << 20)
@@ -51,7 +52,8 @@ static enum pst_status read_ops(const struct pst_mix *way, struct pst_op ops[PST
     return status;
 }
 
-/* Refuses operations that masks, boxes, keypoints or matrices of the batch cannot follow. */
+/* Refuses operations whose effect masks, boxes, keypoints or matrices of the batch cannot
+ * follow. */
 static enum pst_status check_follow(const struct psti_loader_plan *plan, const struct pst_op *ops,
                                     size_t n_ops, struct pst_error *err)
 {
@@ -204,7 +206,7 @@ static bool grow(struct psti_loader_behind *behind)
     return true;
 }
 
-/* Takes what the draw does to coordinates, unless the batch has none that follow. */
+/* Takes over the matrix of the draw for coordinates, unless no array of the batch needs it. */
 static void take_geometry(struct psti_loader_behind *behind)
 {
     size_t n_ops;
@@ -240,7 +242,7 @@ size_t psti_loader_behind_line_nbytes(const pst_loader *loader, uint32_t width)
     return loader->mix.behind[loader->mix.i_field] ? (size_t)width * 4 * sizeof(uint16_t) : 0;
 }
 
-/* Reads a class of a mask. All of them fit 16 bits, as they are stored so. */
+/* Reads the class at one pixel of a mask. Every class fits 16 bits, as masks are stored so. */
 static uint16_t class_at(enum pst_dtype dtype, const char *at)
 {
     union {
@@ -262,7 +264,7 @@ static uint16_t class_at(enum pst_dtype dtype, const char *at)
     }
 }
 
-/* Gathers `n` pixels from (y, x) on into `line`, as samples of 8 or 16 bits, pixel by pixel. */
+/* Copies `n` pixels from (y, x) on into `line`, as interleaved samples of 8 or 16 bits. */
 static void gather(const struct psti_loader_behind *behind, uint32_t i_field, const char *picture,
                    uint32_t y, uint32_t x, uint32_t n, char *line)
 {

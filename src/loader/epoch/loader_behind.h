@@ -1,4 +1,4 @@
-/* loader_behind.h - operations behind mosaics: what they do to one row of a batch. */
+/* loader_behind.h - the operations that follow a mosaic, applied to one row of a batch. */
 #ifndef PST_LOADER_LOADER_BEHIND_H
 #define PST_LOADER_LOADER_BEHIND_H
 
@@ -6,30 +6,31 @@
 
 #include <penstock/loader.h>
 
-/* The operations behind the mosaics of one batch, and their draw for one row. It belongs to the
- * thread that has the batch. */
+/* The operations that follow the mosaics of one batch, and their random draw for the current row.
+ * It belongs to the thread that has the batch. */
 struct psti_loader_behind {
     const pst_loader *loader;
-    const struct psti_chain *chain; /* of the image; NULL: there are no operations */
+    const struct psti_chain *chain; /* chain of the image; NULL: no operations follow mosaics */
     struct psti_run *run;
     uint64_t charged; /* bytes of host_memory for the scratch of `run` */
     uint32_t height, width;
     struct psti_draw_key key;
-    struct psti_draw draw; /* of the row's image; boxes and points follow it */
-    /* What the draw does to coordinates. Without operations: the identity, 1, false. */
+    struct psti_draw draw; /* for the row's image; boxes and points use it, too */
+    /* What the draw does to coordinates. Without operations the matrix is the identity, area_scale
+     * 1 and mirrors false. */
     double matrix[9], area_scale;
     bool mirrors;
 };
 
-/* True if the field has pixels that mosaics and what is behind them move: the image that is mixed,
- * and what follows it. */
+/* True if mosaics move the field's pixels: the image that is mixed, and fields that follow its
+ * geometry. */
 bool psti_loader_behind_moves(const pst_loader *loader, uint32_t i_field);
 /* Compiles the operations of a mosaic for all pixels that it has, and sets loader->mix.behind.
  * The plan is made. */
 enum pst_status psti_loader_behind_open(pst_loader *loader, const struct pst_mix *way,
                                         struct pst_error *err);
 void psti_loader_behind_close(pst_loader *loader);
-/* Refuses operations that give pictures of height x width another size. */
+/* Refuses operations that change the size of pictures of height x width. */
 enum pst_status psti_loader_behind_check(const pst_loader *loader, uint32_t height, uint32_t width,
                                          struct pst_error *err);
 
@@ -41,7 +42,7 @@ void psti_loader_behind_end(struct psti_loader_behind *behind);
 /* Draws for row `row` of the batch whose first row has that position in the epoch. */
 enum pst_status psti_loader_behind_draw(struct psti_loader_behind *behind, uint64_t epoch,
                                         uint64_t position, uint32_t row, struct pst_error *err);
-/* Bytes of a line that psti_loader_behind_pixels needs beside the picture. */
+/* Returns the bytes of the line buffer that psti_loader_behind_pixels needs besides the picture. */
 size_t psti_loader_behind_line_nbytes(const pst_loader *loader, uint32_t width);
 /* Writes to `to` what the operations make of a field's finished picture, in the form of the batch.
  * PST_ERROR_LIMIT: host_memory is too small. */

@@ -1,8 +1,9 @@
-/* loader_collate.c - which fields of a batch are put together (batch_collate.c), and when.
+/* loader_collate.c - decides which fields of a batch are collated by batch_collate.c, and when.
  *
- * In: the wish for a field; a job whose batch is whole. Out: the slot's way; the batch with its
- * arrays. The worker that closed the batch does it, after mixing, so that it costs the caller
- * nothing; where the host service or a GPU made the batch, the caller's thread. No lock is held. */
+ * In: the options of a field, at open; later a job whose rows are all there. Out: how the slot
+ * collates the field; the batch with its final arrays. The worker that finished the last row does
+ * this after mixing, so the caller need not wait for it. If the host service or a GPU made the
+ * batch, the caller's thread does it. No lock is held. */
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/epoch/loader_mix.h"
@@ -40,14 +41,14 @@ static uint16_t bfloat_of(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* True if the whole number lies in low .. high. */
+/* True if the value is a whole number from low to high. */
 static bool is_whole(double value, double low, double high)
 {
     return value >= low && value <= high && value == floor(value);
 }
 
-/* Writes one element with that value. False: the dtype does not have it. Little-endian machines
- * only, as all of the batch. */
+/* Writes one element with that value. False: the dtype cannot represent it. Works on little-endian
+ * machines only, like the whole batch. */
 static bool set_fill(enum pst_dtype dtype, double value, unsigned char fill[8])
 {
     union {
@@ -104,7 +105,7 @@ static bool can_collate(const struct psti_loader_plan_field *plan)
            plan->fill == PSTI_LOADER_FILL_ARRAY || plan->fill == PSTI_LOADER_FILL_SOUND;
 }
 
-/* Sets the shape of a batch all of whose rows are empty. */
+/* Sets the shape of a batch in which every row is empty. */
 static void set_empty_shape(const struct psti_loader_plan_field *plan, struct psti_slot_field *slot)
 {
     struct psti_slot_ragged *ragged = &slot->ragged;

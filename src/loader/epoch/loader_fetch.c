@@ -1,8 +1,8 @@
-/* loader_fetch.c - batches made in the calling thread, beside the running epoch: map-style access
- * and replay.
+/* loader_fetch.c - makes batches in the calling thread, independent of the running epoch: map-style
+ * access and replay.
  *
- * The fetcher is a worker of its own, made at first use. It shares only the files, the pool and the
- * budget with the workers. */
+ * The fetcher is a separate worker, created at first use. It shares only the files, the batch pool
+ * and the memory budget with the other workers. */
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/rows/loader_row.h"
@@ -55,7 +55,8 @@ static enum pst_status claim(pst_loader *loader, size_t n_rows, pst_batch **batc
     return PST_OK;
 }
 
-/* Ends a batch made here. It becomes the caller's, or its slot is put back. */
+/* Finishes a batch made in this thread. After success the caller owns it; after failure its slot is
+ * put back. */
 static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_batch *batch,
                               pst_batch **out)
 {
@@ -73,8 +74,8 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
     return status;
 }
 
-/* Closes a batch whose rows are all there or bad. It is then as the caller gets it; finish() hands
- * it out. */
+/* Closes a batch whose rows are all made or bad: collates it and brings it to its placement.
+ * finish() then hands it out. */
 static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_t epoch,
                                    uint32_t n_rows, struct psti_loader_job *job,
                                    struct pst_error *err)
@@ -146,7 +147,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     return finish(loader, status, batch, out);
 }
 
-/* Makes all rows of the job, by the loader's policy. */
+/* Makes all rows of the job. on_error decides what happens to bad samples. */
 static enum pst_status make_rows(pst_loader *loader, struct psti_loader_job *job,
                                  struct pst_error *err)
 {
@@ -187,7 +188,8 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
     enum pst_status status = open_fetcher(loader, err);
     if (status != PST_OK)
         return status;
-    /* A resumed epoch may have begun at a position where no batch of a whole epoch begins. */
+    /* After a resume the epoch may have begun at a position where no batch of a whole epoch
+     * begins. */
     struct psti_loader_job *job = &loader->crew.fetch_job;
     pthread_mutex_lock(loader->lock);
     bool here =

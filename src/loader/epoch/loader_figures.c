@@ -1,7 +1,7 @@
-/* loader_figures.c - the figures that pst_loader_meter and pst_loader_worker_clock give. Any
- * thread, at any time.
+/* loader_figures.c - the figures that pst_loader_meter and pst_loader_worker_clock return. Any
+ * thread may ask at any time.
  *
- * In: sums of time that loader_meter.c, loader_times.c and the workers keep, and the counters of
+ * In: sums of time from loader_meter.c, loader_times.c and the workers, and the counters of
  * pst_loader_stats. Out: times of steps, and clocks of stages and workers. */
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_meter.h"
@@ -21,8 +21,8 @@ const char *pst_stage_name(uint32_t i)
 
 static uint64_t since(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
 
-/* Divides times of causes among the stages. The workers' time is divided as it was among their
- * stages in this epoch. */
+/* Attributes the caller's waiting time, given by cause, to stages. Waiting for rows is split in the
+ * ratio in which the workers spent their time on their stages in this epoch. */
 static void divide(const struct psti_meter_sums *now, const struct psti_meter_sums *before,
                    const uint64_t *causes, uint64_t *stages)
 {
@@ -39,7 +39,8 @@ static void divide(const struct psti_meter_sums *now, const struct psti_meter_su
         stages[i] = (uint64_t)ns < left ? (uint64_t)ns : left;
         left -= stages[i];
     }
-    stages[PST_STAGE_DECODE] += left; /* rounding; all of it if no row is done yet */
+    stages[PST_STAGE_DECODE] += left; /* what rounding left; all of the time if no row is done
+                                         yet */
     stages[PST_STAGE_FETCH] += causes[PSTI_METER_CAUSE_FETCH];
     stages[PST_STAGE_UPLOAD] = causes[PSTI_METER_CAUSE_UPLOAD];
     stages[PST_STAGE_HANDOVER] = causes[PSTI_METER_CAUSE_OTHER];

@@ -1,7 +1,7 @@
-/* loader_job.c - a batch under way: the ends of its rows, and the handling of bad samples.
+/* loader_job.c - ends the rows of a batch under way, and handles bad samples.
  *
- * In: rows that were filled or failed, from any worker. Out: a job that is whole, with the errors
- * of its rows in row order. So the caller's view does not depend on which thread was first. */
+ * In: rows that any worker has filled or failed to fill. Out: a finished job, whose errors are
+ * sorted by row. So the caller sees the same result whichever thread was first. */
 #include "loader/tiers/loader_files.h"
 #include "loader/tiers/loader_forms.h"
 #include "loader/loader_handle.h"
@@ -96,8 +96,8 @@ static bool is_lone_loss(const pst_loader *loader, const struct pst_error *err)
     return psti_loader_files_is_lone_loss(dataset, err->file);
 }
 
-/* True if the fault in worker->err lies with the sample, so that on_error decides. Faults of the
- * machine, of limits and of options would hit good samples, too; they end the epoch. */
+/* True if the sample itself causes the fault in worker->err, so that on_error decides. Faults of
+ * the machine, of limits and of options would hit good samples, too, so they end the epoch. */
 static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_status status)
 {
     const struct pst_error *err = &worker->err;
@@ -109,11 +109,13 @@ static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_s
         return true;
     case PST_ERROR_NOT_FOUND: /* the sample lacks the item, or its file is missing */
         return !err->os_error || is_lone_loss(worker->loader, err);
-    case PST_ERROR_UNSUPPORTED: /* codecs; storage, if the file is not regular */
+    case PST_ERROR_UNSUPPORTED: /* the file needs a feature that the decoder lacks; from storage:
+                                   it is no regular file */
         return came_from(err, "decode") || came_from(err, "sound") || came_from(err, "storage");
-    case PST_ERROR_ARGUMENT: /* operations report it, too */
+    case PST_ERROR_ARGUMENT: /* operations report this status, too, but then the sample is not at
+                                fault */
         return came_from(err, "decode");
-    case PST_ERROR_LIMIT: /* more pixels than max_pixels */
+    case PST_ERROR_LIMIT: /* the sample itself is at fault if its image has more than max_pixels */
         return came_from(err, "decode") && !worker->lacks_scratch;
     default:
         return false;
@@ -131,8 +133,8 @@ static void fail_job(struct psti_loader_worker *worker, struct psti_loader_job *
     pthread_mutex_unlock(worker->loader->lock);
 }
 
-/* Keeps worker->err as one of the job's bad samples. False: out of memory, as worker->err then
- * says. */
+/* Adds worker->err to the job's list of bad samples. False: out of memory, and worker->err says
+ * so. */
 static bool note_bad(struct psti_loader_worker *worker, struct psti_loader_job *job, uint32_t row)
 {
     struct psti_loader_bad *bad = psti_alloc(sizeof *bad);
@@ -153,8 +155,9 @@ static bool note_bad(struct psti_loader_worker *worker, struct psti_loader_job *
     return true;
 }
 
-/* The row's replacement is bad, too. Forgets it all, so that counts and tries are as if that had
- * been known at once. Returns the sample of the row's position. */
+/* Called if the row's replacement is bad, too. Removes the row's entries from the list of bad
+ * samples, so that counts and tries are as if this had been known at once. Returns the sample at
+ * the row's position. */
 static uint64_t start_over(pst_loader *loader, struct psti_loader_job *job, uint32_t row)
 {
     uint32_t n = 0;
@@ -184,7 +187,8 @@ static uint64_t replacement(const pst_loader *loader, uint64_t epoch, uint64_t p
     return psti_order_replacement(loader->order, epoch, position, random);
 }
 
-/* No replacement is good. Adds that to worker->err, the error of the last one. */
+/* Extends worker->err, the error of the last sample tried, by the text that no replacement is
+ * good. */
 static void fail_no_replacement(struct psti_loader_worker *worker, uint64_t sample)
 {
     char cause[PST_ERROR_TEXT_CAP];
@@ -195,9 +199,9 @@ static void fail_no_replacement(struct psti_loader_worker *worker, uint64_t samp
              sample, PSTI_LOADER_REPLACE_TRIES, worker->err.sample, cause);
 }
 
-/* Tries other samples for `position`, one after another, until one is good, and writes it to `row`.
- * Bad ones are noted under `noted`. After failure worker->err is the last one's, and its text says
- * what was tried. */
+/* Tries other samples for `position`, one after another, until one is good, and writes it to row
+ * `row`. Bad samples are listed under row `noted`. After failure worker->err is the error of the
+ * last sample, and its text says what was tried. */
 static enum pst_status replace(struct psti_loader_worker *worker, struct psti_loader_job *job,
                                uint32_t row, uint64_t position, uint32_t noted)
 {
@@ -209,7 +213,7 @@ static enum pst_status replace(struct psti_loader_worker *worker, struct psti_lo
             psti_order_draw(worker->loader->order, position));
         status = psti_loader_row_make(worker, job->batch, row, &key, job->first_turn + row,
                                       &worker->err);
-        if (status == PST_OK) /* a function's generator is made of the row's draw */
+        if (status == PST_OK) /* the row's draw seeds the generator of the user's functions */
             psti_batch_draws(job->batch)[row] = key.draw;
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
@@ -245,9 +249,9 @@ enum pst_status psti_loader_job_replace_fetched(struct psti_loader_worker *worke
     return status;
 }
 
-/* The row's sample is bad. True: another sample must take its place, because it is the last row of
- * a batch that would be empty. Which row that is depends on the threads. Nobody sees this, because
- * it will be the only row. */
+/* Marks the row's sample as bad. True: another sample must fill the row, because it is the last row
+ * of a batch that would be empty otherwise. Which row is the last depends on the threads, but the
+ * caller cannot tell, because that row will be the batch's only one. */
 static bool leave_out(pst_loader *loader, struct psti_loader_job *job, uint32_t row)
 {
     pthread_mutex_lock(loader->lock);
@@ -288,15 +292,16 @@ void psti_loader_job_row_failed(struct psti_loader_worker *worker, struct psti_l
     pthread_mutex_unlock(loader->lock);
 }
 
-/* Tells the placement the state of the batch. The job is whole, so no worker uses it, and the
- * caller's thread may read its members. */
+/* Tells the placement the state of the batch. No worker uses the finished job, so the caller's
+ * thread may read its members. */
 static void tell(struct psti_remake *remake)
 {
     const struct psti_loader_job *job = remake->job;
     remake->n_wanted = remake->n_rows;
     if (!job)
         return;
-    /* A failed job reports the lowest row that failed, so rows after that one do not matter. */
+    /* A failed job reports its lowest row that failed, so the rows after that one are not
+     * needed. */
     if (job->failed && job->failed_row < remake->n_rows)
         remake->n_wanted = job->failed_row;
     remake->bad = job->n_bad_rows ? job->bad : NULL;
@@ -346,8 +351,8 @@ enum pst_status psti_loader_job_finish(struct psti_loader_worker *worker, pst_ba
     return status;
 }
 
-/* Closes a batch whose rows are all there, or failed. n_left became 0 in this thread, so no other
- * thread uses the job until its state is WHOLE. */
+/* Closes a batch whose rows are all made or have failed. This thread brought n_left to 0, so no
+ * other thread uses the job until its state is WHOLE. */
 static enum pst_status close_batch(pst_loader *loader, struct psti_loader_job *job, bool *whole,
                                    struct pst_error *err)
 {
@@ -379,7 +384,7 @@ void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_lo
     pthread_mutex_lock(loader->lock);
     psti_loader_meter_tick(loader);
     job->whole_ns = psti_clock_ns();
-    if (status != PST_OK && !job->failed) { /* a row's failure counts first */
+    if (status != PST_OK && !job->failed) { /* if a row has failed, that error is kept */
         job->failed = true;
         job->failed_row = job->n_rows;
         job->failure = err;
@@ -389,6 +394,6 @@ void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_lo
     job->state = PSTI_LOADER_JOB_WHOLE;
     psti_loader_forms_correct(loader);
     pthread_cond_broadcast(&loader->done);
-    if (loader->kept.later) /* workers that wait may re-code now */
+    if (loader->kept.later) /* workers that wait may now re-code items of the cache */
         pthread_cond_broadcast(loader->work);
 }

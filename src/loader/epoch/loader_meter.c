@@ -1,8 +1,8 @@
-/* loader_meter.c - the loader's use of the meter: the moments at which the caller waits, and why.
+/* loader_meter.c - measures when and why the caller of the loader waits.
  *
- * In: changes of the loader's state, each under its lock. Out: sums of time, of which
- * loader_figures.c makes what a caller reads. The stall clock runs only while the caller waits, so
- * a loader that is fast enough does not read the clock for it. */
+ * In: changes of the loader's state, reported under its lock. Out: sums of time, from which
+ * loader_figures.c makes the figures for users. The stall clock is read only while the caller
+ * waits, so a loader that is fast enough spends no time on it. */
 #include "loader/epoch/loader_meter.h"
 
 #include "loader/loader_handle.h"
@@ -57,7 +57,7 @@ static void tick(pst_loader *loader, int64_t now)
         psti_stall_meter_steps_cause(&loader->meters.steps, cause_now(loader), ns);
         return;
     }
-    /* The caller has read and filled rows by itself. */
+    /* Without workers the caller read and filled the rows in its own thread. */
     uint64_t reads = loader->meters.stats.worker_read_wait_ns;
     uint64_t read_ns = reads - loader->meters.stall.reads_ns;
     loader->meters.stall.reads_ns = reads;

@@ -25,7 +25,7 @@ static int find_field(const struct psti_loader_plan *plan, const char *name)
     return -1;
 }
 
-/* Returns a field that cannot be mixed with the image, or NULL. */
+/* Returns the name of a field that cannot be mixed along with the image, or NULL. */
 static const char *find_other(const struct psti_loader_plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_fields; i++) {

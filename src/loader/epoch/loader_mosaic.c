@@ -15,29 +15,30 @@
 
 #include <string.h>
 
-/* A row of a field before the batch was changed. */
+/* The value of a field in one row before the batch was changed. */
 struct seen {
     const char *data;
     uint32_t ndim;
     int64_t shape[PST_MAX_NDIM];
-    size_t row_nbytes; /* of one of shape[0] */
+    size_t row_nbytes; /* bytes of one entry along the first axis */
 };
 
 struct mosaic {
     const pst_loader *loader;
     struct psti_loader_job *job;
     uint32_t n_rows, height, width;
-    const char *copies[PST_MAX_FIELDS]; /* of pixels, and what is said of tiles; else NULL */
+    const char *copies[PST_MAX_FIELDS]; /* copies of pixels and of arrays that describe tiles;
+                                           else NULL */
     size_t row_nbytes[PST_MAX_FIELDS];
-    struct seen *seen; /* [n_fields][n_rows] of fields whose rows are moved */
+    struct seen *seen; /* [n_fields][n_rows]; set for fields whose rows are moved */
     struct psti_loader_behind *behind;
-    char *picture, *line; /* with operations behind mosaics: room for a finished picture, and for a
-                             line of it */
+    char *picture, *line; /* buffers for a finished picture and one line of it, if operations
+                             follow the mosaic */
     const struct psti_mosaic *drawn;
     uint32_t row, n_tiles;
 };
 
-/* A tile: the part of the picture that it fills, and what is added to its coordinates. */
+/* A tile: its edges in the mosaic, and the offset that its coordinates get. */
 struct tile {
     float left, top, right, bottom, dx, dy;
 };
@@ -59,7 +60,7 @@ static struct tile tile_at(const struct mosaic *mosaic, uint32_t q)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Copies the tiles of one field's row to `to`. */
+/* Copies the tiles that make up one row of a field to `to`. */
 static void place_tiles(const struct mosaic *mosaic, uint32_t i_field, char *to)
 {
     const struct psti_loader_plan *plan = &mosaic->loader->plan;
@@ -96,14 +97,15 @@ static enum pst_status place_pixels(const struct mosaic *mosaic, uint32_t i_fiel
  * ------------------------------------------------------------------------------------------------
  */
 
-/* True for arrays with an element for each tile. Before the row is a mosaic, tile 0 is itself. */
+/* True for arrays that have an element for each tile. Before the mosaic is made, tile 0 of a row
+ * describes the row itself. */
 static bool is_of_tiles(const struct psti_loader_plan_field *field)
 {
     return field->gives_tiles && psti_loader_plan_is_derived(field);
 }
 
-/* Makes of m, from a picture to its row, the matrix from there to its place on the mosaic and, by
- * the operations behind that, to the delivered picture. */
+/* Extends m, which maps a stored picture to its row. Afterwards m maps it to its tile in the mosaic
+ * and on through the operations that follow the mosaic. */
 static void follow_tile(const struct mosaic *mosaic, const struct tile *tile, double m[9])
 {
     double on[9];
@@ -126,7 +128,8 @@ static void follow_tile(const struct mosaic *mosaic, const struct tile *tile, do
         m[k] /= scale;
 }
 
-/* Says of each tile what its row said of itself, and where it is. */
+/* Fills an array that describes tiles: copies the description of each tile's row, and adds where
+ * the tile lies. */
 static void place_said(const struct mosaic *mosaic, uint32_t i_field)
 {
     size_t row_nbytes = mosaic->row_nbytes[i_field], nbytes = row_nbytes / PST_MOSAIC_TILES;
@@ -146,7 +149,7 @@ static void place_said(const struct mosaic *mosaic, uint32_t i_field)
             follow_tile(mosaic, &tile, m);
             memcpy(to, m, sizeof m);
             break;
-        default: /* sizes and samples are those of the tile's row */
+        default: /* sizes and sample numbers are copied from the tile's row unchanged */
             break;
         }
     }
@@ -171,7 +174,7 @@ static double area_of(const float box[4])
     return ((double)box[2] - box[0]) * ((double)box[3] - box[1]);
 }
 
-/* Moves a box into its tile. False: too little of it is left. */
+/* Moves a box into its tile of the mosaic. False: too little of the box is left. */
 static bool place_box(const struct mosaic *mosaic, const struct psti_loader_plan_field *field,
                       const struct tile *tile, const char *from, char *to)
 {
@@ -190,7 +193,7 @@ static bool place_box(const struct mosaic *mosaic, const struct psti_loader_plan
     return field->keeps_boxes || (area >= field->min_area && area >= field->min_visibility * whole);
 }
 
-/* Moves a keypoint. One outside of its tile is not visible. */
+/* Moves a keypoint into its tile. A keypoint outside of its tile becomes invisible. */
 static void place_point(const struct psti_loader_behind *behind, const struct tile *tile,
                         const char *from, char *to)
 {
@@ -214,16 +217,17 @@ static enum pst_status fail_rows(const struct mosaic *mosaic, uint32_t i_field, 
                      mosaic->loader->plan.fields[i_field].field->name, why);
 }
 
-/* Makes the field's row of the mosaic, as long as those of all four together. `to` receives its
- * memory. n: wanted numbers of boxes of the four, of each_box rows each; NULL: any number of rows.
- */
+/* Allocates the field's row of the mosaic, with as many entries as the rows of all four tiles
+ * together. *to: its memory. n: number of boxes of each tile, which must have each_box entries
+ * each; NULL: any number of entries. */
 static enum pst_status make_row(const struct mosaic *mosaic, uint32_t i_field, const int64_t *n,
                                 int64_t each_box, char **to, struct pst_error *err)
 {
     const struct seen *like = seen_of(mosaic, i_field, 0);
     const struct psti_loader_plan_field *field = &mosaic->loader->plan.fields[i_field];
     int64_t shape[PST_MAX_NDIM], total = 0;
-    size_t row_nbytes = field->field->type == PST_FIELD_BOXES ? 16 : 12; /* of points */
+    size_t row_nbytes = field->field->type == PST_FIELD_BOXES ? 16 : 12; /* box: 4 floats; point:
+                                                                            3 floats */
     enum pst_status status;
     for (uint32_t q = 0; q < mosaic->n_tiles; q++) {
         const struct seen *seen = seen_of(mosaic, i_field, q);
@@ -251,11 +255,12 @@ static enum pst_status make_row(const struct mosaic *mosaic, uint32_t i_field, c
 
 struct column {
     uint32_t i_field;
-    int64_t each_box; /* rows of one box */
+    int64_t each_box; /* entries that belong to one box */
     char *to;
 };
 
-/* Number of rows of one box: keypoints may have several. make_row compares it with all four. */
+/* Returns how many entries of the field belong to one box: of keypoints there may be several.
+ * make_row checks this number for all four tiles. */
 static int64_t rows_of_a_box(const struct mosaic *mosaic, uint32_t i_field, uint32_t i_boxes,
                              const int64_t n[4])
 {
@@ -269,7 +274,7 @@ static int64_t rows_of_a_box(const struct mosaic *mosaic, uint32_t i_field, uint
     return 1;
 }
 
-/* Makes rows of boxes and of the fields that belong to them. */
+/* Allocates the mosaic's rows of a field of boxes and of the fields that belong to it. */
 static enum pst_status make_columns(const struct mosaic *mosaic, uint32_t i_boxes,
                                     const int64_t n[4], struct column columns[PST_MAX_FIELDS],
                                     uint32_t *n_columns, struct pst_error *err)
@@ -288,7 +293,7 @@ static enum pst_status make_columns(const struct mosaic *mosaic, uint32_t i_boxe
     return status;
 }
 
-/* True for keypoints whose left and right change places, because the row is mirrored. */
+/* True for keypoints whose left and right must be exchanged, because the row is mirrored. */
 static bool swaps(const struct mosaic *mosaic, uint32_t i_field)
 {
     const struct psti_loader_plan_field *field = &mosaic->loader->plan.fields[i_field];
@@ -296,7 +301,8 @@ static bool swaps(const struct mosaic *mosaic, uint32_t i_field)
            field->field->type == PST_FIELD_KEYPOINTS;
 }
 
-/* Checks that left and right of a mirrored row are known, and counts it if they are not. */
+/* For a mirrored row: checks that left and right keypoints are known, and counts the row if they
+ * are not. */
 static enum pst_status check_pairs(const struct mosaic *mosaic, uint32_t i_field,
                                    struct pst_error *err)
 {
@@ -314,7 +320,7 @@ static enum pst_status check_pairs(const struct mosaic *mosaic, uint32_t i_field
     return PST_OK;
 }
 
-/* Writes row i of a field that has rows of points, or says of which tile points are. */
+/* Writes entry i of a field of points, or the tile number of that point. */
 static void place_one(const struct mosaic *mosaic, uint32_t i_field, uint32_t q, int64_t i,
                       char *to)
 {
@@ -336,7 +342,7 @@ static bool is_one_by_one(const struct psti_loader_plan_field *field)
     return field->fill == PSTI_LOADER_FILL_POINTS || field->fill == PSTI_LOADER_FILL_TILE_OF;
 }
 
-/* Writes the rows of box i of tile q as those of box n_kept of the mosaic. */
+/* Copies the entries of box i of tile q to the entries of box n_kept of the mosaic. */
 static void place_rows(const struct mosaic *mosaic, const struct column *column, uint32_t q,
                        int64_t i, int64_t n_kept)
 {
@@ -382,7 +388,8 @@ static enum pst_status place_boxes(const struct mosaic *mosaic, uint32_t i_boxes
     return status;
 }
 
-/* Keypoints that belong to no boxes, and their tiles: those of all four. */
+/* Writes keypoints that belong to no boxes, and their tile numbers: all entries of all four
+ * tiles. */
 static enum pst_status place_points(const struct mosaic *mosaic, uint32_t i_field,
                                     struct pst_error *err)
 {
@@ -474,7 +481,7 @@ static enum pst_status place_row(const struct mosaic *mosaic, struct pst_error *
     return status;
 }
 
-/* Draws the mosaic of a row, and what is behind it. False: the row stays as it is. */
+/* Draws the mosaic of a row and the operations that follow it. False: the row stays as it is. */
 static bool draw_row(struct mosaic *mosaic, struct psti_mosaic *drawn, enum pst_status *status,
                      struct pst_error *err)
 {
@@ -485,7 +492,7 @@ static bool draw_row(struct mosaic *mosaic, struct psti_mosaic *drawn, enum pst_
     mosaic->n_tiles = drawn->is_applied ? PST_MOSAIC_TILES : 1;
     if (!mosaic->behind->chain)
         return drawn->is_applied;
-    if (!drawn->is_applied) /* tile 0 is the whole picture */
+    if (!drawn->is_applied) /* a row that is no mosaic has one tile, the whole picture */
         *drawn = (struct psti_mosaic){
             .y = mosaic->height, .x = mosaic->width, .rows = {mosaic->row}};
     *status = psti_loader_behind_draw(mosaic->behind, job->epoch, job->positions[0], mosaic->row,

@@ -1,8 +1,8 @@
 /* loader_next.c - delivers batches in order.
  *
- * All of it runs in the caller's thread. The caller sees jobs in the order of their steps. Bad
- * samples count when their batch's turn comes, in row order. So counts, quarantine and errors are
- * the same on every run. */
+ * All functions run in the caller's thread. The caller sees jobs in the order of their steps. Bad
+ * samples are counted when their batch is delivered, in row order. So counts, quarantine and errors
+ * are the same in every run. */
 #include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_job.h"
@@ -23,8 +23,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Counts the bad samples of the job whose turn has come. False: there are too many in this epoch.
- */
+/* Counts the bad samples of the job that is delivered now. False: this epoch has more than
+ * max_errors. */
 static bool account(pst_loader *loader, struct psti_loader_job *job)
 {
     uint64_t max = loader->options.max_errors;
@@ -47,7 +47,7 @@ static bool account(pst_loader *loader, struct psti_loader_job *job)
         loader->epoch.last_bad = *last;
     if (!last || !max || loader->epoch.n_bad <= max)
         return true;
-    /* The error keeps place and text of the last bad sample. */
+    /* The error keeps the location and the text of the last bad sample. */
     loader->epoch.failure = *last;
     loader->epoch.failure.status = PST_ERROR_LIMIT;
     snprintf(loader->epoch.failure.text, sizeof loader->epoch.failure.text,
@@ -63,7 +63,7 @@ static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error 
     if (failure)
         loader->epoch.failure = *failure;
     loader->epoch.failed = true;
-    psti_loader_run_cancel(loader); /* batches prepared after the failure are not needed */
+    psti_loader_run_cancel(loader); /* drop batches prepared after the failed one */
     if (err)
         *err = loader->epoch.failure;
     return loader->epoch.failure.status;
@@ -84,9 +84,9 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
                      stats.limit, stats.n_held + stats.n_others, stats.n_slots + stats.n_others);
 }
 
-/* Rows that differ in size found no memory. The memory of other batches is freed for them, then
- * that of decoded pages. If there are none, the caller holds the memory, or the limit is too low.
- * PST_OK: try again. */
+/* Handles a job whose rows of different sizes found no memory. Frees the memory of other batches,
+ * then the memory of decoded pages. If there is none to free, the caller holds the memory, or the
+ * limit is too low. PST_OK: try again. */
 static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 {
     struct psti_batch_pool_stats stats;
@@ -105,7 +105,7 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
         return PST_OK;
     }
     loader->epoch.next_step = step;
-    loader->epoch.parked = true; /* it continues at the next call */
+    loader->epoch.parked = true; /* the loader is restarted by the next call */
     if (stats.n_held + stats.n_others)
         return fail_held(loader, err);
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
@@ -130,7 +130,7 @@ static void move_on(pst_loader *loader, struct psti_loader_job *job)
     pthread_cond_signal(loader->work);
 }
 
-/* Counts the rows of a batch by the source that each is of. */
+/* Counts the rows of a batch by the source of the mixture that each row comes from. */
 static void count_sources(pst_loader *loader, pst_batch *batch)
 {
     const int64_t *indices = psti_batch_indices(batch);
@@ -141,7 +141,7 @@ static void count_sources(pst_loader *loader, pst_batch *batch)
             loader->meters.source_rows[i_source]++;
 }
 
-/* Delivers the whole job whose turn has come. *out is NULL with PST_OK: try again. */
+/* Delivers the finished job that is next in order. PST_OK with *out NULL: try again. */
 static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, pst_batch **out,
                                struct pst_error *err)
 {
@@ -165,7 +165,7 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
     return PST_OK;
 }
 
-/* Gets a slot for the job whose turn has come, unless another thread is at it. */
+/* Gets a slot for the job that is delivered next, unless another thread is pumping. */
 static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
 {
     if (loader->queue.pumping)
@@ -177,14 +177,14 @@ static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
         started = psti_loader_pump_start_job(loader);
     loader->queue.pumping = false;
     pthread_cond_signal(
-        loader->work); /* there are rows to look up, or work came while nobody else pumped */
+        loader->work); /* rows can be looked up now, or work arrived while no other thread pumped */
     if (started)
         return PST_OK;
     return fail_held(loader, err);
 }
 
-/* Settles a job whose rows are there: waits for the placement's work, and lets it have rows made
- * again. PST_OK: look again. */
+/* Waits for the placement's work on a job and has rows made again that it could not make. PST_OK:
+ * check the job's state again. */
 static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
                               struct pst_error *err)
 {
@@ -213,7 +213,7 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
     return status;
 }
 
-/* Mixes and collates a job that no worker of this loader closed. */
+/* Mixes and collates a job that no worker of this loader has closed. */
 static void complete(pst_loader *loader, struct psti_loader_job *job)
 {
     pthread_mutex_unlock(loader->lock);
@@ -226,7 +226,8 @@ static enum pst_status fail_busy(struct pst_error *err)
     return psti_fail(err, PST_ERROR_BUSY, "loader", "the batch is not whole yet");
 }
 
-/* Waits for something, or does something. PST_OK: look again. */
+/* Brings the job forward: takes it from the group, starts it, fills a row or waits. PST_OK: check
+ * the job's state again. */
 static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
                                struct pst_error *err)
 {
@@ -256,7 +257,7 @@ static enum pst_status end_epoch(pst_loader *loader, struct pst_error *err)
     psti_loader_share_end(loader);
     loader->epoch.ended = true;
     loader->epoch.state.epoch =
-        loader->epoch.number + 1; /* set also if there was no batch at all */
+        loader->epoch.number + 1; /* set in any case, also if the epoch had no batch */
     loader->epoch.state.position = 0;
     if (loader->epoch.start > 0 || loader->epoch.n_good > 0 || loader->epoch.n_bad == 0)
         return PST_END;
@@ -293,7 +294,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         }
         struct psti_loader_job *job =
             &loader->queue.ring[loader->epoch.next_step % loader->options.prefetch];
-        /* A job that is not whole belongs to the thread that starts or fills it. */
+        /* An unfinished job belongs to the thread that starts or fills it. */
         if (job->state != PSTI_LOADER_JOB_WHOLE)
             status = advance(loader, job, deadline, err);
         else if (!job->settled)

@@ -1,9 +1,11 @@
-/* loader_pump.c - keeps work coming: claims slots, looks up rows, starts their reads.
+/* loader_pump.c - the pump, which keeps the queue full: it claims slots for batches, looks up rows
+ * and starts their reads.
  *
- * One thread at a time pumps (loader->queue.pumping). It releases the lock while it computes the
- * order, reads the index and submits, so that nobody waits for that. Rows are taken in the order of
- * delivery. Each takes one block of the arena for all its items. So when the oldest row must wait
- * for memory, no younger row holds any; older rows give it back, and the row goes on. */
+ * Only one thread pumps at a time (loader->queue.pumping). It releases the lock while it computes
+ * the order, reads the index and submits reads, so nobody waits for that. Rows are taken in the
+ * order of delivery, and each takes one block of the arena for all its items. So when the oldest
+ * row must wait for memory, no younger row holds any. Older rows give memory back, and then the row
+ * continues. */
 #include "loader/epoch/loader_arena.h"
 #include "loader/loader_fallback.h"
 #include "loader/tiers/loader_files.h"
@@ -21,7 +23,7 @@
 
 #include <string.h>
 
-/* Counts windows of a page-aware order for which the kernel gets no hint. */
+/* Counts a window of a page-aware order for which the kernel gets no read-ahead hint. */
 static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]);
@@ -31,7 +33,7 @@ static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
     psti_loader_fell_back(loader, PST_FALLBACK_PAGE_HINT, 1);
 }
 
-/* Tells the kernel about the window after the one in which the job begins. */
+/* Tells the kernel to read ahead the window after the one in which the job begins. */
 static void hint(pst_loader *loader, const struct psti_loader_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]), first, n;
@@ -63,8 +65,9 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
     }
 }
 
-/* Between a delivery and the release of the batch before it, a caller holds one more than it keeps.
- * A job that is not the caller's next waits for that release instead of taking another slot. */
+/* Between the delivery of a batch and the release of the previous one, a caller holds one batch
+ * more than it keeps. So a job that the caller does not need next waits for that release instead of
+ * taking another slot. */
 static bool waits_for_release(const pst_loader *loader)
 {
     struct psti_batch_pool_stats stats;
@@ -77,13 +80,14 @@ static bool waits_for_release(const pst_loader *loader)
            loader->options.prefetch + (loader->epoch.n_kept ? loader->epoch.n_kept : 1);
 }
 
-/* The place of a job in the order. */
+/* Where a job lies in the order of samples. */
 struct place {
-    uint64_t epoch, start, step; /* the step is counted from where the loader began in the epoch */
-    uint64_t shown_step;         /* counted from the epoch's beginning */
+    uint64_t epoch, start, step; /* step: counted from where the loader began in the epoch */
+    uint64_t shown_step;         /* step counted from the epoch's beginning */
 };
 
-/* Steps behind the epoch under way are the first ones of the next epoch. */
+/* Returns the place of a step of the queue. Steps after the end of the epoch under way belong to
+ * the next epoch. */
 static struct place place_of(const struct psti_loader_epoch *epoch, uint64_t queue_step)
 {
     uint64_t end = psti_loader_epoch_end(epoch), step = queue_step - epoch->first_step;
@@ -105,11 +109,11 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     if (loader->queue.claim_status != PST_OK)
         return false;
     struct place place = place_of(&loader->epoch, step);
-    if (step == end) /* windows are those of another epoch */
+    if (step == end) /* windows are numbered anew in each epoch */
         loader->queue.hinted_window = UINT64_MAX;
     struct psti_ranks ranks = loader->epoch.ranks;
-    /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
-     */
+    /* If only parts of items or only some items are read, the kernel must not read ahead the
+     * rest. */
     bool reads_parts = loader->meters.stats.n_partial_reads > 0 ||
                        psti_loader_tiers_have_items(loader) || loader->forms.n;
     pthread_mutex_unlock(loader->lock);
@@ -128,8 +132,9 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     return true;
 }
 
-/* Batches go in their order. Within a batch the longest rows go first, so that no worker begins the
- * longest one when the others are done. */
+/* True if task a is filled before task b. Batches go in their order. Within a batch the longest
+ * rows go first, because a long row begun last would keep one worker busy while the others are
+ * idle. */
 static bool goes_before(const struct psti_loader_task *a, const struct psti_loader_task *b)
 {
     if (a->job->queue_step != b->job->queue_step)
@@ -137,8 +142,8 @@ static bool goes_before(const struct psti_loader_task *a, const struct psti_load
     return a->items.block_nbytes > b->items.block_nbytes;
 }
 
-/* Finds the task's place in the list of ready tasks by its batch alone. A gathering makes
- * hundreds of rows ready at once: to sort them by their length, too, would take long. */
+/* Finds the task's place in the list of ready tasks by its batch alone. A gathering makes hundreds
+ * of rows ready at once, and sorting them by length, too, would take long. */
 static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_loader_task *task)
 {
     uint32_t n = loader->options.prefetch, at = (uint32_t)(task->job - loader->queue.ring);
@@ -171,13 +176,13 @@ static void push_ready(pst_loader *loader, struct psti_loader_task *task)
     pthread_cond_signal(loader->work);
 }
 
-/* Tells the reads of tasks apart in a trace. */
+/* Returns a number that identifies the reads of this task in a trace. */
 static uint64_t trace_id(const struct psti_loader_task *task)
 {
     return (uint64_t)(task - task->loader->queue.tasks);
 }
 
-/* One of the requests and reads that the task waits for is done. */
+/* Called when one of the requests or reads of a task is done. The last one makes the task ready. */
 static void part_is_done(struct psti_loader_items *items)
 {
     struct psti_loader_task *task = items->user;
@@ -195,7 +200,7 @@ static void part_is_done(struct psti_loader_items *items)
     pthread_mutex_unlock(loader->lock);
 }
 
-/* n requests and reads of the task are about to be submitted. The lock must be held. */
+/* Notes that n requests and reads of the task will be submitted. The lock must be held. */
 static void begin_reading(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
 {
     atomic_store(&task->n_reading, n);
@@ -213,18 +218,20 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
     psti_loader_storage_submit_more(loader, &task->items);
 }
 
-/* A loader on a shelf gathers no rows: it looks each up as soon as it can, because other loaders
- * of the shelf may wait for its items. */
+/* True if rows are gathered. A loader on a shelf never gathers: it looks up each row as soon as it
+ * can, because other loaders of the shelf may wait for its items. */
 static bool gathers(const pst_loader *loader) { return loader->gather.pays; }
 
-/* Reads under way at a time of which the storage has more than this for each read are worth
- * gathering: a disk that turns, or one in a network. A local SSD takes less, and then gaps that are
- * read, and bytes that lie in memory for long before they are decoded, cost more than they save. */
+/* Limits of the storage's time per read in ns: gathering begins at the first one and ends below the
+ * second. Reads that overlap share their time. A hard disk or network storage takes longer than
+ * that, a local SSD less. On an SSD, reading gaps and keeping bytes in memory for long before they
+ * are decoded costs more than gathering saves. */
 #define PAYS_NS 1000000
 #define PAYS_NO_MORE_NS 200000
 #define PAYS_AFTER 64 /* reads */
 
-/* Decides if the next rows are gathered. Throttled storage is slow by its user's word. */
+/* Decides whether the next rows are gathered. Throttled storage counts as slow, because its user
+ * says so. */
 static void choose_gathering(pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;
@@ -243,8 +250,8 @@ static void choose_gathering(pst_loader *loader)
     psti_storage_set_gap(loader->storage, loader->gather.pays ? UINT64_MAX : 0);
 }
 
-/* Rows of a gathering that begins at that position: the rest of its window, or an equal part of it.
- */
+/* Returns how many rows a gathering that begins at `position` takes: the rest of its window, or an
+ * equal part of it. */
 static uint32_t rows_wanted(const pst_loader *loader, uint64_t position, uint64_t end)
 {
     uint64_t left = (end - position - 1) / loader->epoch.ranks.world_size + 1;
@@ -254,14 +261,15 @@ static uint32_t rows_wanted(const pst_loader *loader, uint64_t position, uint64_
     return (uint32_t)((left - 1) / n_parts + 1);
 }
 
-/* Counts the rows that can be looked up, up to the window's end or to what a gathering may take.
- * *all: waiting would bring no more. */
+/* Counts the rows that can be looked up, up to the window's end or the largest size of a gathering.
+ * *all: waiting would add no rows. */
 static uint32_t count_rows(const pst_loader *loader, bool *all)
 {
     const struct psti_loader_task *pending = loader->queue.pending;
     uint64_t step = loader->queue.row_step < loader->epoch.next_step ? loader->epoch.next_step
                                                                      : loader->queue.row_step;
-    uint64_t over = psti_loader_epoch_end(&loader->epoch); /* of the rows' epoch */
+    uint64_t over = psti_loader_epoch_end(&loader->epoch); /* end of the epoch that these rows
+                                                              belong to */
     if (step >= over)
         over += loader->epoch.n_early;
     uint64_t end = 0;
@@ -283,7 +291,7 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
             end = psti_order_window_end(loader->order, first);
             most = rows_wanted(loader, first, end);
         }
-        uint64_t left = end > first ? end - first : 0; /* positions of a job grow one by one */
+        uint64_t left = end > first ? end - first : 0; /* positions within a job increase by 1 */
         *all = left <= n_rows;
         n += *all ? (uint32_t)left : n_rows;
     }
@@ -291,8 +299,8 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
     return n < most ? n : most;
 }
 
-/* True if the caller's next batch lacks rows that were not looked up. No job starts before it is
- * delivered, so waiting brings no neighbours. */
+/* True if the caller's next batch has rows that are not looked up. No job starts before that batch
+ * is delivered, so waiting would bring no neighbouring rows. */
 static bool is_needed(const pst_loader *loader)
 {
     const struct psti_loader_job *job =
@@ -302,9 +310,9 @@ static bool is_needed(const pst_loader *loader)
             (loader->queue.pending && loader->queue.pending->job == job));
 }
 
-/* Begins a gathering, if none is under way. It needs half of the arena and enough tasks free;
- * and all rows that it wants can be looked up, or the caller's next batch is among them. False: not
- * now. */
+/* Begins a gathering, if none is under way. Half of the arena and enough tasks must be free. All
+ * its rows must be ready to be looked up, or include rows of the caller's next batch. False: it
+ * cannot begin now. */
 static bool begin_gathering(pst_loader *loader)
 {
     bool all, idle = loader->queue.n_free_tasks + (loader->queue.pending != NULL) ==
@@ -331,16 +339,16 @@ static void take_of_gathering(pst_loader *loader, size_t nbytes)
         loader->gather.nbytes_left -= nbytes;
 }
 
-/* True if as many rows are under way as there may be where they are not gathered: the bytes of more
- * would leave the caches before they are decoded. */
+/* True if as many rows are under way as there may be without gathering. With more, their bytes
+ * would leave the CPU's caches before they are decoded. */
 static bool is_full(const pst_loader *loader)
 {
     return loader->gather.reads &&
            loader->queue.n_tasks - loader->queue.n_free_tasks >= loader->gather.n_tasks_alone;
 }
 
-/* Looks up the next row that nobody has: loader->queue.pending. False: there is none, or no free
- * task. */
+/* Looks up the next row in order and makes it loader->queue.pending. False: there is no row, or no
+ * free task. */
 static bool look_up_next(pst_loader *loader)
 {
     struct psti_loader_job *job = NULL;
@@ -378,14 +386,14 @@ static bool look_up_next(pst_loader *loader)
     return true;
 }
 
-/* The sources that are going to be submitted together: a list for each tier of the loader. The last
- * list is the storage's. */
+/* The reads that will be submitted together: a list for each tier of the loader. The last list
+ * belongs to the storage. */
 struct parts {
     struct psti_loader_asked asked[PSTI_LOADER_TIERS];
     uint32_t n_reads_max;
 };
 
-/* Counts the sources in the lists of the loader's first n tiers. */
+/* Counts the reads in the lists of the first n tiers. */
 static uint32_t count_asked(const struct parts *parts, uint32_t n)
 {
     uint32_t sum = 0;
@@ -394,7 +402,7 @@ static uint32_t count_asked(const struct parts *parts, uint32_t n)
     return sum;
 }
 
-/* True if another row fits, whatever it needs. */
+/* True if another row fits, however many reads it needs. */
 static bool has_room(const pst_loader *loader, const struct parts *parts)
 {
     uint32_t n_items = loader->plan.n_items, last = loader->tiers.n - 1;
@@ -402,7 +410,8 @@ static bool has_room(const pst_loader *loader, const struct parts *parts)
            count_asked(parts, last) + n_items <= PSTI_LOADER_ASKED_MAX;
 }
 
-/* Finds a task whose requests can be submitted and adds them to `parts`. NULL: nothing more now. */
+/* Finds a task whose requests can be submitted and adds them to `parts`. NULL: there is none
+ * now. */
 static struct psti_loader_task *next_task(pst_loader *loader, struct parts *parts)
 {
     while (loader->epoch.running && (loader->queue.pending || look_up_next(loader))) {
@@ -465,7 +474,7 @@ int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
     psti_loader_meter_tick_at(loader, start);
     loader->queue.pumping = true;
     do {
-        /* This thread sets it when it releases the lock: something may have changed then. */
+        /* It is set again if this thread releases the lock, because the state may change then. */
         loader->queue.pump_again = false;
         while (loader->epoch.running && psti_loader_pump_start_job(loader))
             ;
@@ -476,8 +485,8 @@ int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
     psti_loader_meter_tick_at(loader, now_ns);
     loader->queue.pumping = false;
     loader->meters.pump_ns += (uint64_t)(now_ns - start);
-    /* Two kinds of threads wait for the end of pumping: one that cancels the epoch, and a caller
-     * whose job could not be started. In other cases nobody is woken. */
+    /* Two kinds of threads wait for the end of pumping: a thread that cancels the epoch, and a
+     * caller whose job could not be started. Otherwise no thread needs to be woken. */
     if (!loader->epoch.running ||
         loader->queue.ring[loader->epoch.next_step % loader->options.prefetch].state ==
             PSTI_LOADER_JOB_EMPTY)

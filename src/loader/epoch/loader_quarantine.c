@@ -1,7 +1,7 @@
-/* loader_quarantine.c - the list of bad samples, each of them once.
+/* loader_quarantine.c - the list of bad samples. Each sample is listed once.
  *
- * In: errors of bad samples, in the order in which they count. Out: the list, which any thread may
- * read. The loader's lock guards it. */
+ * In: errors of bad samples, in the order in which they are counted. Out: the list, which any
+ * thread may read. The loader's lock guards it. */
 #include "loader/epoch/loader_quarantine.h"
 
 #include "loader/loader_handle.h"
@@ -16,7 +16,7 @@ void psti_loader_quarantine_add(pst_loader *loader, const struct pst_error *what
 {
     for (uint32_t i = 0; i < loader->quarantine.n; i++)
         if (loader->quarantine.list[i].sample == what->sample)
-            return; /* known from an earlier epoch */
+            return; /* the list has the sample already, from an earlier epoch */
     if (loader->quarantine.n == QUARANTINE_MAX)
         return;
     if (loader->quarantine.n == loader->quarantine.capacity) {
@@ -28,7 +28,7 @@ void psti_loader_quarantine_add(pst_loader *loader, const struct pst_error *what
             psti_realloc(loader->quarantine.list, cap * sizeof *loader->quarantine.list);
         if (!grown) {
             psti_batch_pool_uncharge(loader->pool, more);
-            return; /* only the list is cut; the counts are right */
+            return; /* the list stays incomplete, but the counts are right */
         }
         loader->quarantine.list = grown;
         loader->quarantine.capacity = cap;

@@ -4,15 +4,16 @@
 
 #include <penstock/loader.h>
 
-/* The loader's lock guards it. loader_quarantine.c alone changes it. */
+/* Bad samples. The loader's lock guards the list. Only loader_quarantine.c changes it. */
 struct psti_loader_quarantine {
-    struct pst_error *list; /* [capacity], the first n are set */
+    struct pst_error *list; /* [capacity] errors of bad samples; the first n are set */
     uint32_t n, capacity;
 };
 
-/* Lists a bad sample, if it is not listed yet and there is memory. The lock must be held. */
+/* Adds a bad sample to the list, unless it is there already or memory is lacking. The lock must be
+ * held. */
 void psti_loader_quarantine_add(pst_loader *loader, const struct pst_error *what);
-/* Lists a bad sample and counts it. Takes the lock. */
+/* Adds a bad sample to the list and counts it. Takes the lock. */
 void psti_loader_quarantine_count(pst_loader *loader, const struct pst_error *what);
 
 #endif

@@ -1,7 +1,8 @@
-/* loader_queue.h - the work of a loader on its way: jobs, the tasks of their rows, and gatherings.
+/* loader_queue.h - the work of a loader that is under way: jobs, the tasks of their rows, and
+ * gatherings.
  *
  * The pump (loader_pump.c) fills the queue, workers (loader_run.c) empty it, and loader_shape.c
- * makes it. The loader's lock guards it, where nothing else is said. */
+ * creates it. The loader's lock guards all members for which nothing else is said. */
 #ifndef PST_LOADER_LOADER_QUEUE_H
 #define PST_LOADER_LOADER_QUEUE_H
 
@@ -14,32 +15,39 @@ struct psti_loader_queue {
     struct psti_loader_arena arena;
     struct psti_loader_task *tasks; /* [n_tasks] */
     uint32_t n_tasks, n_free_tasks;
-    /* A task is in one of these lists, or under way. Under way it belongs to its reader or its
-     * worker alone. */
+    /* A task is in one of these lists, or it is being read or filled. Then it belongs to its reader
+     * or its worker alone. */
     struct psti_loader_task *free_tasks, *ready, *ready_last, *pending;
-    uint32_t n_ready, n_reading, n_busy; /* tasks: read, being read, being filled */
-    uint32_t n_later;                    /* workers that re-code items; n_busy has them, too */
-    struct psti_loader_job *ring;        /* [options.prefetch], by step of the queue */
-    uint64_t issue_step, row_step;       /* step to start next; step whose rows are handed out */
-    uint64_t hinted_window;              /* window of the order whose reads were announced last */
+    uint32_t n_ready, n_reading, n_busy; /* numbers of tasks: already read, being read, being filled
+                                            by workers */
+    uint32_t n_later;                    /* number of workers that re-code items; n_busy counts
+                                            them, too */
+    struct psti_loader_job *ring;        /* [options.prefetch], indexed by step of the queue */
+    uint64_t issue_step, row_step;       /* step to start next; step whose rows are looked up now */
+    uint64_t hinted_window;              /* window of the order for which the kernel last got a
+                                            hint */
     atomic_bool cancelled;               /* workers read it without the lock, between rows */
-    bool pumping; /* a thread pumps; it alone changes `pending` and starts jobs, also while it has
-                     released the lock */
-    bool crowded; /* reads of further rows wait, because a tier is crowded */
-    bool pump_again;              /* the lock was released, so something may have changed */
-    enum pst_status claim_status; /* why the pump got no slot; PST_OK: it got one */
+    bool pumping; /* a thread pumps; only that thread changes `pending` and starts jobs, even
+                     while it has released the lock */
+    bool crowded; /* reads of further rows wait, because a tier has too many requests */
+    bool pump_again;              /* the lock was released while pumping, so the state may have
+                                     changed */
+    enum pst_status claim_status; /* why the pump got no slot for a batch; PST_OK: it got a slot */
 };
 
-/* PST_ORDER_PAGES: so that neighbours are read together, rows are looked up in gatherings of many,
- * and the reads of each are submitted at once. */
+/* A gathering: with PST_ORDER_PAGES many rows are looked up before their reads are submitted at
+ * once, so that neighbouring samples are read together. */
 struct psti_loader_gather {
-    struct psti_read **reads; /* [n_rows_max * n_items] of the pump; NULL: no gatherings */
-    uint32_t n_rows;          /* rows of a part of a window, at most */
-    uint32_t n_rows_max;      /* rows of a whole window, or of its rest, at most */
-    uint32_t n_left;          /* rows that the gathering under way may still take */
-    bool pays;                /* requests cost so much that gathering rows saves time */
-    uint32_t n_tasks_alone;   /* most tasks in use while rows are not gathered */
-    size_t nbytes_left;       /* bytes of the arena that the gathering may still take */
+    struct psti_read **reads; /* [n_rows_max * n_items], used by the pump; NULL: the loader never
+                                 gathers */
+    uint32_t n_rows;          /* largest number of rows in one part of a window */
+    uint32_t n_rows_max;      /* largest number of rows in a whole window or its rest */
+    uint32_t n_left;          /* number of rows that the gathering under way may still take */
+    bool pays;                /* true if reads are so slow that gathering the reads of many rows
+                                 saves time */
+    uint32_t n_tasks_alone;   /* largest number of tasks in use while rows are not gathered */
+    size_t nbytes_left;       /* bytes of the arena that the present gathering of reads may still
+                                 take */
 };
 
 #endif

@@ -1,9 +1,9 @@
-/* loader_run.c - workers, and starting and cancelling an epoch.
+/* loader_run.c - the threads of workers, and starting and cancelling an epoch.
  *
- * A worker pumps, takes rows, fills them without the lock, and gives back their buffers. Cancelling
+ * A worker pumps, takes rows, fills them without the lock, and frees their buffers. Cancelling
  * drops queued rows, waits for reads and rows that are under way, and puts all slots back. Each
- * worker checks `cancelled` between rows; the throttle releases the requests that it holds back.
- * After cancelling no thread touches a job. */
+ * worker checks `cancelled` between rows. Cancelling also makes the throttle release the requests
+ * that it holds back. After cancelling no thread touches a job. */
 #include "loader/rows/loader_fill.h"
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_job.h"
@@ -22,9 +22,11 @@
 
 #define ROWS_AT_ONCE 16
 #define TASKS_AT_ONCE 8
-#define TRACED_PUMP_NS 1000 /* shorter ones, which found nothing to do, are in no trace */
+#define TRACED_PUMP_NS 1000 /* nanoseconds; pumping (looking up rows) that takes less found nothing
+                             * to do, and is not traced */
 
-/* Rows that a worker took: of a job whose bytes are in memory, or tasks that have been read. */
+/* Rows that a worker took: either rows of a job whose bytes are in memory, or tasks whose items
+ * have been read. */
 struct work {
     struct psti_loader_job *job;
     uint32_t first, n;
@@ -59,8 +61,8 @@ static void forget_last(struct psti_loader_task *task)
         task->job->ready_last = NULL;
 }
 
-/* Takes several tasks only if none can be slow. So no row waits after a slow one while other
- * workers are idle. */
+/* Takes ready tasks for a worker. It takes several only if all of them are fast, to keep rows from
+ * waiting behind a slow one while other workers are idle. */
 static bool take_tasks(pst_loader *loader, struct work *work)
 {
     uint32_t n = loader->queue.n_ready / loader->crew.n;
@@ -82,7 +84,7 @@ static bool take_tasks(pst_loader *loader, struct work *work)
     return true;
 }
 
-/* Does a row that needs no reading, or that this thread reads. */
+/* Makes a row that needs no reading, or whose items this thread reads itself. */
 static void do_row(struct psti_loader_worker *worker, struct psti_loader_job *job, uint32_t row)
 {
     const struct psti_draw_key key = psti_loader_job_key(worker->loader, job, row);
@@ -131,7 +133,8 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     psti_loader_worker_count(worker, start);
 }
 
-/* Tasks that wait for further reads leave the list. They come back when these are done. */
+/* Fills the rows of `work`. A task that needs further reads leaves the list, and is queued again
+ * after those reads. */
 static void do_work(struct psti_loader_worker *worker, struct work *work)
 {
     if (work->job) {
@@ -154,7 +157,7 @@ static void do_work(struct psti_loader_worker *worker, struct work *work)
     }
 }
 
-/* The same inside the gate, if there is one. */
+/* Does the work inside the gate that limits the busy workers, if there is one. */
 static void do_work_inside(struct psti_loader_worker *worker, struct work *work)
 {
     struct psti_gate *gate = worker->loader->crew.gate;
@@ -165,8 +168,9 @@ static void do_work_inside(struct psti_loader_worker *worker, struct work *work)
         psti_gate_leave(gate);
 }
 
-/* The lock is held. The counts of the rows are merged, then the rows are done, in one atomic step.
- * Some rows of a cancelled epoch may have been dropped; nobody waits for them. */
+/* Ends the work of a worker, with the lock held. The worker's counts are merged before its rows
+ * count as done, without releasing the lock in between. Rows of a cancelled epoch may have been
+ * dropped; nobody waits for them. */
 static void end_work(struct psti_loader_worker *worker, struct work *work)
 {
     pst_loader *loader = worker->loader;
@@ -183,7 +187,7 @@ static void end_work(struct psti_loader_worker *worker, struct work *work)
     }
 }
 
-/* Pumps; now: as psti_loader_pump. */
+/* Calls psti_loader_pump and traces it. now: the time if it was just read, else 0. */
 static int64_t pump(struct psti_loader_worker *worker, int64_t now)
 {
     pst_loader *loader = worker->loader;
@@ -199,7 +203,7 @@ void psti_loader_run_worker(void *arg)
 {
     struct psti_loader_worker *worker = arg;
     pst_loader *loader = worker->loader;
-    int64_t now = 0; /* the time, if it was just read with the lock held */
+    int64_t now = 0; /* the time if it was just read with the lock held, else 0 */
     pthread_mutex_lock(loader->lock);
     while (!loader->epoch.closing) {
         struct work work;

@@ -1,11 +1,12 @@
-/* loader_share.c - takes batches from the group that shares their preparation.
+/* loader_share.c - takes batches from the group of jobs that shares their preparation (option
+ * `share`).
  *
- * In: the loader's plan and place. Out: whole jobs. Arrays of a page a row and more are used where
- * the extents are mapped, in which the host service prepared them; they are private to this
- * process, so it may write to them, and what it wrote is dropped before the place is used again.
- * Other values are copied. Whenever a batch cannot come from the group, the loader's own workers
- * make it, at the same place of the same order: the caller sees no difference but in time and
- * counts. All functions but `drop` run in the caller's thread. */
+ * In: the loader's plan and position. Out: finished jobs. The host service prepares rows in shared
+ * memory (extents). Arrays whose rows fill whole pages are used in place, without copying: the
+ * pages are mapped privately, so the loader may write to them, and its writes are dropped before
+ * the memory is used again. Other values are copied. If a batch cannot come from the group, the
+ * loader's own workers make it, at the same position of the same order, so the caller sees a
+ * difference only in time and counts. All functions but `drop` run in the caller's thread. */
 #include "loader/epoch/loader_share.h"
 
 #include "loader/loader_fallback.h"
@@ -26,28 +27,30 @@
 #define WAIT_NS ((int64_t)10 * 1000 * 1000 * 1000)
 
 struct psti_loader_share {
-    struct psti_stream_open open; /* what the loader says when it joins */
+    struct psti_stream_open open; /* the message by which the loader joins a group */
     char socket[PSTI_SOCKET_PATH_CAP];
-    char *service;  /* program to start; NULL: none */
-    int options_fd; /* of a blob, as the loader was opened */
-    int changed_fd; /* with changes of the weights of sources; -1: there are none */
+    char *service;  /* program that is started as the service; NULL: none is started */
+    int options_fd; /* blob with the loader's options at open */
+    int changed_fd; /* blob with changed weights of the mixture's sources; -1: no changes */
     int64_t wait_ns;
-    struct psti_loader_spaces *spaces; /* of slots; NULL: page-locked ones, all is copied */
-    struct psti_staging *staging;      /* NULL: not joined */
+    struct psti_loader_spaces *spaces; /* of slots that can map extents; NULL: slots are
+                                          page-locked, so all is copied */
+    struct psti_staging *staging;      /* connection to the group's extents; NULL: not joined */
     struct psti_stream_layout layout;
-    bool never; /* sharing is not possible, whatever service there is */
-    /* Of the epoch under way: */
-    bool off;    /* it is not shared any more */
-    bool solo;   /* the next batch is made here */
-    bool told;   /* the service knows that the epoch is over */
-    bool copied; /* the last batch was copied as a whole */
-    /* Numbers of the last batch's extents, which a GPU may still read. They are given back when the
-     * batch is delivered. */
+    bool never; /* true if no service could share these batches */
+    /* The next four members belong to the epoch under way: */
+    bool off;    /* this loader prepares the rest of the epoch itself */
+    bool solo;   /* this loader's own workers make the next batch */
+    bool told;   /* the service has been told that the epoch is over */
+    bool copied; /* the last batch was copied; false: it shows the extents, or was uploaded from
+                    them */
+    /* Numbers of the last batch's extents, which a GPU may still read. They are given back to the
+     * service when the batch is delivered. */
     uint32_t n_pending;
     uint64_t pending[PSTI_STREAM_EXTENTS];
     struct psti_brought *parts; /* [parts_cap] */
     uint32_t n_parts, parts_cap;
-    /* For pst_loader_stats; guarded by the loader's lock. */
+    /* Figures for pst_loader_stats, guarded by the loader's lock. */
     uint64_t n_shared, n_copied;
     char reason[96];
 };
@@ -57,13 +60,13 @@ static void set_reason(pst_loader *loader, const char *reason)
     snprintf(loader->share->reason, sizeof loader->share->reason, "%.95s", reason);
 }
 
-/* Prints the options to a blob, for the service. */
+/* Writes the loader's options to a blob (sealed memory) for the service. */
 static enum pst_status print_options(pst_loader *loader, struct pst_error *err)
 {
     struct pst_loader_options *options = &loader->options;
     if (options->source_weights && options->source_quota == 0)
         options->source_quota =
-            options->batch_size; /* the service prepares rows of other batches */
+            options->batch_size; /* the service's own batches have another size */
     uint64_t n = options->indices ? options->n_indices : pst_dataset_count(loader->dataset);
     uint8_t *bytes;
     size_t nbytes;
@@ -82,7 +85,7 @@ enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err
     if (!share)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for sharing");
     share->options_fd = share->changed_fd = -1;
-    share->layout.group_epoch = UINT64_MAX; /* until a service says */
+    share->layout.group_epoch = UINT64_MAX; /* not known until a service states it */
     loader->share = share;
     snprintf(share->open.name, sizeof share->open.name, "%s", options->share);
     share->wait_ns =
@@ -132,15 +135,15 @@ static bool layout_fits(const pst_loader *loader, const struct psti_stream_layou
     return fits;
 }
 
-/* A GPU may have page-locked the memory. */
+/* Called before shared memory is unmapped: a GPU may have page-locked it. */
 static void unmapping(void *ctx, const void *memory, size_t nbytes)
 {
     const pst_loader *loader = ctx;
     loader->placement.ops->forget(ctx, memory, nbytes);
 }
 
-/* Joins the group, or notes in the reason why that is not possible. PST_ERROR_CANCELLED: the
- * caller's interrupt function ended the wait. The lock is not held. */
+/* Joins the group, or notes why that is not possible. PST_ERROR_CANCELLED: the caller's interrupt
+ * function ended the wait. The lock is not held. */
 static enum pst_status join(pst_loader *loader, struct pst_error *caller_err)
 {
     struct psti_loader_share *share = loader->share;
@@ -195,7 +198,8 @@ void psti_loader_share_close(pst_loader *loader)
         return;
     if (share->staging)
         psti_share_staging_leave(share->staging);
-    psti_share_staging_release(share->staging); /* batches that the caller holds keep it open */
+    psti_share_staging_release(share->staging); /* batches that the caller still holds keep the
+                                                   staging open */
     if (share->options_fd >= 0)
         close(share->options_fd);
     if (share->changed_fd >= 0)
@@ -206,7 +210,7 @@ void psti_loader_share_close(pst_loader *loader)
     loader->share = NULL;
 }
 
-/* The GPU has read the last batch's extents, or will not. */
+/* Gives back the last batch's extents, when the GPU has read them or will not read them. */
 static void give_pending(struct psti_loader_share *share)
 {
     if (share->n_pending && share->staging)
@@ -234,7 +238,7 @@ void psti_loader_share_end(pst_loader *loader)
     psti_share_staging_leave(share->staging);
 }
 
-/* Makes a blob of the options with the changes. *fd -1: there are none. */
+/* Writes the options and the changed weights to a blob. *fd is -1 if there are no changes. */
 static enum pst_status print_changes(const pst_loader *loader, const uint64_t *places,
                                      const double *weights, uint32_t n, int *fd,
                                      struct pst_error *err)
@@ -274,7 +278,8 @@ void psti_loader_share_change(pst_loader *loader, int fd)
         return;
     give_pending(share);
     psti_loader_share_end(loader);
-    psti_share_staging_release(share->staging); /* the next batch joins the other group */
+    psti_share_staging_release(share->staging); /* the next batch joins the group with the new
+                                                   weights */
     share->staging = NULL;
     if (share->changed_fd >= 0)
         close(share->changed_fd);
@@ -298,7 +303,7 @@ void psti_loader_share_delivered(pst_loader *loader)
     share->solo = false;
 }
 
-/* Lets the loader's own workers make this batch, or with `epoch` the rest of the epoch. */
+/* Lets the loader's own workers make this batch, or with `epoch` the rest of the epoch, too. */
 static void go_alone(pst_loader *loader, struct psti_loader_job *job, bool epoch)
 {
     struct psti_loader_share *share = loader->share;
@@ -311,7 +316,7 @@ static void go_alone(pst_loader *loader, struct psti_loader_job *job, bool epoch
     psti_loader_run_start(loader, loader->epoch.next_step);
 }
 
-/* The service does not answer, or breaks the protocol. */
+/* Ends the connection, because the service does not answer or breaks the protocol. */
 static void lose(pst_loader *loader, const struct pst_error *err)
 {
     struct psti_loader_share *share = loader->share;
@@ -321,7 +326,7 @@ static void lose(pst_loader *loader, const struct pst_error *err)
     share->staging = NULL;
 }
 
-/* Copies the rows of a field with an array. */
+/* Copies all rows of a field whose rows have one shape, from the extents to the batch's array. */
 static bool copy_array(pst_loader *loader, struct psti_loader_job *job, uint32_t i_field,
                        const struct psti_stream_ready *ready)
 {
@@ -343,14 +348,15 @@ static bool copy_array(pst_loader *loader, struct psti_loader_job *job, uint32_t
     return true;
 }
 
-/* Copies one row that has memory of its own, or may have. */
+/* Copies one row of a field whose rows may differ in size. */
 static bool copy_own_row(pst_loader *loader, struct psti_loader_job *job, uint32_t i_field,
                          uint32_t row, const struct psti_stream_extent *extent, uint64_t entry,
                          enum pst_status *status)
 {
     const struct psti_loader_share *share = loader->share;
     uint64_t at = share->layout.own + entry * sizeof(struct psti_extent_row);
-    struct psti_extent_row own; /* a copy: the service may write it while this looks */
+    struct psti_extent_row own; /* a copy, because the service may write the original during the
+                                   checks */
     const void *entry_bytes = psti_share_staging_bytes(share->staging, extent, at, sizeof own);
     if (!entry_bytes)
         return false;
@@ -373,7 +379,8 @@ static bool copy_own_row(pst_loader *loader, struct psti_loader_job *job, uint32
     return true;
 }
 
-/* Copies a field whose rows may differ. `i_list`: its number among such fields. */
+/* Copies all rows of a field whose rows may differ in size. i_list: the field's number among such
+ * fields. */
 static bool copy_own_rows(pst_loader *loader, struct psti_loader_job *job, uint32_t i_field,
                           uint32_t i_list, const struct psti_stream_ready *ready,
                           enum pst_status *status)
@@ -392,8 +399,8 @@ static bool copy_own_rows(pst_loader *loader, struct psti_loader_job *job, uint3
     return true;
 }
 
-/* True if the extents have the job's rows, by number, and the samples that this loader's order has
- * there. */
+/* True if the extents cover all rows of the job, and show the samples that this loader's order has
+ * at those positions. */
 static bool has_rows(pst_loader *loader, struct psti_loader_job *job,
                      const struct psti_stream_ready *ready)
 {
@@ -422,7 +429,8 @@ static void give_all(struct psti_loader_share *share, const struct psti_stream_r
         psti_share_staging_give(share->staging, &ready->extents[e].number, 1);
 }
 
-/* Fills the fields of the job's batch that are neither mapped (`maps`) nor the GPU's. */
+/* Copies the fields of the job's batch, except those that are mapped (if `maps`) and those that go
+ * to the GPU. */
 static bool copy_fields(pst_loader *loader, struct psti_loader_job *job,
                         const struct psti_stream_ready *ready, bool maps, enum pst_status *status)
 {
@@ -441,7 +449,7 @@ static bool copy_fields(pst_loader *loader, struct psti_loader_job *job,
     return good;
 }
 
-/* Notes where the rows of a field lie. */
+/* Notes in share->parts where the rows of a field lie in the extents. */
 static bool add_parts(pst_loader *loader, const struct psti_loader_job *job, uint32_t i_field,
                       const struct psti_stream_ready *ready)
 {
@@ -462,7 +470,7 @@ static bool add_parts(pst_loader *loader, const struct psti_loader_job *job, uin
     return true;
 }
 
-/* Brings the job's pixels to its GPU. PST_ERROR_CORRUPT: they are not there. */
+/* Uploads the job's pixels from the extents to its GPU. PST_ERROR_CORRUPT: an extent lacks them. */
 static enum pst_status bring(pst_loader *loader, struct psti_loader_job *job,
                              const struct psti_stream_ready *ready, struct pst_error *err)
 {
@@ -484,16 +492,17 @@ static enum pst_status bring(pst_loader *loader, struct psti_loader_job *job,
     enum pst_status status = loader->placement.ops->bring(loader, job->batch, share->parts,
                                                           share->n_parts, &share->copied, err);
     if (status == PST_ERROR_LIMIT)
-        status = PST_ERROR_MEMORY; /* there is a slot: a later try would not help */
+        status = PST_ERROR_MEMORY; /* trying again would not help, because the slot was claimed
+                                      already */
     share->n_pending = status == PST_OK ? ready->n_extents : 0;
     for (uint32_t e = 0; e < share->n_pending; e++)
         share->pending[e] = ready->extents[e].number;
     return status;
 }
 
-/* Fills the job's batch. PST_ERROR_LIMIT: there is no memory for its rows now, and a later try may
- * succeed. PST_ERROR_CORRUPT: the extents hold other rows than the service has said. Other errors
- * are those of `bring`. The lock is not held. */
+/* Fills the job's batch from extents. PST_ERROR_LIMIT: no memory for its rows now; a later try may
+ * succeed. PST_ERROR_CORRUPT: the extents hold other rows than the service promised. Other errors
+ * come from `bring`. The lock is not held. */
 static enum pst_status fill(pst_loader *loader, struct psti_loader_job *job,
                             const struct psti_stream_ready *ready, struct pst_error *err)
 {
@@ -522,7 +531,7 @@ static enum pst_status fill(pst_loader *loader, struct psti_loader_job *job,
     return status;
 }
 
-/* Asks for the job's rows, and fills them in. The lock is not held. */
+/* Asks the service for the job's rows, and fills the batch with them. The lock is not held. */
 static enum pst_status want(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
                             enum psti_stream_alone *alone, struct pst_error *err)
 {
@@ -554,7 +563,7 @@ static enum pst_status want(pst_loader *loader, struct psti_loader_job *job, int
     return status;
 }
 
-/* Gets the slot and its positions. False: there is no slot now. The lock is held. */
+/* Claims the job's slot and sets its positions. False: no slot is free now. The lock is held. */
 static bool prepare(pst_loader *loader, struct psti_loader_job *job)
 {
     if (job->batch)
@@ -593,12 +602,12 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     struct psti_loader_share *share = loader->share;
     enum psti_stream_alone alone = PSTI_ALONE_FAILED;
     struct pst_error cause;
-    if (loader->epoch.running) /* the batch before was made here */
+    if (loader->epoch.running) /* this loader's workers made the previous batch */
         psti_loader_run_cancel(loader);
     if (!prepare(loader, job))
-        return PST_ERROR_LIMIT; /* the caller says more */
+        return PST_ERROR_LIMIT; /* the caller of this function sets the error */
     uint64_t n = psti_order_n(loader->order);
-    if (job->positions[job->n_rows - 1] >= n) { /* it ends with padding */
+    if (job->positions[job->n_rows - 1] >= n) { /* the batch ends with padding */
         set_reason(loader, "the epoch's last batch has padding");
         go_alone(loader, job, false);
         return PST_OK;
@@ -607,7 +616,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     pthread_mutex_unlock(loader->lock);
     enum pst_status status = PST_ERROR_IO;
     bool stopped = !share->staging && join(loader, &cause) != PST_OK;
-    if (stopped) /* the batch comes with a later call */
+    if (stopped) /* a later call returns the batch */
         status = PST_ERROR_BUSY;
     else if (share->staging)
         status = want(loader, job, deadline, &alone, &cause);
@@ -633,7 +642,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     share->n_copied += !job->starved && share->copied;
     for (uint32_t i = 0; i < share->n_parts && share->n_pending; i++)
         loader->meters.stats.nbytes_upload += share->parts[i].nbytes;
-    job->settled = !share->n_pending; /* else the GPU reads the rows first */
+    job->settled = !share->n_pending; /* not settled: the GPU must read the rows first */
     job->whole_ns = psti_clock_ns();
     job->state = PSTI_LOADER_JOB_WHOLE;
     return PST_OK;

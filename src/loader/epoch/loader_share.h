@@ -7,40 +7,42 @@
 
 struct psti_loader_share;
 
-/* Called with complete options, before their arrays are dropped. */
+/* Prepares sharing, if the options ask for it. Called with complete options, before the caller's
+ * arrays in them are dropped. */
 enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err);
-/* Called when plan and placement are made, before the first slot. Slots get the arrays of extents
- * where they are mapped, unless they are page-locked or on a GPU. */
+/* Gives the pool slots that can show arrays of extents in place, unless arrays are page-locked or
+ * on a GPU. Called when plan and placement are made, before the first slot is. */
 enum pst_status psti_loader_share_set_slots(pst_loader *loader, struct pst_error *err);
-/* Joins the group, at the end of opening. If that is not possible the loader goes on alone.
- * PST_ERROR_CANCELLED: the caller's interrupt function said so. */
+/* Joins the group at the end of opening. If that is not possible, the loader works alone.
+ * PST_ERROR_CANCELLED: the caller's interrupt function ended the wait. */
 enum pst_status psti_loader_share_join(pst_loader *loader, struct pst_error *err);
 void psti_loader_share_close(pst_loader *loader);
 
-/* The lock must be held for the functions below. */
-/* An epoch begins. Returns false if the loader does not share. */
+/* The functions below need the loader's lock to be held. */
+/* Begins an epoch. Returns false if the loader does not share. */
 bool psti_loader_share_begin(pst_loader *loader);
-void psti_loader_share_end(pst_loader *loader); /* the epoch is over */
-/* Before and after the weights of a mixture's sources change: makes what the job says when it joins
- * the group of jobs with the same changes, and leaves the group that it is in. *fd goes from the
- * first to the second; it is the caller's to close if the second is not called. -1: none. The first
- * one is called without the lock. */
+void psti_loader_share_end(pst_loader *loader); /* ends the epoch */
+/* The loader calls these two functions before and after the weights of a mixture's sources change.
+ * The first makes a blob that describes the change. The second leaves the group, and the loader
+ * will join the group of jobs with the same change. *fd: the blob, for the second function; the
+ * caller closes it if it does not call that function. -1: no change. The first function is called
+ * without the lock. */
 enum pst_status psti_loader_share_prepare_change(const pst_loader *loader, const uint64_t *places,
                                                  const double *weights, uint32_t n, int *fd,
                                                  struct pst_error *err);
 void psti_loader_share_change(pst_loader *loader, int fd);
-/* True if the next batch is to come from the group. */
+/* True if the next batch shall come from the group. */
 bool psti_loader_share_takes(const pst_loader *loader);
-/* Makes the job whole with a shared batch; the lock is released meanwhile. PST_OK: look again, the
- * job may have to be made here. */
+/* Fills the job with a shared batch, and releases the lock meanwhile. PST_OK: check the job's
+ * state, because this loader may have to make the batch itself. */
 enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_job *job,
                                        int64_t deadline, struct pst_error *err);
-/* Called when a batch was delivered. If it had to be made here alone, the next one is shared again.
- * */
+/* Called when a batch was delivered. If this loader had to make it alone, the next batch is shared
+ * again. */
 void psti_loader_share_delivered(pst_loader *loader);
 void psti_loader_share_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
-/* Gives back the mapped parts of a batch that is not wanted. The lock need not be held. */
+/* Gives back the extents that an unwanted batch maps. The lock need not be held. */
 void psti_loader_share_drop(pst_loader *loader, pst_batch *batch);
 
 #endif

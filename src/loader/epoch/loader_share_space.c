@@ -1,7 +1,7 @@
-/* loader_share_space.c - slots that show extents where they are mapped.
+/* loader_share_space.c - slots that show shared extents in place.
  *
- * The pool calls make, unmake, released and close; the caller's thread maps. A slot's extents are
- * given back by whichever thread releases its batch. */
+ * The batch pool calls make, unmake, released and close; the caller's thread maps extents. The
+ * thread that releases a batch gives back the extents that its slot shows. */
 #include "loader/epoch/loader_share_space.h"
 
 #include "base/alloc.h"
@@ -15,21 +15,23 @@ struct psti_loader_spaces {
     bool mapped[PST_MAX_FIELDS];
 };
 
-/* What the pool keeps with a slot. */
+/* Data that the pool keeps for each slot. */
 struct space {
     char *memory;
     size_t nbytes;
-    struct psti_staging *staging; /* whose extents are shown; NULL: none are */
+    struct psti_staging *staging; /* owner of the extents that the slot shows; NULL: it shows
+                                     none */
     struct psti_share_view_run run;
     uint32_t n_numbers, numbers_cap;
-    uint64_t *numbers; /* of the extents */
+    uint64_t *numbers; /* numbers of the extents that the slot shows */
 };
 
 size_t psti_loader_space_row_nbytes(const struct psti_slot_field *field)
 {
     size_t nbytes = field->has_array && !field->may_differ ? pst_dtype_nbytes(field->dtype) : 0;
     for (uint32_t i = 0; i < field->ndim; i++)
-        nbytes *= (size_t)field->shape[i]; /* the pool has checked it */
+        nbytes *= (size_t)field->shape[i]; /* cannot overflow, because the pool has checked the
+                                              shape */
     return nbytes;
 }
 
@@ -107,7 +109,7 @@ enum pst_status psti_loader_spaces_open(struct psti_pool *pool,
     return PST_OK;
 }
 
-/* Takes note of the extents' numbers. */
+/* Notes the numbers of the extents that the slot will show. */
 static bool keep_numbers(struct space *space, const struct psti_stream_ready *ready)
 {
     if (ready->n_extents > space->numbers_cap) {

@@ -1,4 +1,4 @@
-/* loader_stats.c - reads the counters. Any thread, at any time. */
+/* loader_stats.c - reads the counters of a loader. Any thread may call at any time. */
 #include "loader/loader_fallback.h"
 #include "loader/tiers/loader_forms.h"
 #include "loader/loader_handle.h"
@@ -45,7 +45,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
              psti_cpu_level_name(psti_cpu_features()));
     psti_loader_tiers_stats(loader, stats);
     psti_loader_fallbacks(loader, &storage, stats);
-    loader->placement.ops->stats(loader, stats); /* last, because it may overwrite members */
+    loader->placement.ops->stats(loader, stats); /* last, because it may replace values set above */
 }
 
 void pst_loader_source_rows(const pst_loader *loader, uint64_t *rows, uint32_t n)

@@ -1,8 +1,8 @@
-/* loader_times.c - times of waiting: when reads were under way, and how workers spent their time.
+/* loader_times.c - measures waiting: when reads were under way, and how workers spent their time.
  *
- * Reads overlap, so their durations are not added. The clock of reading runs while at least one
- * read is under way. A worker without a row waited for storage as long as that clock ran, and had
- * nothing to do in the rest. The loader's lock is held in all functions. */
+ * Reads overlap, so their durations are not added up. The clock of reading runs while at least one
+ * read is under way. A worker without a row counts as waiting for storage while that clock runs,
+ * and as idle otherwise. All functions need the loader's lock to be held. */
 #include "loader/epoch/loader_times.h"
 
 #include "loader/loader_handle.h"
@@ -43,8 +43,9 @@ void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_threa
     bool counts = loader->epoch.running; /* between epochs nobody waits for anything */
     psti_loader_meter_tick_at(loader, start);
     loader->meters.stall.n_idle++;
-    /* Workers have nothing to do while batches come from the group. They sleep on a condition of
-     * their own, because a batch that comes back wakes all who sleep on the other one. */
+    /* While batches come from the group, workers have nothing to do. They wait on a separate
+     * condition variable, because each released batch wakes all threads that wait on
+     * loader->work. */
     bool asleep = loader->share && !loader->epoch.running && !loader->tiers.fleet;
     pthread_cond_wait(asleep ? &loader->runs : loader->work, loader->lock);
     int64_t now = psti_clock_ns();

@@ -1,5 +1,5 @@
-/* loader_gpu.c - opens and closes the GPU that slots lie on, with the data that all slots share,
- * and has the table of its operations. */
+/* loader_gpu.c - opens and closes the GPU on which slots lie, with the data that all slots share,
+ * and defines the table of the placement's operations. */
 #include "loader/placement/loader_gpu.h"
 
 #include "base/alloc.h"
@@ -46,7 +46,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
     return PST_OK;
 }
 
-/* Uploads the codecs' tables, which stay on the GPU. */
+/* Uploads the codecs' constant tables, which stay on the GPU. */
 static enum pst_status upload_constants(struct psti_loader_gpu *gpu, struct pst_error *err)
 {
     void *pinned = NULL;
@@ -105,7 +105,7 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_loader_gpu *gp
     return status;
 }
 
-/* Gives up the GPU. The pool calls it after the last slot. */
+/* Frees all memory and closes the GPU. The pool calls it after it freed the last slot. */
 static void close_gpu(void *ctx)
 {
     struct psti_loader_gpu *gpu = ctx;
@@ -129,8 +129,8 @@ static void close_gpu(void *ctx)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* The pool's make (loader_gpu_slot.c) writes `refusal` and `slot_err` within psti_batch_pool_claim.
- * The lock is held in both places. */
+/* Claims a slot. psti_batch_pool_claim may make a new one (loader_gpu_slot.c), which sets `refusal`
+ * and `slot_err`. The lock is held. */
 static enum pst_status claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch)
 {
     psti_loader_gpu_of(loader)->refusal = PST_OK;
@@ -171,8 +171,8 @@ static void fill_times(const pst_loader *loader, uint64_t *link_ns, uint64_t *gp
     *gpu_ns = atomic_load_explicit(&gpu->work_ns, memory_order_relaxed);
 }
 
-/* The GPU's fields point to the plan's chains, and the last batch may be released after the plan is
- * gone. So the GPU takes the chains over. */
+/* Takes over the plan's chains. The GPU's fields use them, and the last batch may be released after
+ * the plan was freed. */
 static void detach(void *own, struct psti_loader_plan *plan)
 {
     struct psti_loader_gpu *gpu = own;
@@ -217,7 +217,7 @@ enum pst_status psti_loader_gpu_open(pst_loader *loader, struct pst_error *err)
     }
     struct psti_slot_gpu hooks;
     psti_loader_gpu_hooks(gpu, close_gpu, &hooks);
-    psti_batch_pool_set_gpu(loader->pool, &hooks); /* the pool closes the GPU from here on */
+    psti_batch_pool_set_gpu(loader->pool, &hooks); /* from here on the pool closes the GPU */
     loader->placement = (struct psti_placement){.ops = &gpu_ops, .own = gpu};
     return PST_OK;
 }

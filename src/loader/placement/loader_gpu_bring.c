@@ -1,8 +1,8 @@
-/* loader_gpu_bring.c - batches whose rows were prepared elsewhere, in memory of others.
+/* loader_gpu_bring.c - uploads batches whose rows the host service prepared in shared memory.
  *
- * That memory is page-locked once, part by part, for reading only, so that the GPU's copy engine
- * reads it where it lies. Where the driver cannot do that, rows go through pinned memory of the
- * loader's own. All of it is the caller's thread's. */
+ * That memory is page-locked once, part by part and read-only, so that the GPU's copy engine reads
+ * it in place. If the driver cannot do that, rows are copied to pinned memory of the loader first.
+ * Only the caller's thread uses this file. */
 #include "loader/placement/loader_gpu.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ bool psti_loader_gpu_brings(const pst_loader *loader, uint32_t i_plan)
     return loader->plan.fields[i_plan].fill == PSTI_LOADER_FILL_PIXELS;
 }
 
-/* Page-locks the memory, or knows that it is. False: the driver refuses. */
+/* True if the part's memory is page-locked. Locks it at first use. False: the driver refuses. */
 static bool is_locked(struct psti_loader_gpu *gpu, const struct psti_brought *part)
 {
     struct psti_loader_gpu_homes *homes = &gpu->homes;
@@ -54,11 +54,11 @@ void psti_loader_gpu_close_homes(struct psti_loader_gpu *gpu)
 {
     struct psti_loader_gpu_homes *homes = &gpu->homes;
     psti_device_free_pinned(gpu->device, homes->bounce, homes->bounce_nbytes);
-    psti_free(homes->homes); /* its memory was given up before it was unmapped */
+    psti_free(homes->homes); /* the mappings are gone, and their page-locks were ended before */
     *homes = (struct psti_loader_gpu_homes){0};
 }
 
-/* Gives the buffer `bounce` at least nbytes. */
+/* Makes the buffer `bounce` at least nbytes large. */
 static enum pst_status grow_bounce(pst_loader *loader, size_t nbytes, struct pst_error *err)
 {
     struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
@@ -81,7 +81,8 @@ static enum pst_status grow_bounce(pst_loader *loader, size_t nbytes, struct pst
     return status;
 }
 
-/* Copies a part to pinned memory at `at`. */
+/* Copies a part's rows to pinned memory at `at`. Returns the part's description with that
+ * address. */
 static struct psti_brought copy_part(const struct psti_brought *part, char *at)
 {
     struct psti_brought copy = *part;

@@ -1,11 +1,11 @@
-/* loader_gpu_row.c - gives one image of a row to a GPU.
+/* loader_gpu_row.c - hands one image of a row to a GPU.
  *
- * In: stored bytes and a draw. Out: a part of the slot's block: the bytes, for the GPU to decode;
- * or memory there for the CPU to decode into, for pixels or for the finished row. The choice
- * depends on the row's number and its form, so results and counters are the same on every run. Only
- * lack of space depends on the order of rows, and it changes nothing but speed.
+ * In: stored bytes and a draw. Out: one part of the slot's block: the stored bytes, for the GPU to
+ * decode; or memory there into which the CPU writes pixels or the finished row. The choice depends
+ * only on the row's number and its form, so results and counters are the same in every run. Only
+ * lack of space depends on the order of rows, and it affects only speed.
  *
- * Any number of workers, each with a row of its own. No lock is taken here. */
+ * Many workers run this at once, each for its own row. No lock is taken here. */
 #include "loader/placement/loader_gpu.h"
 
 #include "base/alloc.h"
@@ -28,14 +28,14 @@ void psti_loader_gpu_close_worker(struct psti_loader_worker *worker)
     worker->placement = NULL;
 }
 
-/* Counts a row that is left to the CPU, with the reason. */
+/* Counts a row that the CPU must make, and notes why. */
 static void count_fallback(struct psti_loader_worker *worker, const char *why)
 {
     worker->placed.n_gpu_fallback++;
     snprintf(worker->placed.gpu_reason, sizeof worker->placed.gpu_reason, "%.95s", why);
 }
 
-/* Marks the row to be made again in another round. */
+/* Marks the row to be made again in another round, because the block is full. */
 static void make_again(struct psti_loader_worker *worker, struct psti_loader_gpu_slot *slot,
                        uint32_t row)
 {
@@ -45,14 +45,15 @@ static void make_again(struct psti_loader_worker *worker, struct psti_loader_gpu
     worker->placed.n_gpu_again++;
 }
 
-/* True if the item's bytes were compared with its checksum: fill_item of loader_row.c has done so
- * before it calls psti_loader_row_pixels, unless one of these conditions is false. */
+/* True if the item's bytes were compared with its checksum. fill_item in loader_fill.c does so
+ * before it calls psti_loader_row_pixels, if these conditions hold. */
 static bool is_verified(const pst_loader *loader, const struct psti_loader_source *source)
 {
     return source->item.has_checksum && !loader->options.no_verify && !source->partial;
 }
 
-/* Takes a row. True: the GPU makes it from the stored bytes. Else the caller makes it. */
+/* Puts the row's stored bytes into the block. True: the GPU makes the row from them. False: the
+ * caller must make it. */
 static bool take(struct psti_loader_worker *worker, const struct psti_image *image)
 {
     const pst_loader *loader = worker->loader;
@@ -83,7 +84,7 @@ static bool take(struct psti_loader_worker *worker, const struct psti_image *ima
         psti_gpu_block_row(slot->block, i_field, image->row, &item, image->draw, &stats, &cause);
     if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
         count_fallback(worker, cause.text);
-    if (status != PST_OK) /* the CPU's decoder names the error */
+    if (status != PST_OK) /* the row is left to the CPU, whose decoder reports the error */
         return false;
     worker->placed.n_gpu++;
     worker->n_partial += source->partial;
@@ -94,9 +95,10 @@ static bool take(struct psti_loader_worker *worker, const struct psti_image *ima
     return true;
 }
 
-/* Memory for the pixels of the draw's region, packed, if the GPU should prepare them; else NULL.
- * The CPU then only decodes. If these pixels take more bytes than the row, link and block would
- * lose more than the CPU gains. */
+/* Returns memory in the block for the decoded pixels of the draw's region, if the GPU shall apply
+ * the operations; the CPU then only decodes. NULL: the CPU makes the finished row. One reason is
+ * that the pixels take more bytes than the row, so uploading them would cost more than the CPU
+ * saves. */
 static void *find_picture(struct psti_loader_worker *worker, const struct psti_image *image)
 {
     const struct psti_loader_gpu *gpu = psti_loader_gpu_of(worker->loader);
@@ -108,8 +110,8 @@ static void *find_picture(struct psti_loader_worker *worker, const struct psti_i
     uint64_t nbytes = (uint64_t)draw->region_height * draw->region_width * plan->channels *
                       (plan->bits == 16 ? 2 : 1);
     void *pixels;
-    /* The GPU has one chain for a field, and no pictures at a part of their size. The CPU
-     * finishes those, and the few items that were read in part. */
+    /* The GPU has one chain for each field and handles no scaled pictures. The CPU finishes rows
+     * that need others, and the few items that were read in part. */
     if (image->chain != plan->chain || own->host_only || image->row >= slot->n_gpu_rows ||
         image->source->partial || draw->scale_log2 ||
         nbytes > psti_gpu_field_row_nbytes(gpu->fields[i_field]) ||
@@ -119,8 +121,8 @@ static void *find_picture(struct psti_loader_worker *worker, const struct psti_i
     return pixels;
 }
 
-/* Memory for the finished row. NULL with PST_OK: there is no space, and the row will be made again.
- */
+/* Gives the memory in the block for the finished row. PST_OK with *data NULL: there is no space,
+ * and the row will be made again. */
 static enum pst_status find_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                 void **data, struct pst_error *err)
 {

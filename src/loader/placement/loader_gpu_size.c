@@ -1,8 +1,9 @@
-/* loader_gpu_size.c - how large the items of a field on a GPU will be, and so the block of a slot.
+/* loader_gpu_size.c - estimates how large the items of a field on a GPU are, and so the block of a
+ * slot.
  *
  * The sizes of stored images are estimated once, from some items spread over the data set. The
- * estimate decides the size of a slot's block, never the result. Larger images leave less space,
- * and rows without space come in another round. */
+ * estimate affects only the size of a slot's block, never the result. If images are larger, fewer
+ * fit, and rows without space are made in another round. */
 #include "loader/placement/loader_gpu.h"
 
 #include "loader/tiers/loader_forms.h"
@@ -13,11 +14,12 @@
 #include <math.h>
 
 #define PROBES_MAX 256
-#define FILES_MAX 16 /* files of a folder whose headers are read */
-#define MARGIN 1.25  /* sizes are multiplied by it; the sum over a batch stays near the mean */
+#define FILES_MAX 16 /* maximum number of files of a folder whose headers are read */
+#define MARGIN 1.25  /* factor for estimated sizes; a small one is enough, because the sizes in a
+                        batch average out */
 #define ROW_ALIGNMENT 256
 
-/* True for forms that are decoded on a GPU. */
+/* True for forms that a GPU decodes. */
 static bool is_gpu_form(enum pst_form form)
 {
     return form == PST_FORM_RAW || form == PST_FORM_PLI || form == PST_FORM_PLI_JPEG;
@@ -35,7 +37,7 @@ static bool find_item(const pst_loader *loader, const struct psti_loader_plan_fi
     return false;
 }
 
-/* Looks at a file of a folder, of which only the length is known. */
+/* Fills in an item of a folder from its file's header, because the index knows only its length. */
 static void look_at_file(const pst_loader *loader, const struct psti_loader_plan_field *plan,
                          uint64_t sample, struct pst_item *item)
 {
@@ -51,7 +53,7 @@ static void look_at_file(const pst_loader *loader, const struct psti_loader_plan
     }
 }
 
-/* The cache brings such an item in another form, once it has it. */
+/* Changes `item` to the form that the cache will keep it in, if it re-codes items of this field. */
 static void expect_recoded(const pst_loader *loader, const struct psti_loader_plan_field *plan,
                            struct pst_item *item)
 {
@@ -109,7 +111,8 @@ void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_ro
     struct psti_gpu_item_size items[PST_MAX_FIELDS];
     uint32_t n = 0, n_gpu_rows = (uint32_t)(gpu->part * n_rows);
     uint64_t finished = 0;
-    n_gpu_rows -= n_gpu_rows > 0 && gpu->part < 1; /* the fewest of any batch, also when rounded */
+    n_gpu_rows -= n_gpu_rows > 0 && gpu->part < 1; /* the fewest GPU rows of any batch, which
+                                                      rounding may make one less */
     for (uint32_t i = 0; i < gpu->n_fields; i++) {
         uint64_t row = psti_gpu_field_row_nbytes(gpu->fields[i]) + ROW_ALIGNMENT;
         finished += row * (gpu->decodes[i] && !gpu->recodes[i] ? n_rows - n_gpu_rows : n_rows);
@@ -121,7 +124,7 @@ void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_ro
     *size = (struct psti_gpu_block_size){0, 0};
     if (gpu->n_fields == 0)
         return;
-    /* A block has fixed parts for all fields. A field that the GPU does not decode counts as the
+    /* A block has a fixed part for each field. Fields that the GPU does not decode count as the
      * smallest kind of item. */
     for (uint32_t i = 0; i < gpu->n_fields; i++)
         if (!gpu->decodes[i]) {

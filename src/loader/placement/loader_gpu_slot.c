@@ -1,9 +1,9 @@
-/* loader_gpu_slot.c - slots on a GPU: their memory, and the streams of the caller that read them.
+/* loader_gpu_slot.c - slots on a GPU: their memory, and the caller's streams that read them.
  *
- * A slot's memory is claimed at once, with the slot, in pinned memory and on the GPU, within both
- * budgets. Streams that read a batch are noted. When nobody holds the batch any more, an event is
- * recorded on each. The loader's stream waits for these events before it writes the slot again; no
- * thread waits. */
+ * A slot's memory is allocated as a whole when the slot is made, in pinned memory and on the GPU,
+ * within both budgets. The caller's streams that read a batch are noted. When the last holder
+ * releases the batch, an event is recorded on each of these streams. The loader's stream waits for
+ * the events before it writes the slot again, so no thread waits. */
 #include "loader/placement/loader_gpu.h"
 
 #include "base/alloc.h"
@@ -20,14 +20,15 @@
 
 struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch)
 {
-    union { /* the pool owns the part, its contents are not changed */
+    union { /* removes const without a cast; the pool owns the part, and nothing in it is changed */
         const pst_batch *constant;
         pst_batch *plain;
     } at = {batch};
     return psti_batch_part(at.plain)->own;
 }
 
-/* Host memory of a slot that make claims besides the numbers. */
+/* Returns the bytes of host memory that a slot takes in addition to the numbers (values of fields
+ * without pixels). */
 static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
 {
     const struct psti_loader_gpu *gpu = ctx;
@@ -39,7 +40,8 @@ static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
 
 static void free_slot(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot)
 {
-    if (slot->submitted) /* the memory is in use until then; an error means that the GPU is gone */
+    if (slot->submitted) /* wait, because the GPU uses the memory until then; an error means that
+                            the GPU is lost */
         (void)psti_device_event_sync(slot->done, NULL);
     for (uint32_t i = 0; i < slot->n_readers; i++) {
         if (slot->readers_pending)
@@ -122,7 +124,7 @@ static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, s
     struct psti_loader_gpu *gpu = ctx;
     if (gpu->n_slots > 0 && gpu->n_slots == gpu->refused_at && gpu->slot_err.status) {
         gpu->refusal =
-            gpu->slot_err.status; /* the refusal stays the same until a slot is given up */
+            gpu->slot_err.status; /* the refusal stays valid until a slot is freed */
         return gpu->refusal;
     }
     struct psti_loader_gpu_slot *slot = psti_calloc(1, sizeof *slot);
@@ -152,7 +154,7 @@ static void unmake(void *ctx, struct psti_slot_part *part)
     gpu->refused_at = 0;
 }
 
-/* Adds a reader with an event. */
+/* Notes that `stream` reads the slot, and creates an event for it. */
 static enum pst_status add_reader(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
                                   uint64_t stream, struct pst_error *err)
 {
@@ -191,8 +193,9 @@ static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t st
     return status;
 }
 
-/* Per-thread default streams have one handle for all threads, and another thread than the reader
- * may release the batch. The legacy default stream waits for all of them, so the event is recorded
+/* Called when a batch is released: records an event on each stream that read it. All per-thread
+ * default streams have the same handle, and the thread that releases the batch may be another one
+ * than the reader. The legacy default stream waits for all of them, so their event is recorded
  * there. */
 static bool released(void *ctx, struct psti_slot_part *part)
 {

@@ -1,12 +1,12 @@
-/* loader_gpu_work.c - turns a batch whose rows are there into arrays on the GPU.
+/* loader_gpu_work.c - turns a batch whose rows are all made into arrays on the GPU.
  *
  * There are two stages, so that no worker waits for the GPU. The thread that finishes the last row
- * submits one upload of the block, one of the numbers, few launches and the download of statuses.
- * The caller's thread waits for them at the batch's turn; by then they are mostly done. Rows that
- * found no space in the block, or whose bytes were corrupt, are made again then, in rounds. At that
- * time on_error decides, too, and rows move up past those left out.
+ * submits one upload of the block, one upload of the numbers, a few launches and the download of
+ * statuses. The caller's thread waits for them before it delivers the batch; mostly they are done
+ * by then. It then makes rows again that found no space in the block or whose bytes were corrupt,
+ * in rounds, applies on_error, and moves rows up to close the gaps of rows that are left out.
  *
- * Nothing is allocated here. Threads wait only for events of the loader's own streams. */
+ * No memory is allocated here. Threads wait only for events of the loader's own streams. */
 #include "loader/placement/loader_gpu.h"
 
 #include "base/clock.h"
@@ -14,11 +14,11 @@
 
 #include <string.h>
 
-/* Time between two queries of an event. */
+/* nanoseconds between two queries of whether an event has happened */
 #define LOOK_NS 20000
 
-/* The GPU's part of the rank's rows before this turn. Differences of it are the parts of batches: a
- * batch has its part but for less than a row, and the next ones make up for that. */
+/* Returns how many of the rank's first `turn` rows the GPU makes. The difference between two values
+ * is the GPU's share of a batch. Rounding errors never add up to a whole row. */
 static uint64_t rows_before(const struct psti_loader_gpu *gpu, uint64_t turn)
 {
     return (uint64_t)(gpu->part * (double)turn);
@@ -34,9 +34,9 @@ void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint64_t first,
     memset(slot->again, 0, slot->n_rows_max);
 }
 
-/* Uploads the block; the launches wait for that. The upload need not wait: the thread that fills a
- * block has waited for the work that read its last contents, and no stream of the caller reads it.
- */
+/* Uploads the block on the stream for uploads; the launches wait for it. The upload itself need not
+ * wait: the thread that filled the block has waited for the work that read its previous contents,
+ * and no stream of the caller reads it. */
 static enum pst_status submit_upload(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
                                      uint64_t to, size_t nbytes, struct pst_error *err)
 {
@@ -50,7 +50,7 @@ static enum pst_status submit_upload(struct psti_loader_gpu *gpu, struct psti_lo
     return status;
 }
 
-/* Submits the block's upload, launches, and download of statuses. */
+/* Submits the block's upload, the launches, and the download of statuses. */
 static enum pst_status submit_block(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
                                     const uint64_t *outs, const uint32_t *places,
                                     struct pst_error *err)
@@ -61,7 +61,7 @@ static enum pst_status submit_block(struct psti_loader_gpu *gpu, struct psti_loa
         return status;
     uint64_t upload =
         slot->memory + slot->memory_nbytes -
-        (slot->pinned_nbytes - slot->numbers_nbytes); /* the block's memory on the GPU */
+        (slot->pinned_nbytes - slot->numbers_nbytes); /* address of the block's memory on the GPU */
     if (status == PST_OK && work.upload_nbytes)
         status = submit_upload(gpu, slot, upload, work.upload_nbytes, err);
     slot->has_launches = work.upload_nbytes && work.n_launches;
@@ -88,7 +88,7 @@ static enum pst_status submit_numbers(struct psti_loader_gpu *gpu,
     return psti_device_stream_upload(gpu->stream, slot->memory, numbers, slot->numbers_nbytes, err);
 }
 
-/* Waits for all that is under way. The stream's lock is held. */
+/* Waits for all work on both streams. The stream's lock must be held. */
 static void sync_streams(struct psti_loader_gpu *gpu)
 {
     if (gpu->uploads)
@@ -96,8 +96,8 @@ static void sync_streams(struct psti_loader_gpu *gpu)
     (void)psti_device_stream_sync(gpu->stream, NULL);
 }
 
-/* Ends the work in the streams with an event. After a failure it waits, because part of the work
- * may be under way. The stream's lock is held. */
+/* Records the event that ends the batch's work. After a failure it waits for the streams instead,
+ * because part of the work may be under way. The stream's lock must be held. */
 static enum pst_status end_work(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
                                 enum pst_status status, struct pst_error *err)
 {
@@ -136,7 +136,8 @@ enum pst_status psti_loader_gpu_submit(pst_loader *loader, pst_batch *batch, uin
                                        struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
-    (void)failed; /* a row before the failed one may turn out to be bad, too; the lowest counts */
+    (void)failed; /* not used: a row before the failed one may turn out to be bad, and the lowest
+                     row counts */
     *whole = false;
     for (uint32_t row = 0; row < n_rows; row++)
         slot->places[row] = (bad && bad[row]) || slot->again[row] ? PSTI_GPU_NOWHERE : row;
@@ -167,7 +168,7 @@ enum pst_status psti_loader_gpu_submit_parts(struct psti_loader_gpu *gpu, pst_ba
     return status;
 }
 
-/* Adds the times of work that is done. */
+/* Adds the GPU times of a batch's finished work to the loader's sums. */
 static void add_times(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot)
 {
     if (!slot->has_launches)
@@ -184,8 +185,8 @@ enum pst_status psti_loader_gpu_wait(pst_loader *loader, pst_batch *batch, int64
                                      struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
-    /* The thread that closed the batch wrote `submitted` before it made the job WHOLE, under the
-     * lock. */
+    /* The thread that closed the batch wrote `submitted` under the lock, before it made the job
+     * WHOLE. */
     while (slot->submitted) {
         bool done = false;
         enum pst_status status = psti_device_event_is_done(slot->done, &done, err);
@@ -216,8 +217,8 @@ void psti_loader_gpu_quiesce(pst_loader *loader, pst_batch *batch)
     slot->submitted = false;
 }
 
-/* Adds the rows that the last round left to slot->todo: rows that the GPU found corrupt, and rows
- * without space. Returns how many rows must be made. */
+/* Marks in slot->todo the rows that the last round left: those that the GPU found corrupt, and
+ * those without space. Returns how many rows must be made. */
 static uint32_t collect(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
                         uint32_t n_rows)
 {
@@ -236,7 +237,7 @@ static uint32_t collect(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot
     return n;
 }
 
-/* Makes one row of a round. *fits: it found space. */
+/* Makes one row again. *fits: it found space in the block. */
 static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool *fits,
                                   struct pst_error *err)
 {
@@ -251,7 +252,7 @@ static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool
     return status;
 }
 
-/* Makes as many rows as fit in a round. */
+/* Makes as many of the remaining rows as the block holds. */
 static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake,
                                   struct pst_error *err)
 {
@@ -267,7 +268,7 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
             continue;
         status = make_again(remake, row, &fits, err);
         if (remake->starved)
-            return PST_OK; /* the loader tries again */
+            return PST_OK; /* the memory of slots is used up; the loader tries again later */
         if (!fits)
             break;
         any = true;
@@ -285,7 +286,7 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
     return status;
 }
 
-/* Moves rows up past one that is left out, on the GPU and in host memory. */
+/* Moves rows up to the places of rows that are left out, on the GPU and in host memory. */
 static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
                                 const uint8_t *bad, struct pst_error *err)
 {

@@ -1,12 +1,12 @@
-/* loader_pin.c - slots in page-locked memory, made by the CUDA driver.
+/* loader_pin.c - slots in page-locked memory, allocated by the CUDA driver.
  *
- * In: the option. Out: functions that the pool calls to make, free and reuse slots. The driver, and
- * the GPU whose context is used, live as long as the pool: the last batch may be released after the
- * loader was closed.
+ * In: options.pin_memory. Out: functions that the pool calls to make, free and reuse slots. The
+ * driver, and the GPU whose context is used, stay open as long as the pool, because the last batch
+ * may be released after the loader was closed.
  *
- * A copy to a GPU is only queued when its caller goes on, so a batch may be released before it was
- * read. At the last release an event is recorded in the GPU's legacy default stream. The slot is
- * not written before the event is done. */
+ * Copies to a GPU are asynchronous, so a batch may be released before the GPU has read it. At the
+ * release an event is recorded in the GPU's legacy default stream. The slot is not written before
+ * that event is done. */
 #include "loader/placement/loader_pin.h"
 
 #include "device/device.h"
@@ -20,9 +20,10 @@
 #define STREAM_LEGACY 1
 
 struct psti_loader_pins {
-    struct psti_device *device; /* NULL: there is no GPU, and slots are plain */
+    struct psti_device *device; /* NULL: there is no GPU, and slots lie in plain memory */
     bool may_be_plain;
-    struct pst_error refusal; /* guarded by the pool's lock. status PST_OK: nothing was refused */
+    struct pst_error refusal; /* why page-locking failed; status PST_OK: it did not fail. Guarded by
+                                 the pool's lock */
     atomic_uint_fast64_t n_plain;
 };
 
@@ -30,14 +31,15 @@ struct pin {
     void *memory;
     size_t nbytes;
     struct psti_event *last_read;
-    bool read_pending; /* `last_read` was recorded at the last release and may not be done */
+    bool read_pending; /* `last_read` was recorded at the last release, and the GPU may not have
+                          reached it */
 };
 
 static void free_pin(struct psti_loader_pins *pins, struct pin *pin)
 {
     if (!pin)
         return;
-    if (pin->read_pending) /* it fails only if the GPU is lost */
+    if (pin->read_pending) /* waiting fails only if the GPU is lost */
         (void)psti_device_event_sync(pin->last_read, NULL);
     psti_device_event_close(&pin->last_read);
     psti_device_free_pinned(pins->device, pin->memory, pin->nbytes);
@@ -61,7 +63,8 @@ static enum pst_status make(void *ctx, size_t nbytes, struct psti_slot_part *par
 {
     struct psti_loader_pins *pins = ctx;
     struct pin *pin = NULL;
-    enum pst_status status = PST_ERROR_UNSUPPORTED; /* only with may_be_plain */
+    enum pst_status status = PST_ERROR_UNSUPPORTED; /* stays so without a device, which only
+                                                       may_be_plain allows */
     *part = (struct psti_slot_part){0};
     if (pins->device)
         status = make_pin(pins, nbytes, &pin);
@@ -94,7 +97,7 @@ static bool is_writable(void *ctx, struct psti_slot_part *part, bool wait)
     struct pin *pin = part->own;
     bool done = true;
     (void)ctx;
-    /* After an error the GPU does not read any more. */
+    /* If waiting fails, the GPU is lost and reads no more, so the slot is free. */
     if (pin->read_pending && wait)
         (void)psti_device_event_sync(pin->last_read, NULL);
     else if (pin->read_pending && psti_device_event_is_done(pin->last_read, &done, NULL) != PST_OK)

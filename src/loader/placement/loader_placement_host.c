@@ -1,6 +1,7 @@
 /* loader_placement_host.c - batches in host memory, plain or page-locked.
  *
- * Rows are written where they stay, so nothing is submitted: a batch is whole with its last row. */
+ * Rows are written to their final place, so there is nothing to submit: a batch is whole when its
+ * last row is made. */
 #include "loader/placement/loader_placement.h"
 
 #include "augment/augment.h"

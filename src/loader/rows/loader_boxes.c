@@ -1,15 +1,15 @@
-/* loader_boxes.c - drops boxes of which operations left too little, and the rows of other fields
- * that belong to them.
+/* loader_boxes.c - drops boxes of which the operations left too little, and the rows of other
+ * fields that belong to those boxes.
  *
  * In: a filled row, with the boxes as they were stored and as they were moved. Out: the same row
- * with the kept boxes in their order. Operations whose draw depends on boxes get these from here,
- * before the row is filled. Fields declared to have a row for each box
- * (pst_field_output.per_box_of) keep the same rows; keypoints may have the same number of rows, say
- * 17, for each box, in the order of the boxes. Any worker, a row of its own; no locks.
+ * with the remaining boxes in their order. Random operations that depend on boxes also get them
+ * from this file, before the row is filled. Fields declared to have a row for each box
+ * (pst_field_output.per_box_of) keep the same rows; keypoints may have a fixed number of rows for
+ * each box, say 17, in the order of the boxes. Any worker, for its own row; no locks.
  *
  * The rule is that of torchvision's SanitizeBoundingBoxes: a box is kept if its area on the
  * delivered picture is at least min_area pixels^2, and at least min_visibility of the area that it
- * would have without being cut off. */
+ * would have if it were not clipped. */
 #include "loader/rows/loader_boxes.h"
 #include "loader/loader_follow.h"
 #include "loader/loader_handle.h"
@@ -37,7 +37,7 @@ static float within(float value, uint32_t size)
     return value<0 ? 0 : value>(float) size ? (float)size : value;
 }
 
-/* Cuts a box down to the picture. */
+/* Clips a box to the picture. */
 static void clip(const struct psti_picture_size *picture, float box[4])
 {
     box[0] = within(box[0], picture->width);
@@ -64,16 +64,16 @@ static bool is_kept(const struct psti_loader_worker *worker,
     return area >= field->min_area && area >= field->min_visibility * whole;
 }
 
-/* Rows of one field of a sample: their memory, their number, bytes of each. */
+/* One field of a sample, whose rows belong to boxes. */
 struct column {
     uint32_t i_plan;
     char *data;
-    size_t row_nbytes; /* of what belongs to one box */
-    size_t n_each;     /* rows of one box */
+    size_t row_nbytes; /* bytes of all rows that belong to one box */
+    size_t n_each;     /* number of rows for each box */
 };
 
-/* Finds the boxes and the fields that belong to them. An error if a field has another number of
- * rows. */
+/* Finds the field of boxes and the fields that belong to it. Fails if a field has another number of
+ * rows than it needs. */
 static enum pst_status find_columns(struct psti_loader_worker *worker, pst_batch *batch,
                                     uint32_t row, uint32_t i_boxes,
                                     const struct psti_loader_source *sources, size_t n,
@@ -151,7 +151,7 @@ enum pst_status psti_loader_boxes_drop(struct psti_loader_worker *worker, pst_ba
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Makes room for the boxes and a copy of them. It stays with the worker. */
+/* Allocates memory for the boxes and a copy of them, which the worker keeps for later rows. */
 static enum pst_status reserve(struct psti_loader_worker *worker, size_t nbytes)
 {
     struct psti_pool *pool = worker->loader->pool;
@@ -210,7 +210,7 @@ static bool may_have_rows(const struct psti_loader_plan_field *field)
            (field->field->type == PST_FIELD_ARRAY && field->field->ndim == 0);
 }
 
-/* True if the value is a list. The rest of the JSON is not read. */
+/* True if the JSON value is a list. Only its first byte is read. */
 static bool is_list(pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                     const struct pst_item *item)
 {
@@ -220,8 +220,8 @@ static bool is_list(pst_dataset *dataset, uint64_t sample, uint32_t i_field,
            first == '[';
 }
 
-/* True if each of the first samples has as many rows in `field` as in `boxes`, and not always none.
- */
+/* True if in each of the first samples `field` has as many rows as `boxes` (of keypoints a fixed
+ * multiple), and at least one sample has boxes. */
 static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_field *boxes,
                           const struct psti_loader_plan_field *field)
 {
@@ -236,7 +236,7 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_fi
         uint64_t n_boxes = a.nbytes / 16;
         uint64_t n_points = b.nbytes / 12;
         if (n_each == 0 && n_boxes > 0 && field->field->type == PST_FIELD_KEYPOINTS)
-            n_each = n_points / n_boxes; /* rows of each box */
+            n_each = n_points / n_boxes; /* keypoint rows for each box */
         most = n_boxes > most ? n_boxes : most;
         bool same = field->field->type == PST_FIELD_KEYPOINTS
                         ? n_points == n_boxes * n_each && (n_boxes == 0 || n_each > 0)
@@ -247,10 +247,10 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_fi
             return false;
         n_rows += n_boxes;
     }
-    return n_rows > 0 && (n_each <= 1 || most > 1); /* one box and several points say nothing */
+    return n_rows > 0 && (n_each <= 1 || most > 1); /* one box with several points is no evidence */
 }
 
-/* True if operations drop boxes of that field, or a mosaic joins them with those of other rows. */
+/* True if operations drop boxes of that field, or mosaics join them with boxes of other rows. */
 static bool needs_rows(const struct psti_loader_plan *plan, uint32_t i_boxes)
 {
     return plan->fields[i_boxes].drops ||

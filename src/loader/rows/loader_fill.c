@@ -1,6 +1,6 @@
-/* loader_fill.c - writes one row of a batch from the bytes of its items, which it checks first.
+/* loader_fill.c - checks the bytes of a row's items and writes the row of the batch.
  *
- * Any worker, a row of its own; none takes the loader's lock. Errors leave here with data set,
+ * Any worker, for its own row; no function takes the loader's lock. Returned errors name data set,
  * sample, file, offset and codec. Pixels: loader_pixels.c. Sounds: loader_sound.c. */
 #include "loader/rows/loader_fill.h"
 
@@ -28,7 +28,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* True if the item was checked already and has been in memory since. */
+/* True if the item was checked before. With files in memory, its bytes cannot have changed
+ * since. */
 static bool is_verified(const pst_loader *loader, uint64_t bit)
 {
     return loader->verified &&
@@ -50,7 +51,7 @@ static enum pst_status verify(struct psti_loader_worker *worker, uint64_t sample
     }
     if (loader->options.no_verify || !item->has_checksum || is_verified(loader, bit))
         return PST_OK;
-    if (source->partial) /* the decoder compares the checksums of head and units */
+    if (source->partial) /* the decoder compares the checksums of head and units instead */
         return PST_OK;
     int64_t since = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
     uint64_t found = psti_hash64(source->data, item->nbytes);
@@ -65,7 +66,7 @@ static enum pst_status verify(struct psti_loader_worker *worker, uint64_t sample
     return PST_OK;
 }
 
-/* Compares the decoded bytes with the CRC-32 that their container states. */
+/* Compares the decompressed bytes with the CRC-32 that their container states. */
 static enum pst_status verify_decoded(struct psti_loader_worker *worker,
                                       const struct psti_loader_source *source,
                                       struct pst_error *err)
@@ -84,7 +85,8 @@ static enum pst_status verify_decoded(struct psti_loader_worker *worker,
                            item->crc32);
 }
 
-/* Counts an item of which no checksum was compared, now or when it was kept. */
+/* Counts an item whose bytes were never compared with a checksum, neither now nor when a cache kept
+ * it. */
 static void count_unchecked(struct psti_loader_worker *worker, struct psti_loader_source *source)
 {
     bool is_stored = source->item.i_file != PST_FILE_NONE && source->stored_nbytes > 0;
@@ -121,8 +123,8 @@ static enum pst_status fill_bytes(struct psti_loader_worker *worker, pst_batch *
     return PST_OK;
 }
 
-/* Labels of a source of a mixture get the mixture's numbers. What lies in no file comes with them.
- */
+/* Replaces the label numbers of a mixture's source by the mixture's. Values that lie in no file
+ * have the mixture's numbers already. */
 static enum pst_status map_labels(const pst_loader *loader,
                                   const struct psti_loader_plan_field *plan,
                                   const struct psti_loader_source *source, void *elements,
@@ -168,7 +170,7 @@ static enum pst_status fill_array(struct psti_loader_worker *worker, pst_batch *
     return map_labels(worker->loader, plan, source, memory, nbytes, err);
 }
 
-/* Swaps left and right keypoints of a sample that was mirrored. */
+/* Swaps left and right keypoints of a mirrored sample. */
 static enum pst_status swap_pairs(struct psti_loader_worker *worker,
                                   const struct psti_loader_plan_field *field, float *points,
                                   size_t n, struct pst_error *err)
@@ -185,7 +187,7 @@ static enum pst_status swap_pairs(struct psti_loader_worker *worker,
     return PST_OK;
 }
 
-/* Fills boxes f32 (n,4) or keypoints f32 (n,3), moved as the image's pixels were. */
+/* Fills boxes f32 (n,4) or keypoints f32 (n,3), with the geometry of the image's pixels. */
 static enum pst_status fill_points(struct psti_loader_worker *worker, pst_batch *batch,
                                    uint32_t i_plan, uint32_t row,
                                    const struct psti_loader_source *source, struct pst_error *err)
@@ -243,8 +245,8 @@ static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_
 
 static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
 
-/* Writes what the derived array says of one view, or of the row's only tile. `draw` is that of the
- * pixels. */
+/* Writes the derived array's value for one view, or for the row's only tile. `draw`: the random
+ * parameters of the pixels. */
 static void fill_derived_one(const struct psti_loader_plan_field *field,
                              const struct psti_chain *chain, const struct psti_draw *draw,
                              int64_t sample, void *memory)
@@ -272,7 +274,7 @@ static void fill_derived_one(const struct psti_loader_plan_field *field,
     }
 }
 
-/* Writes what is said of a tile that shows nothing. */
+/* Writes the derived array's value for a tile that does not exist. */
 static void fill_no_tile(const struct psti_loader_plan_field *field, void *memory, size_t nbytes)
 {
     const int64_t none = -1;
@@ -283,8 +285,8 @@ static void fill_no_tile(const struct psti_loader_plan_field *field, void *memor
         memcpy(memory, &none, sizeof none);
 }
 
-/* Fills a derived array whose rows have one shape. The row is no mosaic yet, so it has tile 0
- * alone. */
+/* Fills a derived array whose rows have one shape. Mosaics are made later, so only tile 0 has
+ * values. */
 static void fill_derived(const struct psti_loader_worker *worker, pst_batch *batch, uint32_t i_plan,
                          uint32_t row)
 {
@@ -305,7 +307,7 @@ static void fill_derived(const struct psti_loader_worker *worker, pst_batch *bat
                              memory);
 }
 
-/* Says of each box and keypoint that is delivered that it lies on tile 0. */
+/* Sets the tile number of each box and keypoint of the row to 0, as mosaics are made later. */
 static enum pst_status fill_tile_of(struct psti_loader_worker *worker, pst_batch *batch,
                                     uint32_t row, struct pst_error *err)
 {
@@ -324,8 +326,7 @@ static enum pst_status fill_tile_of(struct psti_loader_worker *worker, pst_batch
     return PST_OK;
 }
 
-/* Copies a value that is in no file of its own, from a folder's label file, to the item's buffer.
- */
+/* Copies a value that has no file of its own, from a folder's label file, to the item's buffer. */
 static enum pst_status copy_fileless(pst_loader *loader, uint64_t sample,
                                      const struct psti_loader_plan_field *field,
                                      struct psti_loader_source *source, struct pst_error *err)
@@ -358,9 +359,9 @@ static enum pst_status fill_sound(struct psti_loader_worker *worker, pst_batch *
     return status;
 }
 
-/* Decodes the item's stored bytes into the row's block. From then on it is an item that is stored
- * as it is. Tiers keep the stored bytes, which stay where they are; of a part of a page they keep
- * the part. */
+/* Decompresses the item into the row's block. From then on `item` describes uncompressed bytes.
+ * Caches keep the compressed bytes. Only if the item is a part of a compressed page, they keep the
+ * decompressed part. */
 static enum pst_status decode_item(struct psti_loader_worker *worker,
                                    struct psti_loader_source *source, struct pst_error *err)
 {
@@ -380,8 +381,8 @@ static enum pst_status decode_item(struct psti_loader_worker *worker,
     return PST_OK;
 }
 
-/* Brings the item's bytes, which were read, and checks them: as they are stored, or, of a part of a
- * page, the part. */
+/* Gets the bytes of an item whose read has ended, and checks them: the stored bytes, or for a part
+ * of a page that part. */
 static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sample,
                                   uint32_t i_item, struct psti_loader_source *source,
                                   struct pst_error *err)
@@ -405,7 +406,7 @@ static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sa
     return status;
 }
 
-/* Takes the boxes on which the row's draws depend, before any field is filled. */
+/* Gets the boxes that the row's random crops depend on, before any field is filled. */
 static enum pst_status bring_boxes(struct psti_loader_worker *worker, struct psti_draw_key *key,
                                    struct psti_loader_source *sources, struct pst_error *err)
 {
@@ -446,8 +447,8 @@ static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *b
     }
 }
 
-/* Order in which fields are filled: first the image that gives the sample's geometry, then all
- * others, then points and what is said of the geometry, which need what was drawn. */
+/* Returns when a field is filled: 0 for the image that gives the sample's geometry, 1 for most
+ * others, 2 for points and derived arrays, which need the draw. */
 static int pass_of(const struct psti_loader_plan *plan, uint32_t i_plan)
 {
     const struct psti_loader_plan_field *field = &plan->fields[i_plan];

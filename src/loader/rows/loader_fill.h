@@ -6,7 +6,7 @@
 
 struct psti_loader_worker;
 
-/* Writes row `row` of the batch. The items' bytes are there. */
+/* Writes row `row` of the batch. The items' bytes must be loaded. */
 enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batch *batch,
                                      uint32_t row, const struct psti_draw_key *key,
                                      struct psti_loader_source *sources, struct pst_error *err);

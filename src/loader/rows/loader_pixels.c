@@ -18,7 +18,8 @@
 
 #include <string.h>
 
-/* The bytes are a picture at the training size. The row is one of the whole image. */
+/* Handles bytes that are a picture at the training size: image->info then describes the whole
+ * image, which the row's operations refer to, and image->kept the bytes. */
 static enum pst_status widen(struct psti_image *image, struct pst_error *err)
 {
     const struct psti_training_picture *picture = &image->source->picture;
@@ -35,8 +36,8 @@ static enum pst_status widen(struct psti_image *image, struct pst_error *err)
     return PST_OK;
 }
 
-/* Reads the image's kind from its header, or for raw pixels from the index, and finds the chain for
- * such pixels. */
+/* Reads the image's properties from its header, or for raw pixels from the index, and finds the
+ * chain for such pixels. */
 static enum pst_status probe(struct psti_image *image, struct pst_error *err)
 {
     const struct psti_loader_plan_field *plan = image->plan;
@@ -45,7 +46,8 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
     if (item->form == PST_FORM_RAW)
         *info = psti_loader_source_raw_info(image->source);
     image->pli = image->source->pli;
-    /* A picture at the training size is upright: `widen` gives it what its whole image has. */
+    /* A picture at the training size is upright already; `widen` restores the orientation of the
+     * whole image. */
     bool is_whole = image->source->picture.n_ops == 0;
     const struct pst_decode_options options =
         psti_decode_options_for(&plan->decode, is_whole ? item->orientation : 0);
@@ -75,14 +77,15 @@ static struct psti_rect region_of(const struct psti_draw *draw)
                               draw->region_width};
 }
 
-/* The header as probe parsed it. NULL: it was not parsed. */
+/* Returns the header that `probe` parsed; NULL: the form is not PLI, so none was parsed. */
 static const struct psti_pli_header *pli_of(const struct psti_image *image)
 {
     enum pst_form form = image->info.form;
     return form == PST_FORM_PLI || form == PST_FORM_PLI_JPEG ? &image->pli : NULL;
 }
 
-/* psti_augment_run_rows, of an image in which augmenting is told apart from decoding. */
+/* Calls psti_augment_run_rows and clocks it, so that the times of augmenting and decoding are known
+ * separately. */
 static enum pst_status timed_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
                                   uint32_t n_rows)
 {
@@ -93,7 +96,7 @@ static enum pst_status timed_rows(void *ctx, const void *rows, size_t row_nbytes
     return status;
 }
 
-/* The row's part of pixels that are decoded already. */
+/* Passes on the row's region of pixels that another loader has decoded. */
 static enum pst_status take_rows(const struct psti_image *image, psti_row_sink sink, void *ctx)
 {
     const struct psti_shelf_picture *picture = image->shared;
@@ -104,7 +107,7 @@ static enum pst_status take_rows(const struct psti_image *image, psti_row_sink s
     return sink(ctx, pixels, picture->row_nbytes, 0, region.height);
 }
 
-/* Decodes an image and applies its operations: writes the finished row. */
+/* Decodes an image and applies its operations, which write the finished row. */
 static enum pst_status decode_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                   void *row, struct pst_error *err)
 {
@@ -135,7 +138,7 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
     return status;
 }
 
-/* Rows of the region, packed. */
+/* Destination buffer for the pixels of a region, without gaps between lines. */
 struct picture {
     char *pixels;
     size_t row_nbytes;
@@ -152,7 +155,7 @@ static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes,
     return PST_OK;
 }
 
-/* Decodes the pixels of the region without further operations. */
+/* Decodes the pixels of the region and applies no operations. */
 static enum pst_status decode_picture(struct psti_loader_worker *worker,
                                       const struct psti_image *image, void *pixels,
                                       struct pst_error *err)
@@ -185,8 +188,8 @@ enum pst_status psti_loader_pixels_decode_shared(struct psti_loader_worker *work
     return status;
 }
 
-/* Takes the pixels from the loader's shelf, or decodes them to it. If that is not possible, the row
- * is decoded as without a shelf. */
+/* Takes the image's pixels from the loader's shelf, or decodes them for the shelf. If neither is
+ * possible, the row is decoded for this loader alone. */
 static enum pst_status share(struct psti_loader_worker *worker, struct psti_image *image,
                              const struct psti_draw_key *key, struct pst_error *err)
 {
@@ -205,8 +208,8 @@ static enum pst_status share(struct psti_loader_worker *worker, struct psti_imag
     return psti_loader_worker_ready(worker, err);
 }
 
-/* True if a draw made from the index holds for the image itself. A draw depends on the image's
- * size; its scale also depends on form and orientation. */
+/* True if a draw that was made from the index is valid for the image itself. A draw depends on the
+ * image's size; its scale also depends on form and orientation. */
 static bool holds(const struct psti_loader_source *source, const struct pst_image_info *info)
 {
     const struct pst_image_info *by = &source->drawn_for;
@@ -215,7 +218,7 @@ static bool holds(const struct psti_loader_source *source, const struct pst_imag
             (by->form == info->form && by->orientation == info->orientation));
 }
 
-/* Takes the draw that was made before the image was read, or makes one now. */
+/* Uses the draw that was made before the image was read, or makes one now. */
 static enum pst_status take_draw(struct psti_loader_worker *worker, const struct psti_draw_key *key,
                                  const struct psti_image *image, struct psti_draw *draw,
                                  struct pst_error *err)
@@ -229,9 +232,9 @@ static enum pst_status take_draw(struct psti_loader_worker *worker, const struct
             psti_loader_draw(worker->loader, image->plan, source, key, &image->info, draw, err);
     if (status != PST_OK || !source->partial)
         return status;
-    /* Only the units of source->stored are in memory, so the decoder must need no others. The
-     * image's own head gives its size. But its orientation may come from the image that it follows,
-     * and the index may state another one for that. */
+    /* Only the units of source->stored are in memory, so the decoder must need no others. The size
+     * is checked by the image's own head. But the orientation may come from the image that this one
+     * follows, and the index may state another orientation for that image. */
     const struct psti_rect region = region_of(draw);
     const struct psti_rect stored =
         psti_decode_stored(&image->info, &image->plan->decode, draw->scale_log2, &region);
@@ -242,8 +245,8 @@ static enum pst_status take_draw(struct psti_loader_worker *worker, const struct
                      image->plan->field->name);
 }
 
-/* Aligns the image with the leading one. Only a whole image can be turned for that: whoever keeps a
- * mask at the training size has seen that it is not. */
+/* Aligns the image with the leading one. Only a whole image can be rotated for that. A mask kept at
+ * the training size needs no rotation, because that was checked before it was kept. */
 static enum pst_status follow(struct psti_loader_worker *worker, struct psti_image *image,
                               struct pst_error *err)
 {
@@ -275,7 +278,8 @@ enum pst_status psti_loader_pixels_open(struct psti_loader_worker *worker, struc
     return status;
 }
 
-/* Reads header, geometry and random parameters: all of `image` but the place of its pixels. */
+/* Reads the header, and sets geometry and random parameters: everything in `image` except where its
+ * pixels go. */
 static enum pst_status open_image(struct psti_loader_worker *worker,
                                   const struct psti_draw_key *key, struct psti_image *image,
                                   struct pst_error *err)
@@ -286,8 +290,8 @@ static enum pst_status open_image(struct psti_loader_worker *worker,
     return status == PST_OK ? take_draw(worker, key, image, draw, err) : status;
 }
 
-/* True if the row is the stored bytes. probe has compared their number with the image's size.
- * `place` gave the row that size, because there are no operations. */
+/* True if the row's pixels are the stored bytes. `probe` has checked that their number fits the
+ * image's size, and `place` made the row of that size, because there are no operations. */
 static bool is_copy(const struct psti_image *image, const struct psti_place *place)
 {
     const struct psti_loader_plan_field *plan = image->plan;
@@ -316,7 +320,7 @@ enum pst_status psti_loader_pixels_decode(struct psti_loader_worker *worker,
     return status;
 }
 
-/* Counts an image that was decoded here, or failed. */
+/* Counts an image that was decoded in this thread, or failed. */
 static void count(struct psti_loader_worker *worker, const struct psti_image *image, bool good)
 {
     pst_loader *loader = worker->loader;
@@ -334,8 +338,8 @@ void psti_loader_pixels_name_error(const struct psti_loader_source *source, stru
 {
     if (err && !err->codec[0] && source->item.form != PST_FORM_NONE)
         psti_error_set_codec(err, pst_form_name(source->item.form));
-    /* A decoder counts offsets from the start of its bytes. They mean nothing to the user if the
-     * loader re-coded the image. */
+    /* A decoder counts offsets from the start of its bytes. If the loader re-coded the image, such
+     * an offset means nothing in the user's file. */
     if (err && err->offset >= 0)
         err->offset = (int64_t)source->item.offset + (source->is_recoded ? 0 : err->offset);
 }

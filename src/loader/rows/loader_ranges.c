@@ -1,13 +1,13 @@
 /* loader_ranges.c - reads only those parts of a PLI (pixels or coefficients) that a row needs.
  *
- * In: a located row. If the operations need a region of a large PLI, its head is read first. A
+ * In: a located row. If the operations need only a region of a large PLI, its head is read first. A
  * second round reads the units that the region touches, each to its place in a buffer of the item's
  * full size. The decoder never reads the bytes between them.
  *
- * The item's own checksum cannot be compared then. The checksums of head and units are compared
- * instead, and the head must state the pixel checksum that the index has for the item. After any
- * mismatch the second round reads all the rest. The item is then checked, and fails, like any
- * other. No locks; the thread that has the row. */
+ * The item's own checksum covers all bytes, so it cannot be compared then. The checksums of head
+ * and units are compared instead, and the head must state the pixel checksum that the index has for
+ * the item. After any mismatch the second round reads all other bytes, and then the item is checked
+ * like any other, and fails. No locks; only the thread that has the row calls. */
 #include "loader/loader_fallback.h"
 #include "loader/loader_draw.h"
 #include "loader/loader_handle.h"
@@ -23,15 +23,15 @@
 /* A read in parts must save at least SAVE_NBYTES and 1 / SAVE_SHARE of the item. */
 #define SAVE_NBYTES ((uint64_t)64 << 10)
 #define SAVE_SHARE 4
-/* Reading a gap up to this size takes less than another read. */
+/* A gap up to this size is read along, because that is faster than another read. */
 #define GAP_NBYTES ((uint64_t)8 << 10)
-/* Bytes of head and model, with some to spare. The index is added. */
+/* Bytes of head and model, with some reserve. The size of the PLI's index is added. */
 #define HEAD_NBYTES 2048
 #define BLOCK_NBYTES 4096
 #define RANGES_CAP 128
 
-/* True if reading the image in two rounds saves enough. The second round is one more request, so it
- * must save more bytes than the gap that storage would rather read than make another request. */
+/* True if reading the image in two rounds saves enough. The second round costs one more request, so
+ * it must save more bytes than a gap that the storage would read along to save a request. */
 static bool saves_enough(const pst_loader *loader, uint64_t skipped, uint64_t nbytes)
 {
     return skipped >= SAVE_NBYTES && skipped >= nbytes / SAVE_SHARE &&
@@ -45,7 +45,7 @@ static uint64_t n_cells(uint32_t y, uint32_t x, uint32_t height, uint32_t width)
     return (uint64_t)psti_pli_units_along(y, height, EDGE) * psti_pli_units_along(x, width, EDGE);
 }
 
-/* True if the PLI stores height and width swapped. The index has them as shown. */
+/* True if the PLI stores height and width swapped. The index states them as shown. */
 static bool is_turned(const struct pst_item *item)
 {
     return item->form == PST_FORM_PLI_JPEG && item->orientation >= 5;
@@ -80,7 +80,7 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     uint64_t touched = n_cells(stored.y, stored.x, stored.height, stored.width);
     double share = (double)(cells - touched) / (double)cells;
     uint64_t head = HEAD_NBYTES + PSTI_PLI_INDEX_ENTRY_MAX * cells;
-    /* The second round begins at a block, so that O_DIRECT puts bytes where they belong. */
+    /* The second round begins at a block of the file, because O_DIRECT reads whole blocks. */
     head = psti_round_up(item->offset + head, BLOCK_NBYTES) - item->offset;
     if (head >= item->nbytes ||
         !saves_enough(loader, (uint64_t)(share * (double)item->nbytes), item->nbytes))
@@ -90,7 +90,7 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     source->stored = stored;
 }
 
-/* True if the head is whole and belongs to the item in the index. Its header is kept for the
+/* True if the head is complete and belongs to the item in the index. Its header is kept for the
  * decoder. */
 static bool head_is_good(const pst_loader *loader, struct psti_loader_source *source)
 {
@@ -111,8 +111,8 @@ static bool head_is_good(const pst_loader *loader, struct psti_loader_source *so
                                           info.pixel_checksum == item->pixel_checksum));
 }
 
-/* Rounds ranges to blocks of the file (for O_DIRECT), moves them past the bytes that are here,
- * and merges those that touch. Returns how many remain. */
+/* Rounds ranges to blocks of the file (for O_DIRECT), removes the bytes that are already read, and
+ * merges ranges that touch. Returns how many remain. */
 static size_t tidy(const pst_loader *loader, const struct psti_loader_source *source,
                    struct pst_pli_range *ranges, size_t n)
 {
@@ -136,7 +136,7 @@ static size_t tidy(const pst_loader *loader, const struct psti_loader_source *so
     return n_out;
 }
 
-/* Closes the smallest gaps until at most `most` ranges are left. */
+/* Merges the ranges with the smallest gaps until at most `most` ranges are left. */
 static size_t reduce(struct pst_pli_range *ranges, size_t n, size_t most)
 {
     while (n > most) {
@@ -157,7 +157,7 @@ static size_t reduce(struct pst_pli_range *ranges, size_t n, size_t most)
     return n;
 }
 
-/* Chooses the ranges still to be read. Sets source->partial if they are not all of the rest. */
+/* Chooses the ranges that the second round reads. Sets source->partial if bytes are left out. */
 static size_t choose(const pst_loader *loader, struct psti_loader_source *source,
                      struct pst_pli_range ranges[RANGES_CAP])
 {

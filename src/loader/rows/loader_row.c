@@ -1,8 +1,8 @@
-/* loader_row.c - one row: finds its items, reads them, and has them written to the slot
- * (loader_fill.c).
+/* loader_row.c - one row: finds its items, reads them, and calls loader_fill.c to write them to the
+ * slot.
  *
- * Any worker runs these functions on rows of its own; none takes the loader's lock. Errors leave
- * here with data set, sample, file, offset and codec. */
+ * Any worker runs these functions for its own rows; no function takes the loader's lock. Returned
+ * errors name data set, sample, file, offset and codec. */
 #include "loader/loader_fallback.h"
 #include "loader/rows/loader_fill.h"
 #include "loader/tiers/loader_forms.h"
@@ -24,7 +24,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Chooses the first allowed variant that this sample has. */
+/* Chooses the first allowed variant that the sample has. */
 static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
                                       const struct psti_loader_plan_field *plan,
                                       struct psti_loader_source *source, struct pst_error *err)
@@ -46,8 +46,8 @@ static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
                      plan->field->name);
 }
 
-/* A mask that may be rotated with its image is read whole. Only the image's row knows how it is
- * rotated. */
+/* True if the mask may have to be rotated with its image. It is then read completely, because its
+ * rotation is known only when the image's header was read. */
 static bool is_turned_mask(const struct psti_loader_plan *plan,
                            const struct psti_loader_source *sources, uint32_t i_plan)
 {
@@ -63,7 +63,7 @@ struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoc
         .seed = loader->options.seed, .epoch = epoch, .sample = sample, .draw = draw};
 }
 
-/* Adds what the source needs of the row's block. */
+/* Adds the bytes that the source needs to the size of the row's block. */
 static enum pst_status claim_block(const pst_loader *loader, struct psti_loader_items *items,
                                    const struct psti_loader_source *source, struct pst_error *err)
 {
@@ -123,7 +123,8 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
     for (i = 0; status == PST_OK && i < plan->n_items; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
         if (sources[i].data || sources[i].is_wanted || sources[i].asked ||
-            sources[i].item.coding != PST_CODING_STORED) /* all of it is needed to decode it */
+            sources[i].item.coding != PST_CODING_STORED) /* compressed items are always read
+                                                            completely */
             continue;
         if (field->fill == PSTI_LOADER_FILL_SOUND)
             psti_loader_sound_consider(loader, key, field, &sources[i]);
@@ -148,7 +149,8 @@ bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_i
     return true;
 }
 
-/* True if the located source has a read of the first round, unless its bytes are there. */
+/* True if the first round has a read for the source. If a tier was asked for the item, that is so
+ * only if its request stands in for the read. */
 static bool is_read(const struct psti_loader_source *source)
 {
     return source->item.i_file != PST_FILE_NONE && (!source->asked || source->asked->stands_in);
@@ -182,13 +184,15 @@ void psti_loader_row_place(pst_loader *loader, struct psti_loader_items *items, 
         read->nbytes = source->sparse ? source->n_here : source->item.nbytes;
         read->file_nbytes = source->sparse && source->path ? source->item.nbytes : 0;
         read->buffer = source->buffer;
-        read->drop = source->is_wanted || source->asked; /* a cache keeps the item */
+        read->drop = source->is_wanted || source->asked; /* a cache keeps the item, so the page
+                                                            cache need not */
         read->data = NULL;
         read->status = PST_OK;
     }
 }
 
-/* Points the sources to what the first reads have brought, or returns the first one's error. */
+/* Points the sources to the bytes of the first round of reads, or returns the error of the first
+ * read that failed. */
 static enum pst_status take_reads(pst_loader *loader, struct psti_loader_items *items,
                                   struct pst_error *err)
 {
@@ -240,7 +244,7 @@ static enum pst_status take_late(pst_loader *loader, struct psti_loader_items *i
     return PST_OK;
 }
 
-/* Takes what the row waits for, and goes one state on. */
+/* Takes the bytes that the row waited for, and changes its state to the next one. */
 static enum pst_status take_one(pst_loader *loader, struct psti_loader_items *items,
                                 struct pst_error *err)
 {
@@ -292,7 +296,8 @@ bool psti_loader_row_is_suspect(const struct psti_loader_worker *worker,
     return n > 0;
 }
 
-/* A buffer of this thread's own. It is kept, or comes from the reserve for this row only. */
+/* Returns a buffer of this thread of at least nbytes. It is kept for later rows, or comes from the
+ * reserve for this row only. */
 static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
 {
     pst_loader *loader = worker->loader;
@@ -301,7 +306,7 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
         return worker->buffer;
     alignment = alignment < PSTI_CACHE_LINE ? PSTI_CACHE_LINE : alignment;
     size_t total = psti_round_up(nbytes + nbytes / 8, 4096);
-    /* It is large enough for the largest row at once, if that is not much. */
+    /* If the largest row needs little memory, the buffer is made large enough for it at once. */
     if (total < loader->block_nbytes_max &&
         loader->block_nbytes_max <= loader->options.host_memory / 8 / loader->crew.n)
         total = psti_round_up((size_t)loader->block_nbytes_max, 4096);
@@ -320,7 +325,8 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
         worker->has_reserve = true;
     }
     if (!psti_batch_pool_charge(loader->pool, nbytes,
-                                true)) /* the reserve is as large as any row */
+                                true)) /* this cannot fail, because the reserve is as large as
+                                          any row */
         return NULL;
     psti_loader_fell_back(loader, PST_FALLBACK_RESERVE, 1);
     worker->reserve_nbytes += nbytes;
@@ -328,7 +334,7 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
     return worker->reserve_buffer;
 }
 
-/* Brings the bytes of the located row: it is READY then. */
+/* Reads the bytes of the located row, whose state is READY afterwards. */
 static enum pst_status bring_here(struct psti_loader_worker *worker, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
@@ -357,8 +363,7 @@ static enum pst_status locate_here(struct psti_loader_worker *worker,
     return status;
 }
 
-/* Tries once to make the row. *suspect: that failed, and bytes that the fleet gave may be the
- * cause. */
+/* Tries once to make the row. *suspect: it failed, and bytes from the fleet may be the cause. */
 static enum pst_status make_once(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
                                  const struct psti_draw_key *key, uint64_t turn, bool asks_fleet,
                                  bool *suspect, struct pst_error *err)

@@ -1,10 +1,10 @@
-/* loader_sound.c - audio fields: what their rows are, which bytes they need, and their decoding.
+/* loader_sound.c - audio fields: plans their rows, chooses the bytes to read, and decodes them.
  *
  * In: the bytes of an audio file, or the head of a WAV and the part that its clip needs. Out:
- * floats in the row of the slot. A draw depends on the sound's length, which its header states, so
- * a WAV of which little is needed is read in two rounds. Of other files the decoder has what it
- * needs read by the worker. A stored checksum is that of all bytes: where one is to be compared,
- * all bytes are read. Workers call this for rows of their own; no locks. */
+ * floats in the row of the slot. A draw depends on the sound's length, which the header states, so
+ * a WAV of which little is needed is read in two rounds. For other formats, the worker reads blocks
+ * when the decoder needs them. A stored checksum covers all bytes, so if it is to be compared, all
+ * bytes are read. Workers call this for their own rows; no locks. */
 #include "loader/rows/loader_sound.h"
 
 #include "base/alloc.h"
@@ -18,15 +18,16 @@
 
 #include <string.h>
 
-/* Bytes of the first round: headers of nearly every WAV. */
+/* Bytes read in the first round. They hold the headers of nearly every WAV. */
 #define HEAD_NBYTES 4096
-/* Smaller files are read whole. */
+/* Files smaller than this are read completely. */
 #define SPARSE_MIN_NBYTES ((uint64_t)256 << 10)
 #define BLOCK_NBYTES 4096
-/* Blocks that decoders are brought, at least, and how many a file has at most. */
+/* Minimum number of bytes of a block that is read for the decoder, and maximum number of blocks of
+ * a file. */
 #define BRING_NBYTES ((uint64_t)64 << 10)
 #define BRING_BLOCKS 512
-/* The first file of a data set is read to learn its channels, if it is no longer than this. */
+/* The first file of a data set is read to learn its channels, unless it is longer than this. */
 #define PROBE_NBYTES_MAX ((uint64_t)64 << 20)
 
 static struct psti_sound_part part_of(const struct psti_audio *audio)
@@ -36,7 +37,7 @@ static struct psti_sound_part part_of(const struct psti_audio *audio)
                                     .length = audio->info.n_samples};
 }
 
-/* Opens the first sample's sound, as an example of the others. False: it cannot be. */
+/* Opens the first sample's sound, as an example of the others. False: that is not possible. */
 static bool probe_first(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                         struct psti_sound_part *part)
 {
@@ -88,11 +89,11 @@ enum pst_status psti_loader_sound_plan(pst_dataset *dataset,
         plan->fixed = plan->fixed && slot->shape[i] > 0;
     slot->has_array = plan->fixed;
     slot->may_differ = !plan->fixed;
-    /* On a GPU, rows that may differ have memory of their own, in the host's. */
+    /* On a GPU, rows that may differ lie in separate host memory, not in an array. */
     if (plan->fixed || options->placement == PST_PLACEMENT_DEVICE ||
         slot->shape[slot->ndim - 1] == 0 || !probe_first(dataset, plan, &part))
         return PST_OK;
-    /* The length is fixed: rows are expected to have as many channels as the first. */
+    /* The length is fixed. Rows are expected to have as many channels as the first sample. */
     const struct psti_sound_key key = {.own = 1};
     if (psti_sound_chain_draw(plan->sound, &key, &part, &draw, NULL) == PST_OK) {
         memcpy(slot->shape, draw.shape, sizeof draw.shape);
@@ -149,7 +150,7 @@ struct pst_pli_range psti_loader_sound_range(const pst_loader *loader,
         uint64_t block = (uint64_t)audio.wav.sample_nbytes * audio.wav.channels;
         uint64_t first = audio.wav.data + draw.source.first * block;
         uint64_t end = first + draw.source.n * block;
-        /* Whole blocks of the file, so that O_DIRECT puts bytes where they belong. */
+        /* Whole blocks of the file are read, because O_DIRECT requires that. */
         first = (base + first) / BLOCK_NBYTES * BLOCK_NBYTES;
         first = first > base + source->n_here ? first - base : source->n_here;
         end = (base + end + BLOCK_NBYTES - 1) / BLOCK_NBYTES * BLOCK_NBYTES - base;
@@ -164,12 +165,12 @@ struct pst_pli_range psti_loader_sound_range(const pst_loader *loader,
     return range;
 }
 
-/* Brings bytes of a sound to its decoder, in blocks of its file that follow the head. */
+/* Reads bytes of a sound when its decoder needs them, in blocks that follow the head. */
 struct bringer {
     struct psti_loader_worker *worker;
     const struct psti_loader_source *source;
     uint64_t block;
-    uint64_t here[BRING_BLOCKS / 64]; /* a bit for each block */
+    uint64_t here[BRING_BLOCKS / 64]; /* a bit for each block that is in memory */
     enum pst_status status;
     struct pst_error err;
 };
@@ -179,7 +180,7 @@ static bool is_here(const struct bringer *bringer, uint64_t i)
     return bringer->here[i / 64] >> i % 64 & 1;
 }
 
-/* Reads blocks i to last. */
+/* Reads blocks i to `last`. */
 static bool bring_blocks(struct bringer *bringer, uint64_t i, uint64_t last)
 {
     const struct psti_loader_source *source = bringer->source;
@@ -228,7 +229,7 @@ static bool bring(void *ctx, uint64_t first, uint64_t n)
     return bringer->status == PST_OK;
 }
 
-/* Charges what the run lacks for this draw. */
+/* Charges the memory that the run still lacks for this draw. */
 static enum pst_status charge(struct psti_loader_worker *worker,
                               const struct psti_sound_chain *chain,
                               const struct psti_sound_draw *draw, struct pst_error *err)
@@ -246,7 +247,7 @@ static enum pst_status charge(struct psti_loader_worker *worker,
                      (unsigned long long)worker->loader->options.host_memory, lacks);
 }
 
-/* A filter that was replaced has given memory back. */
+/* Releases the charge for memory that the run freed when it replaced a filter. */
 static void settle_charge(struct psti_loader_worker *worker)
 {
     size_t has = psti_sound_run_nbytes(worker->sound);
@@ -327,7 +328,8 @@ enum pst_status psti_loader_row_sound(struct psti_loader_worker *worker, pst_bat
         psti_decode_audio_close(&audio);
     }
     if (status != PST_OK &&
-        bringer.status != PST_OK) { /* the decoder says only that it lacks bytes */
+        bringer.status != PST_OK) { /* use the read's error, as the decoder only reports missing
+                                       bytes */
         status = bringer.status;
         if (err)
             *err = bringer.err;

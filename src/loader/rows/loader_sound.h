@@ -7,18 +7,18 @@
 
 struct psti_loader_worker;
 
-/* Compiles the chain and says what the slot of an audio field is. */
+/* Compiles the chain of an audio field and describes its slot. */
 enum pst_status psti_loader_sound_plan(pst_dataset *dataset,
                                        const struct pst_loader_options *options,
                                        const struct pst_field_output *wish,
                                        struct psti_loader_plan_field *plan,
                                        struct psti_slot_field *slot, struct pst_error *err);
-/* Marks a located item as sparse if a clip is likely to need a small part of it. */
+/* Marks a located item as sparse if its clip probably needs only a small part of it. */
 void psti_loader_sound_consider(const pst_loader *loader, const struct psti_draw_key *key,
                                 const struct psti_loader_plan_field *field,
                                 struct psti_loader_source *source);
-/* The head of a sparse item is here. Returns the range that is still to be read: the clip's, of a
- * WAV (source->partial), or all the rest. */
+/* Called when the head of a sparse item was read. Returns the range that must still be read: the
+ * clip's range for a WAV (sets source->partial), otherwise all other bytes. */
 struct pst_pli_range psti_loader_sound_range(const pst_loader *loader,
                                              const struct psti_loader_plan_field *field,
                                              struct psti_loader_source *source);

@@ -1,10 +1,10 @@
 /* loader_views.c - makes several views of one stored image.
  *
- * In: the encoded bytes of an item, and the plan fields that have views of it. Out: each view in
- * its place of the slot. All views are drawn first. If the rectangle that covers their regions has
- * fewer pixels than the regions together, it is decoded once, into memory of the worker, and each
- * view is made of it; else each view decodes its own region. The results are the same to the bit.
- */
+ * In: the encoded bytes of an item, and the plan fields with views of it. Out: each view in its
+ * place in the slot. All views are drawn first. If the rectangle that covers all their regions has
+ * fewer pixels than the regions together, it is decoded once, to memory of the worker, and each
+ * view is made from it. Otherwise each view decodes its own region. Both ways give identical
+ * bits. */
 #include "loader/loader_fallback.h"
 #include "loader/loader_draw.h"
 #include "loader/loader_handle.h"
@@ -16,17 +16,19 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 
-#define PADDING 64 /* bytes after the pixels */
+#define PADDING 64 /* unused bytes after the pixels, which kernels may read */
 
 /* The views of one item of one row. */
 struct views {
     struct psti_loader_worker *worker;
     const struct psti_draw_key *key;
-    struct psti_image image; /* opened for the first plan field */
-    uint8_t channels, bits;  /* of its pixels */
+    struct psti_image image; /* the stored image, opened for the first plan field with views of
+                                it */
+    uint8_t channels, bits;  /* channels and bits of the image's decoded pixels */
 };
 
-/* The next plan field with views of the item, from number i on; n_fields: none. */
+/* Returns the next plan field with views of the item, searching from number i on; n_fields:
+ * none. */
 static uint32_t next_field(const struct views *views, uint32_t i)
 {
     const struct psti_loader_plan *plan = &views->worker->loader->plan;
@@ -70,7 +72,8 @@ static void extend(struct psti_rect *a, const struct psti_draw *draw)
     a->width = (right > a_right ? right : a_right) - a->x;
 }
 
-/* Finds the rectangle that covers all regions. Returns whether to decode it once saves pixels. */
+/* Finds the rectangle that covers the regions of all views. True: decoding it once takes fewer
+ * pixels than decoding each region. */
 static bool cover(const struct views *views, struct psti_rect *rect)
 {
     const struct psti_loader_plan *plan = &views->worker->loader->plan;
@@ -88,8 +91,8 @@ static bool cover(const struct views *views, struct psti_rect *rect)
     return n > 1 && (uint64_t)rect->height * rect->width < n_pixels;
 }
 
-/* Gives the worker's memory for so many bytes of pixels. It is kept for the next image. NULL:
- * host_memory has no more. */
+/* Returns memory of the worker for nbytes of pixels, which is kept for later images. NULL:
+ * host_memory has none left. */
 static void *picture_memory(struct psti_loader_worker *worker, size_t nbytes)
 {
     struct psti_pool *pool = worker->loader->pool;
@@ -108,8 +111,8 @@ static void *picture_memory(struct psti_loader_worker *worker, size_t nbytes)
     return memory;
 }
 
-/* Decodes once the part of the picture that all views are cut from. Sets picture->pixels to NULL if
- * each view must decode its own. */
+/* Decodes the rectangle that covers all views once. Sets picture->pixels to NULL if each view must
+ * decode its own region. */
 static enum pst_status share(struct views *views, struct psti_shelf_picture *picture,
                              struct pst_error *err)
 {
@@ -129,11 +132,11 @@ static enum pst_status share(struct views *views, struct psti_shelf_picture *pic
         worker->n_cpu++;
         return PST_OK;
     }
-    picture->pixels = NULL; /* what is wrong with the image, its views say */
+    picture->pixels = NULL; /* each view then decodes its own region and reports the error */
     return psti_loader_pixels_open(worker, &views->image, err);
 }
 
-/* Makes the views of one plan field. */
+/* Makes all views of one plan field. */
 static enum pst_status make_field(struct views *views, uint32_t i_plan,
                                   const struct psti_shelf_picture *picture, struct pst_error *err)
 {

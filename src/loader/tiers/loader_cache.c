@@ -1,10 +1,10 @@
-/* loader_cache.c - the tier of a cache of this process. The loader asks for an item before it reads
- * it, and stores a copy after it has filled the row. If options.cache_form is for the item, the
- * copy is re-coded first (loader_recode.c), or later (loader_later.c).
+/* loader_cache.c - the tier for a cache of this process. The loader looks for an item in the cache
+ * before it reads it, and stores a copy after it has filled the row. If options.cache_form applies
+ * to the item, the copy is re-coded first (loader_recode.c), or later (loader_later.c).
  *
- * The pump looks up rows in the order of the epoch, one at a time, and reserves space in the cache
- * as it does so. So the choice of items that a fresh cache takes does not depend on how fast they
- * are read, as long as no copy is shorter than the space reserved for it. A copy is stored only
+ * The pump (the code that starts reads) looks up rows in the order of the epoch, one at a time, and
+ * reserves space in the cache at that moment. So which items a new cache takes does not depend on
+ * how fast they are read, as long as no copy is shorter than its reservation. A copy is stored only
  * after the item's checksum was compared and its row was filled, so the cache never holds bad
  * bytes. */
 #include "loader/loader_fallback.h"
@@ -50,7 +50,7 @@ bool psti_loader_cache_is_open(const pst_loader *loader)
     return true;
 }
 
-/* A set that could not be opened again after a failure is opened by the next change. */
+/* Gives a set of the cache another shape. A set that an earlier failure left closed is opened. */
 static enum pst_status exchange(pst_loader *loader, uint32_t i,
                                 const struct psti_cache_shape *shape, struct pst_error *err)
 {
@@ -69,11 +69,13 @@ static enum pst_status change(pst_loader *loader, const struct psti_loader_parts
         status = exchange(loader, n, &parts->list[n].shape, err);
     for (; status != PST_OK && n > 0; n--)
         if (exchange(loader, n - 1, &former[n - 1].shape, NULL) != PST_OK)
-            psti_cache_set_close(&loader->tiers.cache[n - 1]); /* it would be of other sizes */
+            psti_cache_set_close(&loader->tiers.cache[n - 1]); /* the set that failed has a wrong
+                                                                  shape, so it must not be used */
     return status;
 }
 
-/* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
+/* Asks the cache for an item, and reserves space for it if the cache plan admits the sample. For
+ * other samples it only looks for the item. */
 static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_source *source,
                                   const struct psti_loader_place *place,
                                   struct psti_cache_span *span)
@@ -84,8 +86,8 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_s
     return psti_cache_ask(set, place->sample, place->i_item, source->stored_nbytes, span);
 }
 
-/* Sets data and is_cached, or is_wanted, or neither. If the cache has the item re-coded, sets its
- * form and length too. */
+/* Looks for the item. Sets is_cached and `data` after a hit, or is_wanted if the cache reserved
+ * space for it. If the cache holds the item re-coded, also sets its form and length. */
 static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
                                struct pst_error *err)
 {
@@ -115,8 +117,8 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     return PST_OK;
 }
 
-/* If the item became longer than its reservation, makes that longer; without room for it the item
- * is kept as it is stored. */
+/* Stores a copy of the item. If re-coding made it longer than its reservation, the reservation is
+ * enlarged; if the cache has no space for that, the stored form is kept. */
 static void keep(pst_loader *loader, struct psti_loader_source *source,
                  struct psti_loader_copy *copy)
 {
@@ -149,8 +151,8 @@ bool psti_loader_cache_store(pst_loader *loader, const struct psti_loader_place 
                            item);
 }
 
-/* Gives up the reservations of items that are still wanted, and the bytes of those that were hits.
- */
+/* Gives up reservations of items that were not stored, and leaves the sets whose bytes the row
+ * used. */
 static void release(pst_loader *loader, struct psti_loader_items *items)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
@@ -174,7 +176,8 @@ static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
     for (uint32_t i = 0; i < loader->kept.parts.n; i++) {
         uint64_t n_items = cache.n_items;
         psti_cache_set_stats(loader->tiers.cache[i], &set);
-        cache = set; /* all but the items is of the whole cache */
+        cache = set; /* n_items counts the items of one set; all other members are those of the
+                        whole cache */
         cache.n_items += n_items;
     }
     psti_loader_kept_stats(loader, &cache, stats);

@@ -1,10 +1,10 @@
 /* loader_cache_choice.c - chooses what caches keep of a data set, and in which form.
  *
- * In: the loader's plan and its options of caches. Out: the key of the set that caches have for
- * this loader, the rule of pictures at the training size, the plan of samples that are admitted,
- * and memory for re-coding. The set's key says of which fields images are re-coded, and how. So a
- * loader that needs the stored bytes, because it delivers them or because its cache_form is STORED,
- * never meets re-coded ones. The caller's thread, when the loader is opened or set. */
+ * In: the loader's plan and its cache options. Out: the key of the cache's set for this loader, the
+ * rule for pictures at the training size, the plan of admitted samples, and memory for re-coding.
+ * The key says which fields are re-coded, and how. So a loader that needs stored bytes, because it
+ * delivers them or because its cache_form is STORED, never gets re-coded items. Runs in the
+ * caller's thread when the loader is opened or set. */
 #include "loader/tiers/loader_cache_choice.h"
 
 #include "loader/loader_handle.h"
@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* All threads together get 1 / RECODE_PART of host_memory for re-coding. */
+/* Re-coding may take 1 / RECODE_PART of host_memory, for all threads together. */
 #define RECODE_PART 8
 #define RECODE_MAX_NBYTES ((uint64_t)64 << 20)
 
@@ -32,8 +32,9 @@ uint64_t psti_loader_cache_recodable(const pst_dataset *dataset, enum pst_cache_
     return fields;
 }
 
-/* Images and masks that the loader delivers as stored bytes are not re-coded. Pixels cannot be
- * decoded at a part of their size, which a stored pli-jpeg can. */
+/* Returns the fields to re-code, as bits. Images and masks that the loader delivers as stored bytes
+ * are left out. Fields with scaled_decode are not kept as raw pixels, because only pli-jpeg can be
+ * decoded at a part of its size. */
 static uint64_t choose_recoded(const pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
@@ -49,8 +50,8 @@ static uint64_t choose_recoded(const pst_loader *loader)
     return psti_recode_key((enum psti_recode_form)(form - 1), fields);
 }
 
-/* Describes what is kept of a field whose chain begins with n_ops operations that are the same for
- * every sample. A field of both depths has its fills in units of 8 bits. */
+/* Describes what the cache keeps of a field whose chain begins with n_ops operations that are the
+ * same for every sample. Fill values of a field with both depths are in units of 8 bits. */
 static void describe(const struct psti_loader_plan_field *field, const struct pst_op *ops,
                      size_t n_ops, struct psti_training_field *out)
 {
@@ -69,7 +70,7 @@ static void describe(const struct psti_loader_plan_field *field, const struct ps
     memcpy(out->ops, ops, n_ops * sizeof *ops);
 }
 
-/* The operations of a field, of its chain for 8 bits if there is one. */
+/* Returns the operations of a field, from its chain for 8 bits if there is one. */
 static const struct pst_op *ops_of(const struct psti_loader_plan_field *field, size_t *n)
 {
     const struct psti_chain *chain = field->chain;
@@ -97,8 +98,8 @@ static enum pst_status fail_prefix(const struct psti_loader_plan_field *field,
         name, i_op, psti_augment_op_name(ops[i_op].kind));
 }
 
-/* Makes the rule of the fields that are kept at the training size. Refused if there is no image
- * among them. */
+/* Makes the rule for the fields that are kept at the training size. Fails if no image is among
+ * them. */
 static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &loader->plan;
@@ -170,7 +171,8 @@ enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error
 
 void psti_loader_cache_claim(pst_loader *loader)
 {
-    uint64_t n = (uint64_t)loader->crew.n + 1; /* the fetcher, which may come later */
+    uint64_t n = (uint64_t)loader->crew.n + 1; /* the workers, and the fetcher, which may be opened
+                                                  later */
     uint64_t each = loader->options.host_memory / RECODE_PART / n;
     each = each < RECODE_MAX_NBYTES ? each : RECODE_MAX_NBYTES;
     pst_cache *cache = loader->options.cache;

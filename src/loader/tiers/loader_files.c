@@ -1,9 +1,9 @@
-/* loader_files.c - opens and closes files.
+/* loader_files.c - opens and closes the files that hold items.
  *
  * A shard is opened when the first row needs it. If too many are open, or the process has no
- * descriptor left, the least recently used one is closed; rows under way hold theirs. With MEMORY
- * storage every file is read at open and stays. Otherwise files of a folder are not kept open:
- * their reads go by path. */
+ * descriptor left, the least recently used file is closed, but never one that rows under way use.
+ * With MEMORY storage every file is read at open and stays in memory. Otherwise the files of a
+ * folder are not kept open; they are read by path. */
 #include "loader/tiers/loader_files.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_source.h"
@@ -35,7 +35,8 @@ static enum pst_status open_one(pst_loader *loader, uint32_t i_file, struct psti
     return status;
 }
 
-/* The file's length is charged before the file is read, so that the limit holds at any time. */
+/* Reads a whole file to memory. Its length is charged before it is read, so that host_memory is
+ * never exceeded. */
 static enum pst_status open_resident(pst_loader *loader, uint32_t i_file, struct pst_error *err)
 {
     char path[PSTI_PATH_NBYTES];
@@ -88,7 +89,8 @@ bool psti_loader_files_is_lone_loss(const pst_dataset *dataset, const char *path
     if (!pst_dataset_is_folder(dataset) || !holds_something(pst_dataset_path(dataset)))
         return false;
     const char *slash = strrchr(path, '/');
-    bool is_cut = strncmp(path, "...", 3) == 0; /* err->path keeps the end of a long path */
+    bool is_cut = strncmp(path, "...", 3) == 0; /* err->path has only the end of a long path,
+                                                   after "..." */
     if (is_cut || !slash || slash == path || (size_t)(slash - path) >= sizeof parent)
         return true;
     memcpy(parent, path, (size_t)(slash - path));
@@ -96,8 +98,8 @@ bool psti_loader_files_is_lone_loss(const pst_dataset *dataset, const char *path
     return stat(parent, &stat_) == 0 && S_ISDIR(stat_.st_mode);
 }
 
-/* One file of a folder that is missing, or is another one than was listed, is a bad sample, to
- * which on_error applies at its turn. */
+/* True if the file belongs to a folder, and its loss or change makes only its sample bad. on_error
+ * then decides when the sample is needed. */
 static bool may_be_missing(const pst_loader *loader, uint32_t i_file, enum pst_status status)
 {
     char path[PSTI_PATH_NBYTES];
@@ -116,7 +118,7 @@ enum pst_status psti_loader_files_open(pst_loader *loader, struct pst_error *err
     uint32_t n = files->resident ? pst_dataset_n_files(loader->dataset)
                                  : psti_dataset_n_shared_files(loader->dataset);
     if (n == 0 && !files->resident)
-        return PST_OK; /* all are read by path */
+        return PST_OK; /* all files are read by path, so none is opened here */
     files->files = psti_calloc(n ? n : 1, sizeof *files->files);
     files->refs = psti_calloc(n ? n : 1, sizeof *files->refs);
     files->used = psti_calloc(n ? n : 1, sizeof *files->used);
@@ -161,8 +163,8 @@ static bool close_oldest(struct psti_loader_files *files)
     return true;
 }
 
-/* Opens a shard. Others are closed for it if there are too many, or if the system has no
- * descriptor left. */
+/* Opens a shard. If too many files are open, or the system has no descriptor left, closes others
+ * first. */
 static enum pst_status open_with_room(pst_loader *loader, uint32_t i_file, struct pst_error *err)
 {
     struct psti_loader_files *files = &loader->files;

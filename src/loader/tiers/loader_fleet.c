@@ -1,28 +1,29 @@
-/* loader_fleet.c - the tier of a fleet of memcached servers, between cache and storage.
+/* loader_fleet.c - the tier for a fleet of memcached servers, between cache and storage.
  *
- * The pump asks the fleet for items that the cache does not have, while it submits the reads of
- * others. A hit lands in the buffer that the read would have used, and the row goes on as if it had
- * been read. Whatever else the fleet answers, the item is read from storage. Where the answer was
- * that it is not there, the worker that filled the row offers a copy, after the item's checksum was
- * compared; a thread of the fleet adds it. No row waits for
- * that. Reads of later rows do for a while, when copies come faster than servers take them, and so
- * does the end of the epoch.
+ * The pump (the code that looks up rows in order and starts their reads) asks the fleet for items
+ * that the cache does not have, while it submits the reads of others. A hit lands in the buffer
+ * that the read would have used, and the row goes on as if it had been read. After any other answer
+ * the item is read from storage. If the fleet did not have it, the worker that filled the row
+ * offers the fleet a copy, after comparing the item's checksum. A thread of the fleet sends the
+ * copy, and no row waits for it. But if copies come faster than servers take them, reads of later
+ * rows wait for a while, and so does the end of the epoch.
  *
- * Bytes of the fleet that cannot be decoded are no bad sample: the row is made again from storage.
+ * If bytes from the fleet cannot be decoded, the sample is not bad: the row is made again from
+ * storage.
  *
- * Items lie in the servers under the identities of the data sets that they are of: those of a
- * mixture under the identities of its sources (loader_parts.c). They have the form that a cache
- * with the loader's key keeps, if that is shorter than the stored one; else they are as stored.
- * Readers set aside room for the stored bytes only.
+ * Servers store items under the identity of their data set, for mixtures that of the source
+ * (loader_parts.c). Items have the form that a cache with the loader's key keeps, if that is
+ * shorter than the stored form, else the stored form. So readers need memory for the stored bytes
+ * only.
  *
- * With the host cache, an item that the service was asked for is not asked from the fleet: what the
- * service does not bring is read from storage, and offered to the fleet if the host cache had no
- * room. Others that the host cache does not have, because it is full or its plan leaves them out,
- * are asked from the fleet, and offered to it.
+ * With a host cache, an item that was requested from the service is not requested from the fleet.
+ * If the service does not bring it, it is read from storage, and offered to the fleet if the host
+ * cache had no space. Items that the host cache lacks because it is full, or because its plan
+ * leaves them out, are requested from the fleet, and offered to it.
  *
  * No item is held twice in the memory of one host: the cache gives up its reservation for an item
- * that a server has just taken, and for one that came from a server of this host. It keeps what
- * servers refuse, and, from then on when they are read again, items of servers of other hosts. */
+ * that a server has taken, or that came from a server of this host. The cache keeps items that
+ * servers refuse and, once they are read again, items from servers of other hosts. */
 #include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 #include "loader/tiers/loader_kept.h"
@@ -36,15 +37,16 @@
 #include "base/fail.h"
 #include "base/hash.h"
 
-/* Copies that wait to be sent to servers take at most 1 / FILL_PART of host_memory. */
+/* Copies that wait to be sent to servers may take 1 / FILL_PART of host_memory. */
 #define FILL_PART 16
 #define FILL_MAX_NBYTES ((uint64_t)64 << 20)
 #define FILL_MIN_NBYTES ((uint64_t)64 << 10)
-/* At the end of an epoch the last copies get so many timeouts to arrive. */
+/* At the end of an epoch the loader waits for its last copies, at most this many times the fleet's
+ * timeout. */
 #define SETTLE_TIMEOUTS 10
 
-/* Refuses files of others whose index has no sums: what other hosts have of them could be anything.
- */
+/* Refuses files of others whose index has no checksums, because the items that other hosts put into
+ * the fleet could not be checked. */
 static enum pst_status check_sums(const pst_loader *loader, struct pst_error *err)
 {
     const pst_dataset *lacking = psti_loader_noted_lacking(loader);
@@ -56,7 +58,7 @@ static enum pst_status check_sums(const pst_loader *loader, struct pst_error *er
                      pst_dataset_path(lacking));
 }
 
-/* Opens the items of each data set of the loader under its own identity. */
+/* Opens a set in the fleet for each data set of the loader, under its own identity. */
 static enum pst_status open_set(pst_loader *loader, uint64_t fill_nbytes, struct pst_error *err)
 {
     const struct psti_loader_parts *parts = &loader->kept.parts;
@@ -71,7 +73,7 @@ static enum pst_status open_set(pst_loader *loader, uint64_t fill_nbytes, struct
     return status;
 }
 
-/* Sets a part of host_memory aside for copies of items on their way to the servers. */
+/* Opens the fleet, with a part of host_memory for copies on their way to the servers. */
 static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_slots *slots,
                                   bool *in_use, struct pst_error *err)
 {
@@ -94,10 +96,10 @@ static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_s
 
 static void close_fleet(pst_loader *loader) { psti_fleet_set_close(&loader->tiers.fleet); }
 
-/* Servers that are down are tried again. */
+/* Lets the fleet try servers again that were down, at the start of an epoch. */
 static void begin(pst_loader *loader) { psti_fleet_retry(loader->tiers.fleet); }
 
-/* Decides if the fleet is asked for an item that no cache has. */
+/* Asks the fleet for an item that no cache has, if the fleet has a server for it. */
 static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
                                struct pst_error *err)
 {
@@ -114,9 +116,9 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     return PST_OK;
 }
 
-/* True if the bytes are those of the item. Forged ones may have a good checksum of their own.
- * Re-coded ones, and files of a folder, have no checksum in the data set: the decoder looks at
- * them, and a row that it refuses is made again without the fleet. */
+/* True if the bytes belong to the item. A forged item may carry a matching checksum, so the data
+ * set's checksum is compared. Re-coded items and files of a folder have none there; if the decoder
+ * refuses one, the row is made again without the fleet. */
 static bool is_good(const pst_loader *loader, const struct psti_loader_source *source)
 {
     const struct psti_fleet_get *get = &source->get;
@@ -125,21 +127,21 @@ static bool is_good(const pst_loader *loader, const struct psti_loader_source *s
            psti_hash64(get->buffer, get->got_nbytes) == item->checksum;
 }
 
-/* The place at which the cache beside the fleet keeps an item: both have the same data sets. */
+/* Returns where the cache keeps the item. Fleet and cache number the data sets alike. */
 static struct psti_loader_place place_of(uint32_t i_shape, uint64_t sample, uint32_t i_item)
 {
     return (struct psti_loader_place){.i_part = i_shape, .i_item = i_item, .sample = sample};
 }
 
-/* Takes the item if its form is one that the loader's key allows, and notes that form. The read's
- * data are the item's bytes, behind the header of raw pixels. */
+/* Takes the item if the loader's key allows its form, and notes that form. read->data then points
+ * to the item's bytes, after the header that raw pixels have. */
 static bool accept(pst_loader *loader, struct psti_loader_source *source)
 {
     const struct psti_fleet_get *get = &source->get;
     const struct psti_cache_span span = {get->buffer, get->got_nbytes, get->form};
     if (!is_good(loader, source) || !psti_loader_kept_take(loader, &span, source))
         return false;
-    source->is_cached = false; /* it lies in the row's own buffer */
+    source->is_cached = false; /* the bytes lie in the row's own buffer, not in a cache */
     source->fleet_nbytes = get->got_nbytes;
     source->read->status = PST_OK;
     source->read->data = (char *)get->buffer + ((const char *)source->data - (char *)get->buffer);
@@ -151,7 +153,8 @@ static bool accept(pst_loader *loader, struct psti_loader_source *source)
     return true;
 }
 
-/* The request has ended. True: its read is done, with the item's bytes. False: it must be read. */
+/* Handles the end of a request. True: the item's bytes are there, and its read counts as done.
+ * False: it must be read from storage. */
 static bool take_got(pst_loader *loader, struct psti_loader_source *source)
 {
     const struct psti_fleet_get *get = &source->get;
@@ -169,8 +172,8 @@ static bool take_got(pst_loader *loader, struct psti_loader_source *source)
     return false;
 }
 
-/* Called by a thread of the fleet, or by the one that asks. What the fleet does not give is read.
- */
+/* Handles the fleet's answer, in a thread of the fleet or in the asking thread. If it is no hit,
+ * submits the read from storage. */
 static void get_is_done(struct psti_fleet_get *get)
 {
     struct psti_loader_source *source = get->user;
@@ -178,7 +181,7 @@ static void get_is_done(struct psti_fleet_get *get)
     struct psti_read *read = source->read;
     pst_loader *loader = items->loader;
     if (take_got(loader, source) || atomic_load(&loader->queue.cancelled))
-        items->done(items); /* a cancelled row is dropped, whatever it has */
+        items->done(items); /* a cancelled row is dropped, so it needs no bytes */
     else
         psti_loader_storage_submit(loader, &read, 1);
 }
@@ -242,7 +245,7 @@ static void ask_here(struct psti_loader_worker *worker)
         (void)take_got(loader, source);
 }
 
-/* Ends the offer of an item: counts what became of it. The offer's flag says if the cache has
+/* Counts the outcome of an offer, which has ended. The offer's flag says whether the cache has
  * space reserved for the item. */
 static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_outcome outcome)
 {
@@ -263,8 +266,8 @@ static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
 }
 
-/* Offers an item, with the source's reservation in the cache. False: the fleet does not take it,
- * and the reservation stays the source's. */
+/* Offers an item to the fleet, and hands over the source's reservation in the cache. False: the
+ * fleet does not take the item, and the source keeps the reservation. */
 static bool offer(pst_loader *loader, const struct psti_loader_source *source,
                   const struct psti_cache_span *item)
 {
@@ -289,13 +292,14 @@ static bool offer(pst_loader *loader, const struct psti_loader_source *source,
         break;
     }
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_BUSY, 1);
-    if (source->is_wanted) /* it is offered again when it is read again */
+    if (source->is_wanted) /* the cache does not keep the item either, so its next read offers it
+                            * again */
         psti_loader_cache_give_up(loader, &at, source->stored_nbytes);
     return true;
 }
 
-/* Offers the item. One that is not shorter than the stored one goes there as stored, because
- * readers have room for no more. */
+/* Offers a copy of the item to the fleet. If re-coding did not make it shorter, the stored form is
+ * sent, because readers have buffers for the stored bytes only. */
 static void keep(pst_loader *loader, struct psti_loader_source *source,
                  struct psti_loader_copy *copy)
 {
@@ -310,7 +314,7 @@ static void keep(pst_loader *loader, struct psti_loader_source *source,
         psti_loader_kept_as_stored(copy);
 }
 
-/* Waits until items that were offered have arrived, or for ten timeouts. */
+/* Waits until the offered items have arrived, at most SETTLE_TIMEOUTS timeouts. */
 static bool settle(pst_loader *loader, int64_t deadline_ns)
 {
     int64_t now = psti_clock_ns();

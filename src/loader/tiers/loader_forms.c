@@ -1,10 +1,10 @@
 /* loader_forms.c - divides rows over the forms in which their samples are stored.
  *
- * In: a row's turn, its number among the rows of its rank in the epoch, or its sample. Out: the
- * variant that is read. Turns are divided so that in any run of turns each form's rows
- * differ from its part by less than one row at each split: of turns p, those with
- * floor((p + 1) f) > floor(p f) are the part f, and floor(p f) numbers them. The
- * rest is divided in the same way. */
+ * In: a row's turn (its number among the rows of its rank in the epoch), or its sample. Out: the
+ * variant that is read. The first split gives form 0 the part f of all turns: exactly those turns p
+ * with floor((p + 1) f) > floor(p f), and floor(p f) counts them. So in any run of turns the form's
+ * rows differ from their part by less than one row. The other turns are split further in the same
+ * way, for the next forms. */
 #include "loader/tiers/loader_forms.h"
 
 #include "base/fail.h"
@@ -15,13 +15,15 @@
 #include <string.h>
 
 #define ONE ((uint64_t)1 << 32)
-/* Corrections look at BATCHES batches. If the same resource is short in AGREE of them, a form gives
- * STEP of its part to another one, but keeps LEAST, so that its costs stay known. */
+/* Every BATCHES batches the parts of the forms may be corrected. If one resource was short in AGREE
+ * of these batches, STEP of all rows move from the form that needs most of the resource to another
+ * form. Each form keeps at least LEAST of the rows, so that its costs stay known. */
 #define BATCHES 16
 #define AGREE 12
 #define STEP (1.0 / 32)
 #define LEAST (1.0 / 64)
-#define ROWS_KNOWN 32 /* of a form, before its costs count */
+#define ROWS_KNOWN 32 /* rows in a form that must have been made before the form's measured cost is
+                       * used */
 
 static uint64_t times(uint64_t turn, uint64_t fraction)
 {
@@ -40,7 +42,7 @@ uint32_t psti_loader_forms_of_turn(const struct psti_loader_forms *forms, uint64
     return forms->n - 1;
 }
 
-/* A pure function of seed and sample: in all epochs, whatever the order. */
+/* Chooses the form by seed and sample only, so it is the same in all epochs and orders. */
 static uint32_t form_of_sample(const struct psti_loader_forms *forms, uint64_t seed,
                                uint64_t sample)
 {
@@ -92,7 +94,7 @@ static enum pst_status check_part(const pst_loader *loader, const struct pst_for
     return PST_OK;
 }
 
-/* Finds the plan's field; its number, or n_fields. */
+/* Returns the number of the plan field whose forms are divided; n_fields: there is none. */
 static uint32_t find_field(const pst_loader *loader)
 {
     const char *name = loader->options.form_field;
@@ -107,8 +109,8 @@ static uint32_t find_field(const pst_loader *loader)
     return i;
 }
 
-/* Checks that the choice of forms cannot change batches, unless forms are chosen by sample. It
- * would change delivered stored bytes, and scaled decodes, which only pli-jpeg has. */
+/* Refuses fields whose batches would depend on the form, unless forms are chosen by sample:
+ * delivered stored bytes, and scaled decodes, which only pli-jpeg has. */
 static enum pst_status check_choice(const struct pst_loader_options *options,
                                     const struct psti_loader_plan_field *plan,
                                     struct pst_error *err)
@@ -182,7 +184,8 @@ enum pst_status psti_loader_forms_open(pst_loader *loader, struct pst_error *err
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Finds the sample's variant of form number i. False: it has none that is allowed. */
+/* Finds the variant of the sample that is stored in form number i. False: the sample lacks it, or
+ * it is not allowed. */
 static bool find_variant(const pst_loader *loader, const struct psti_loader_plan_field *plan,
                          uint64_t sample, uint32_t i, uint32_t *variant, struct pst_item *item)
 {
@@ -259,7 +262,8 @@ void psti_loader_forms_clock(pst_loader *loader, const struct psti_loader_source
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Gives STEP of the part of the form that takes most of a resource to the form that takes least. */
+/* Moves STEP of the rows from the form that needs most of a resource to the form that needs least.
+ * taken: the amount of the resource that the rows of each form have used so far. */
 static bool move(struct psti_loader_forms *forms, const atomic_uint_fast64_t *taken)
 {
     uint32_t most = UINT32_MAX, least = UINT32_MAX;
@@ -291,7 +295,7 @@ void psti_loader_forms_correct(pst_loader *loader)
         return;
     bool waits = loader->in_memory || loader->queue.n_ready >= loader->crew.n;
     bool idles = !waits && loader->queue.n_ready == 0 && loader->queue.n_reading > 0;
-    /* If the caller has batches waiting, nothing is short. */
+    /* If finished batches wait for the caller, no resource is short. */
     bool is_fed = loader->queue.issue_step >= loader->epoch.next_step + loader->epoch.ahead &&
                   !waits && !idles;
     forms->n_seen++;

@@ -1,13 +1,13 @@
-/* loader_host.c - the tier of the host cache, which the host service has for all processes of the
+/* loader_host.c - the tier for the host cache, which the host service keeps for all processes of a
  * user.
  *
- * A hit lies in memory that the service shares, and is used there. For an item that is missing the
- * service is asked, while the pump goes on; it reads each item once for all loaders. The row's task
- * becomes ready when all its reads and wishes are done. What did not come, because the cache is
- * full or the service is lost, is then read by the loader in a round of its own, into memory that
- * was set aside for it from the start. So the row never waits for memory at that point. A lost
- * service is looked for again at the next epoch. A row counts as a reader of the sets in which its
- * hits lie, until it is done. */
+ * A hit lies in memory that the service shares, and is used in place. For a missing item the loader
+ * sends a request (wish) to the service, without waiting for the answer; the service reads each
+ * item once for all loaders. The row's task becomes ready when all its reads and wishes have ended.
+ * If the service could not bring an item, because the cache is full or the service is lost, the
+ * loader then reads it, into memory that was reserved from the start. So the row never waits for
+ * memory at that point. If the service is lost, the loader looks for it again at the next epoch.
+ * Until a row is done, it counts as a reader of the cache's sets in which its hits lie. */
 #include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 #include "loader/tiers/loader_kept.h"
@@ -25,8 +25,7 @@
 
 #define RENEW_WAIT_NS ((int64_t)1000 * 1000 * 1000)
 
-/* Opens a session with the service, which gets the parts' rules of pictures at the training size.
- */
+/* Opens a session with the service, and sends it the rules for pictures at the training size. */
 static enum pst_status open_session(pst_loader *loader, const struct psti_loader_parts *parts,
                                     int64_t wait_ns, struct psti_share_cache **out,
                                     struct pst_error *err)
@@ -51,8 +50,8 @@ static enum pst_status open_session(pst_loader *loader, const struct psti_loader
     return status;
 }
 
-/* Opens a session, or one that is lost from the beginning: then the loader reads for itself, and
- * looks for the service at each epoch. */
+/* Opens a session. If there is no service, opens a session that counts as lost: the loader then
+ * reads items itself, and looks for the service at the beginning of each epoch. */
 static enum pst_status open_or_go_on(pst_loader *loader, const struct psti_loader_parts *parts,
                                      struct psti_share_cache **out, struct pst_error *err)
 {
@@ -108,10 +107,10 @@ static void close_host(pst_loader *loader)
     loader->tiers.host_path = NULL;
 }
 
-/* Answers all wishes. */
+/* Cancels all wishes (requests for items), so that each gets an answer soon. */
 static void cancel(pst_loader *loader)
 {
-    while (loader->queue.pumping) /* its wishes may be on their way */
+    while (loader->queue.pumping) /* the pumping thread may be sending wishes */
         pthread_cond_wait(&loader->done, loader->lock);
     pthread_mutex_unlock(loader->lock);
     psti_share_cache_cancel(loader->tiers.host);
@@ -123,7 +122,7 @@ static bool renews(const pst_loader *loader)
     return psti_share_cache_is_lost(loader->tiers.host);
 }
 
-/* Looks for the service again if it was lost. */
+/* Looks for the service again if the connection was lost. */
 static void begin(pst_loader *loader)
 {
     struct psti_share_cache *found = NULL, *lost = loader->tiers.host;
@@ -146,7 +145,7 @@ static void begin(pst_loader *loader)
     psti_share_cache_close(&lost);
 }
 
-/* The session may be exchanged, which the lock prevents. */
+/* Reads the counters. The lock keeps the session from being exchanged meanwhile. */
 static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct pst_cache_stats cache;
@@ -161,7 +160,7 @@ static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
     psti_loader_kept_stats(loader, &cache, stats);
 }
 
-/* `start`: time at which the item was looked up. */
+/* Counts a hit. start: time at which the item was looked up. */
 static void count_hit(pst_loader *loader, const struct psti_loader_source *source, uint64_t nbytes,
                       int64_t start)
 {
@@ -176,7 +175,8 @@ static void count_miss(pst_loader *loader)
         psti_loader_fell_back(loader, PST_FALLBACK_HOST, 1);
 }
 
-/* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
+/* Asks the host cache for an item, if the cache plan admits the sample. For other samples it only
+ * looks for the item. */
 static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_source *source,
                                   const struct psti_loader_place *at, struct psti_cache_span *span)
 {
@@ -190,8 +190,8 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_s
                : PSTI_CACHE_PASS;
 }
 
-/* Points the source to what the host cache has. The row is a reader of the set from then on. False:
- * it is not this loader's item, and `reader` has left. */
+/* Points the source to the item in the host cache; the row counts as a reader of the set from then
+ * on. False: the item does not fit this loader, and the row does not count as a reader. */
 static bool take_hit(pst_loader *loader, const struct psti_loader_place *at, unsigned reader,
                      const struct psti_cache_span *span, struct psti_loader_source *source)
 {
@@ -227,7 +227,7 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     return PST_OK;
 }
 
-/* Called by the session's thread. */
+/* Tells the row that its request for an item was answered. Called by the session's thread. */
 static void wish_is_done(struct psti_share_wish *wish)
 {
     const struct psti_loader_source *source = wish->user;
@@ -284,7 +284,7 @@ static void ask_here(struct psti_loader_worker *worker)
         wishes[i]->result = PSTI_CACHE_RESULT_FAILED;
 }
 
-/* Counts an item that the service has read for this loader, and re-coded. */
+/* Counts an item that the service has read, and maybe re-coded, for this loader. */
 static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish, uint64_t nbytes)
 {
     atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
@@ -293,7 +293,7 @@ static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish
     psti_loader_kept_count_ready(loader, wish->recoding, wish->nbytes_saved);
 }
 
-/* Takes the item from the host cache, after its wish was answered. */
+/* Takes the item from the host cache, after the service answered the request for it. */
 static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
 {
     struct psti_cache_span span;
@@ -320,8 +320,8 @@ static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
     return true;
 }
 
-/* Takes an item that was wished for. If the host cache has no room for it, a copy goes to the
- * fleet, which was not asked for it before. The next epoch finds it there. */
+/* Takes an item after the request for it was answered. If the host cache had no space for it, marks
+ * a copy for the fleet, which was not asked for the item. The next epoch will find it there. */
 static bool take(pst_loader *loader, struct psti_loader_source *source)
 {
     bool local;
@@ -335,7 +335,7 @@ static bool take(pst_loader *loader, struct psti_loader_source *source)
     return false;
 }
 
-/* The row needs the bytes of its hits no more. */
+/* Called when the row no longer needs the bytes of its hits: leaves the sets of the cache. */
 static void release(pst_loader *loader, struct psti_loader_items *items)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {

@@ -1,8 +1,8 @@
-/* loader_kept.c - takes an item from a cache or from the fleet.
+/* loader_kept.c - interprets an item that came from a cache or from the fleet.
  *
- * In: the bytes that were kept, and their form. Out: a source that points to them and says what
- * they are: the stored item, one that was re-coded, or a picture at the training size. A thread
- * that has the row; no locks. */
+ * In: the bytes that were kept, and their form. Out: a source that points to them and describes
+ * them: as the stored item, as a re-coded one, or as a picture at the training size. Called by the
+ * thread that has the row; no locks. */
 #include "loader/tiers/loader_kept.h"
 
 #include "loader/loader_fallback.h"
@@ -36,7 +36,8 @@ void psti_loader_kept_count_hit(pst_loader *loader, const struct psti_loader_sou
         atomic_fetch_add_explicit(&loader->tiers.n_training_hits, 1, memory_order_relaxed);
 }
 
-/* Points the source to a picture at the training size. */
+/* Points the source to a kept picture at the training size. False: it is not valid for this
+ * field. */
 static bool take_smaller(const pst_loader *loader, const struct psti_loader_plan_field *field,
                          const struct psti_cache_span *span, struct psti_loader_source *source)
 {
@@ -54,8 +55,8 @@ static bool take_smaller(const pst_loader *loader, const struct psti_loader_plan
     return true;
 }
 
-/* Points the source to a re-coded item. False if the item cannot be this loader's: only a forged
- * file of a saved cache can have it. */
+/* Points the source to a re-coded item. False: this loader never keeps such an item, so a saved
+ * cache file must have been forged. */
 static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan_field *field,
                          const struct psti_cache_span *span, struct psti_loader_source *source)
 {
@@ -80,7 +81,9 @@ static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan
         item->orientation = info.orientation;
     }
     item->form = (enum pst_form)span->form;
-    item->has_checksum = item->has_crc32 = false; /* the units of a PLI have their own */
+    item->has_checksum = item->has_crc32 = false; /* the data set's checksums are not those of the
+                                                     re-coded bytes; the units of a PLI have their
+                                                     own */
     item->coding = PST_CODING_STORED;
     source->is_recoded = true;
     return true;
@@ -92,7 +95,8 @@ bool psti_loader_kept_take(const pst_loader *loader, const struct psti_cache_spa
     const struct pst_item stored = source->item;
     if (span->form == PSTI_CACHE_AS_STORED) {
         source->data = span->bytes;
-        if (psti_dataset_item_is_paged(&source->item)) /* it is kept decoded */
+        if (psti_dataset_item_is_paged(&source->item)) /* of an item in a compressed page the cache
+                                                          keeps the decompressed bytes */
             psti_dataset_item_decoded(&source->item);
     } else if (!take_recoded(loader, source->field, span, source)) {
         source->item = stored;

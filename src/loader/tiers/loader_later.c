@@ -3,15 +3,16 @@
  * In: items that the cache of this process keeps as they are stored, in the order in which it kept
  * them. Out: the same items in options.cache_form (cache/cache_later.c). A row never waits for an
  * item to be re-coded: a worker looks for rows first, and re-codes one item only when it finds none
- * while the caller has its next batch, or while another worker is free to take the next row. It
- * goes on in later epochs until the queue is empty, and between epochs, too. Beginning another
- * epoch, changing options and closing wait for the items that are being re-coded, at most one on
- * each worker. The memory is that which re-coding has anyway (loader_recode.c).
+ * while the caller has its next batch, or while another worker is free to take the next row.
+ * Re-coding goes on between epochs and in later epochs until no item is left. Before another epoch
+ * begins, options change or the loader closes, the items that are being re-coded are finished, at
+ * most one on each worker. Re-coding uses the memory that is reserved for it anyway
+ * (loader_recode.c).
  *
  * The host cache is re-coded by its service, because nobody else can write it. A worker that could
  * re-code an item asks the service to re-code one instead, and goes on: it takes rows as before.
- * There are no more requests than idle workers, so the service uses no more cores than are idle
- * here, as far as rows do not come meanwhile. Nothing waits for its answers. */
+ * There are no more open requests than idle workers, so the service uses no more cores than are
+ * idle here, unless rows arrive meanwhile. Nothing waits for the service's answers. */
 #include "loader/tiers/loader_later.h"
 
 #include "loader/loader_fallback.h"
@@ -24,7 +25,8 @@
 #include "dataset/dataset.h"
 #include "share/share.h"
 
-#define MOVES_AT_ONCE 64 /* items that are not re-coded, between two looks for rows */
+#define MOVES_AT_ONCE 64 /* after this many items that need no re-coding, the worker looks for rows
+                            again */
 
 bool psti_loader_later_is_asked(const pst_loader *loader)
 {
@@ -60,13 +62,14 @@ bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_wo
     uint64_t step = loader->epoch.next_step;
     bool is_whole = step >= psti_loader_epoch_end(&loader->epoch) ||
                     queue->ring[step % loader->options.prefetch].state == PSTI_LOADER_JOB_WHOLE;
-    uint32_t n_asked = host ? psti_share_cache_n_later(host) : 0; /* each for an idle worker */
+    uint32_t n_asked = host ? psti_share_cache_n_later(host) : 0; /* each unanswered request counts
+                                                                     as one idle worker */
     return n_asked + queue->n_busy < loader->crew.n &&
            (is_whole || n_asked + queue->n_later + 1 < loader->crew.n);
 }
 
-/* Finds what the data set says of the item with that number. False: it has no such item, or its
- * field is not re-coded. */
+/* Reads the description of the item with that number from the data set. False: there is no such
+ * item, or its field is not re-coded. */
 static bool describe(const pst_loader *loader, const struct psti_cache_later *later,
                      struct psti_loader_source *source, uint32_t *i_field)
 {
@@ -81,8 +84,8 @@ static bool describe(const pst_loader *loader, const struct psti_cache_later *la
                                      later->span.nbytes, &source->item);
 }
 
-/* Decodes the bytes of an item that is kept in a coding of its own. False: they are damaged, or
- * there is too little memory. */
+/* Decompresses an item that the cache keeps compressed, as the data set stores it. False: the bytes
+ * are damaged, or memory is lacking. */
 static bool decode(struct psti_loader_worker *worker, struct psti_loader_source *source,
                    struct psti_buffer *decoded)
 {
@@ -94,7 +97,8 @@ static bool decode(struct psti_loader_worker *worker, struct psti_loader_source 
         psti_buffer_reserve(decoded, nbytes, "loader", "to re-code an item", NULL) != PST_OK)
         return false;
     if (!worker->codings && psti_codings_open(&worker->codings, 0, "loader", NULL) != PST_OK)
-        return false; /* this loader delivers no such items, but another one of the cache does */
+        return false; /* another user of the cache put it there: this loader has no compressed
+                         items */
     if (psti_dataset_item_decode(worker->codings, &source->item, source->data, decoded->bytes,
                                  &bytes, NULL) != PST_OK)
         return false;
@@ -103,7 +107,8 @@ static bool decode(struct psti_loader_worker *worker, struct psti_loader_source 
     return true;
 }
 
-/* Re-codes the item, or leaves it as it is. True: it took a while. */
+/* Re-codes the item, or leaves it as stored. True if the item was decompressed or re-coded, also
+ * without success, so that time has passed. */
 static bool replace(struct psti_loader_worker *worker, const struct psti_cache_later *later)
 {
     pst_loader *loader = worker->loader;
@@ -135,14 +140,15 @@ static bool replace(struct psti_loader_worker *worker, const struct psti_cache_l
     return copy.result != PSTI_RECODE_NOT_FOR || is_coded;
 }
 
-/* The service has answered a request. The session's thread. */
+/* Handles the service's answer to a request. Called in the session's thread. */
 static void take_answer(void *ctx, const struct psti_cache_ready *ready)
 {
     pst_loader *loader = ctx;
     psti_loader_kept_count_ready(loader, ready->recoding, ready->nbytes_saved);
     atomic_fetch_add_explicit(&loader->tiers.later_ns, ready->recode_ns, memory_order_relaxed);
     pthread_mutex_lock(loader->lock);
-    if (ready->result != PSTI_CACHE_RESULT_FAILED) /* else not before there are rows again */
+    if (ready->result != PSTI_CACHE_RESULT_FAILED) /* after a failure workers ask no more before
+                                                      they have had rows again */
         pthread_cond_broadcast(loader->work);
     pthread_mutex_unlock(loader->lock);
 }
@@ -172,7 +178,7 @@ bool psti_loader_later_do(struct psti_loader_worker *worker)
         if (found)
             done = replace(worker, &later);
     }
-    if (worker->decoder) /* what it decoded was for no row */
+    if (worker->decoder) /* clears the decoder's statistics, which would count for the next row */
         psti_decode_stats(worker->decoder, &worker->seen);
     atomic_fetch_add_explicit(&loader->tiers.later_ns, (uint64_t)(psti_clock_ns() - start),
                               memory_order_relaxed);

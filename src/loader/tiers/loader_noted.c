@@ -1,10 +1,12 @@
-/* loader_noted.c - notes the sums of items in other people's files, for an index that has none.
+/* loader_noted.c - computes checksums of items in other people's files, for an index that lacks
+ * them.
  *
- * A cache can be saved, and what is saved must be told apart from other bytes later. So a loader
- * with a cache of its own hashes the stored bytes of each item once, when it has just read them:
- * 110 kB take 2 us then. At the end of the epoch in which the last one came, before the next one or
- * when the loader is closed, the index gets the sums. Ranks see a part of the samples each, so
- * their sums are joined. The host service reads for others: neither it nor its clients note any. */
+ * A saved cache must be checked against the files later, which needs a checksum of each item. So a
+ * loader with a cache of its own hashes the stored bytes of each item once, right after reading
+ * them, which takes 2 us for 110 kB. When the checksums are complete, they are saved in the index
+ * at the end of the epoch, or before the next one begins or the loader is closed. Each rank sees
+ * only some samples, so the ranks' checksums are joined. The host service reads for others, so
+ * neither it nor its clients compute checksums. */
 #include "loader/tiers/loader_noted.h"
 
 #include "loader/loader_handle.h"
@@ -14,7 +16,7 @@
 #include "base/log.h"
 #include "dataset/dataset.h"
 
-/* Sums take at most 1 / NOTED_PART of host_memory. */
+/* Noted checksums take at most 1 / NOTED_PART of host_memory. */
 #define NOTED_PART 16
 
 static void list_fields(const pst_loader *loader, bool wanted[PST_MAX_FIELDS])

@@ -1,5 +1,5 @@
-/* loader_noted.h - what can be checked of the items of other people's files, and the sums of them
- * that the loader notes: loader_noted.c. */
+/* loader_noted.h - for data sets of files that Penstock did not write: tells which items have
+ * checksums in the index, and computes and stores the missing ones (loader_noted.c). */
 #ifndef PST_LOADER_LOADER_NOTED_H
 #define PST_LOADER_LOADER_NOTED_H
 
@@ -10,29 +10,31 @@
 
 struct psti_loader_source;
 
-/* True if the index has checksums of all items of the loader's fields. */
+/* True if the index has checksums for all items of the loader's fields. */
 bool psti_loader_noted_can_check(const pst_loader *loader);
-/* True if the index of one source of the loader's mixture has checksums of all items of the
+/* True if the index of source i_source of the loader's mixture has checksums for all items of the
  * loader's fields. */
 bool psti_loader_noted_can_check_source(const pst_loader *loader, uint32_t i_source);
-/* The data set, or the first source of the mixture, whose index lacks checksums of items of the
- * loader's fields. NULL: there is none. Sources without samples do not count. */
+/* Returns the data set, or the mixture's first source, whose index lacks checksums for the loader's
+ * fields; NULL: none does. Sources without samples are ignored. */
 const pst_dataset *psti_loader_noted_lacking(const pst_loader *loader);
 
-/* Begins to note sums, if the loader has a cache, reads whole epochs, and the index lacks sums. If
- * there is no memory for it, nothing is noted. The caller's thread, at open. */
+/* Begins to note checksums, if the loader has a cache and reads whole epochs, and the index lacks
+ * checksums. If memory is lacking, nothing is noted. Called in the caller's thread at open. */
 void psti_loader_noted_open(pst_loader *loader);
-/* The loader is closed. Saves, as psti_loader_noted_save. The caller's thread, while no worker has
- * work. */
+/* Saves the checksums like psti_loader_noted_save, and frees them. Called in the caller's thread
+ * when the loader closes, while no worker has work. */
 void psti_loader_noted_close(pst_loader *loader);
-/* An epoch is about to begin: saves, and closes what is saved. As psti_loader_noted_close. */
+/* Saves the checksums before an epoch begins, and frees them if they were saved. Called in the
+ * caller's thread while no worker has work. */
 void psti_loader_noted_begin(pst_loader *loader);
-/* Hashes the stored bytes of an item that was read from its file, and notes the sum. Any worker of
- * an epoch; not the fetcher, whose thread may run while an epoch begins. */
+/* Hashes the stored bytes of an item that was read from its file, and notes the checksum. Called by
+ * workers of an epoch, not by the fetcher, whose thread may run while an epoch begins. */
 void psti_loader_noted_add(const pst_loader *loader, uint64_t sample,
                            const struct psti_loader_source *source);
-/* An epoch has ended: saves the sums in the index if all are there. It costs little if none came
- * since the last call. The caller's thread, without the lock. */
+/* Saves the checksums in the index if they are complete. Called at the end of an epoch, in the
+ * caller's thread, without the lock. Takes little time if no checksum was added since the last
+ * call. */
 void psti_loader_noted_save(pst_loader *loader);
 
 #endif

@@ -1,13 +1,14 @@
-/* loader_pages.c - the tier of decoded pages: items of tables that are compressed with many others.
+/* loader_pages.c - the tier of decompressed pages, for tables whose items are compressed together
+ * in pages.
  *
- * Reading an item of a page reads and decodes all of it. The last pages that a worker has decoded
- * stay here, so that other items of them are taken where they lie, without a read. They take at
- * most a part of host_memory, charged like all of it. A page stays while a row points into it. If
- * there is no room for another page, that page is not kept. Batches come first: a
- * loader that has no memory for one frees the pages before it refuses.
+ * Reading one item of a page means reading and decompressing all of the page. This tier keeps the
+ * last pages that workers decompressed, so that other items of them are used in place, without a
+ * read. They take at most a part of host_memory, and are charged to it. A page stays while a row
+ * points into it. If there is no space for another page, that page is not kept. Batches have
+ * priority: a loader that lacks memory for a batch frees the pages before it fails.
  *
- * One lock guards the table of pages; no other lock is taken under it. Pages are copied without the
- * lock. */
+ * One lock guards the table of pages; no other lock is taken while it is held. Pages are copied
+ * without the lock. */
 #include "loader/tiers/loader_tier.h"
 
 #include "loader/loader_handle.h"
@@ -20,21 +21,21 @@
 
 #include <string.h>
 
-#define PAGES_PART 4 /* of host_memory */
+#define PAGES_PART 4 /* pages may take 1 / PAGES_PART of host_memory */
 enum { PAGES_MAX = 256, STEP_NBYTES = 1 << 16 };
 
-/* The codings of pages that hold many items. */
+/* The codings that compress many items together in pages. */
 #define PAGE_CODINGS                                                                               \
     (UINT32_C(1) << PST_CODING_SNAPPY | UINT32_C(1) << PST_CODING_ZSTD |                           \
      UINT32_C(1) << PST_CODING_LZ4)
 
 struct psti_loader_page {
     uint32_t i_file;
-    uint64_t offset, nbytes; /* offset of the page in its file; its decoded length */
-    void *bytes;             /* NULL: it has no memory yet */
+    uint64_t offset, nbytes; /* offset of the page in its file; length of the decompressed page */
+    void *bytes;             /* the decompressed page; NULL: the entry has no memory */
     uint64_t capacity;
     uint64_t used_at;
-    uint32_t n_users; /* rows that point into it, or the worker that fills it */
+    uint32_t n_users; /* number of rows that point into the page; 1 while a worker fills it */
     bool is_there;
 };
 
@@ -75,7 +76,7 @@ static void close_pages(pst_loader *loader)
     psti_free(pages);
 }
 
-/* The lock is held. */
+/* Finds the entry of the item's page, or returns NULL. The lock is held. */
 static struct psti_loader_page *find(struct psti_loader_pages *pages, const struct pst_item *item)
 {
     for (uint32_t i = 0; i < pages->n; i++) {
@@ -92,7 +93,8 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
 {
     struct psti_loader_pages *pages = loader->tiers.pages;
     struct pst_item *item = &source->item;
-    (void)err; /* a place outside of the page: whoever decodes the page reports it */
+    (void)err; /* an item that lies outside of its page is reported by the code that decompresses
+                  it */
     if (!psti_dataset_item_is_paged(item) || source->asked || source->reads_shelf ||
         source->waits_shelf || item->page_offset > item->page_nbytes ||
         item->decoded_nbytes > item->page_nbytes - item->page_offset)
@@ -128,8 +130,7 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
     }
 }
 
-/* Returns the page that was used longest ago and into which no row points. The lock is
- * held. */
+/* Returns the least recently used page that no row points into, or NULL. The lock is held. */
 static struct psti_loader_page *find_oldest(struct psti_loader_pages *pages)
 {
     struct psti_loader_page *oldest = NULL;
@@ -152,7 +153,8 @@ static void free_memory(pst_loader *loader, struct psti_loader_page *page)
     page->is_there = false;
 }
 
-/* Gives a page at least nbytes of memory, within the limit. The lock is held. */
+/* Gives the entry at least nbytes of memory, within the limit. False: that is not possible. The
+ * lock is held. */
 static bool give_memory(pst_loader *loader, struct psti_loader_page *page, uint64_t nbytes)
 {
     struct psti_loader_pages *pages = loader->tiers.pages;
@@ -173,13 +175,13 @@ static bool give_memory(pst_loader *loader, struct psti_loader_page *page, uint6
     return true;
 }
 
-/* Finds an entry for a page that is not in the table: a new entry while there is memory for it,
- * else the one that was used longest ago. The lock is held. */
+/* Finds an entry for a page that is not in the table: a new one if there is memory for it, else the
+ * least recently used one. The lock is held. */
 static struct psti_loader_page *make_room(pst_loader *loader, const struct pst_item *item)
 {
     struct psti_loader_pages *pages = loader->tiers.pages;
     if (item->page_nbytes > pages->nbytes_max || find(pages, item))
-        return NULL; /* it is too large, or another worker has put it there */
+        return NULL; /* the page is too large, or another worker has added it */
     struct psti_loader_page *page = NULL;
     if (pages->n < PAGES_MAX && give_memory(loader, &pages->list[pages->n], item->page_nbytes))
         page = &pages->list[pages->n++];

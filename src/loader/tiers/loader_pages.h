@@ -1,4 +1,5 @@
-/* loader_pages.h - decoded pages of tables that stay for the next items in them. */
+/* loader_pages.h - keeps decompressed pages of tables, because the next rows often need other items
+ * of the same pages. */
 #ifndef PST_LOADER_LOADER_PAGES_H
 #define PST_LOADER_LOADER_PAGES_H
 
@@ -6,12 +7,12 @@
 
 struct pst_item;
 
-/* Keeps a copy of a page that a worker has decoded, if there is room. item: an item in this page,
- * as the data set gave it. If it lies in no compressed page, nothing is done. decoded: the bytes of
- * the page. Any worker. */
+/* Keeps a copy of a page that a worker has decompressed, if there is space. item: an item of the
+ * page, as the data set describes it; does nothing if that item lies in no compressed page.
+ * decoded: the bytes of the page. Any worker. */
 void psti_loader_pages_keep(pst_loader *loader, const struct pst_item *item, const void *decoded);
-/* Frees all pages that no row points into. From then on pages take at most half of what they could
- * take before, so that a caller who tries again ends. False: there was none. Any thread. */
+/* Frees all pages that no row points into, and halves the memory that pages may take from then on,
+ * so that repeated calls come to an end. False: there was no such page. Any thread. */
 bool psti_loader_pages_shrink(pst_loader *loader);
 
 #endif

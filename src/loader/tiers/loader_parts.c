@@ -1,10 +1,11 @@
-/* loader_parts.c - makes the parts of a loader's data set, and finds the one that has an item.
+/* loader_parts.c - makes the parts of a loader's data set, and finds the part that has an item.
  *
- * In: the choice of what is kept (loader_cache_choice.c), and the sources of a mixture. Out: shapes
- * of sets of a cache or a fleet, equal to those that a loader of the source alone would have, with
- * what turns the loader's numbers into those of the source. A data set that is given several times
- * with the same fields is one part, so the number of parts does not depend on forms. Made by the
- * caller's thread while no worker runs; constant until the next change. */
+ * A part is one data set as caches and the fleet store it. In: the choice of what is kept
+ * (loader_cache_choice.c), and the sources of a mixture. Out: a shape for each part, equal to the
+ * one that a loader of the source alone would have, and tables that turn the loader's item numbers
+ * into those of the source. If a mixture has the same data set several times with the same fields,
+ * it is one part, whatever the forms. The caller's thread makes the parts while no worker runs;
+ * they are constant until the next change. */
 #include "loader/tiers/loader_parts.h"
 
 #include "loader/loader_handle.h"
@@ -23,8 +24,8 @@ static enum pst_status fail_memory(struct pst_error *err)
     return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for the parts of a data set");
 }
 
-/* The key of the source's images that are kept whole. Of a field that the mixture has, it says what
- * the mixture's key says; other fields are as a loader of the source alone chooses. */
+/* Returns the key of the source's images that are kept whole. For fields of the mixture it agrees
+ * with the mixture's key; for other fields it is what a loader of the source alone would choose. */
 static uint64_t recode_of(const pst_loader *loader, uint32_t i_source)
 {
     const enum pst_cache_form form = loader->options.cache_form;
@@ -38,7 +39,7 @@ static uint64_t recode_of(const pst_loader *loader, uint32_t i_source)
     return psti_recode_key((enum psti_recode_form)(form - 1), fields);
 }
 
-/* Prints a rule into the part. */
+/* Writes the rule for pictures at the training size into the part, as bytes. */
 static enum pst_status keep_rule(const struct psti_training *rule, struct psti_loader_part *part,
                                  struct pst_error *err)
 {
@@ -51,7 +52,7 @@ static enum pst_status keep_rule(const struct psti_training *rule, struct psti_l
     return PST_OK;
 }
 
-/* Makes the rule of a source: the loader's, with the source's numbers of fields. */
+/* Makes the rule of a source: the loader's rule, with the source's field numbers. */
 static enum pst_status make_rule(const pst_loader *loader, uint32_t i_source,
                                  struct psti_loader_part *part, struct pst_error *err)
 {
@@ -75,7 +76,8 @@ static enum pst_status make_rule(const pst_loader *loader, uint32_t i_source,
     return status;
 }
 
-/* Describes a source as a part. items: [n_items], receives the source's numbers of items. */
+/* Describes a source as a part. items: [n_items], receives for each item of the loader its number
+ * in the source. */
 static enum pst_status describe_source(const pst_loader *loader, uint32_t i_source,
                                        struct psti_loader_part *part, uint32_t *items,
                                        struct pst_error *err)
@@ -98,8 +100,8 @@ static enum pst_status describe_source(const pst_loader *loader, uint32_t i_sour
     return loader->kept.training ? make_rule(loader, i_source, part, err) : PST_OK;
 }
 
-/* True if the part is of the same data set, with the same numbers for the loader's items: so it has
- * the same forms, whatever is chosen. */
+/* True if both parts are the same data set, with the same numbers for the loader's items. Then
+ * their forms are equal, too. */
 static bool is_equal(const struct psti_loader_parts *parts, const struct psti_loader_part *part,
                      const struct psti_loader_part *other, const uint32_t *items)
 {
@@ -110,8 +112,7 @@ static bool is_equal(const struct psti_loader_parts *parts, const struct psti_lo
            memcmp(theirs, items, parts->n_items * sizeof *items) == 0;
 }
 
-/* Adds the source's part, unless there is an equal one, or nothing in it that could be asked for.
- */
+/* Adds the part of a source, unless an equal part exists or the source has no samples. */
 static enum pst_status add_source(const pst_loader *loader, uint32_t i_source,
                                   struct psti_loader_parts *parts, struct pst_error *err)
 {
@@ -131,7 +132,7 @@ static enum pst_status add_source(const pst_loader *loader, uint32_t i_source,
     return status;
 }
 
-/* The whole data set is one part. */
+/* Makes the loader's whole data set the only part. */
 static enum pst_status make_one(const pst_loader *loader, struct psti_loader_parts *parts,
                                 struct pst_error *err)
 {
@@ -145,7 +146,7 @@ static enum pst_status make_one(const pst_loader *loader, struct psti_loader_par
     return loader->kept.training ? keep_rule(loader->kept.training, parts->list, err) : PST_OK;
 }
 
-/* Makes a part for each data set among the sources, `most` and one more at most. */
+/* Makes a part for each distinct data set among the sources, up to most + 1 of them. */
 static enum pst_status make_several(const pst_loader *loader, uint32_t most,
                                     struct psti_loader_parts *parts, struct pst_error *err)
 {

@@ -1,11 +1,13 @@
-/* loader_parts.h - the data sets under whose names caches and the fleet keep a loader's items.
+/* loader_parts.h - the data sets (parts) under whose identities caches and the fleet keep a
+ * loader's items.
  *
- * A data set is one part. A mixture has a part for each data set among its sources, so that a cache
- * or a fleet has one copy of an item for all mixtures that the data set is in, and for the data set
- * alone. The loader counts samples and items of its own data set; a part has numbers of its own,
- * and forms whose keys name its own fields. A mixture of more than PSTI_CACHE_SETS_MAX data sets is
- * one part for a loader with a cache of this process, because each set of a cache reserves address
- * space. The fleet beside that cache has the same part, so that both have one place of an item. */
+ * A plain data set is one part. A mixture has a part for each data set among its sources. So a
+ * cache or a fleet keeps one copy of an item for all mixtures that contain the data set, and for
+ * the data set alone. The loader numbers samples and items of its own data set; each part has its
+ * own numbers and its own forms, whose keys name the part's fields. For a loader with a cache of
+ * this process, a mixture of more than PSTI_CACHE_SETS_MAX data sets is one part, because each set
+ * of a cache reserves address space. A fleet used with that cache has the same part, so both number
+ * an item alike. */
 #ifndef PST_LOADER_LOADER_PARTS_H
 #define PST_LOADER_LOADER_PARTS_H
 
@@ -16,8 +18,8 @@
 #include <penstock/penstock.h>
 
 struct psti_loader_part {
-    const pst_dataset *dataset; /* the loader's, or the first source that has this part */
-    uint32_t i_source;          /* the number of that source */
+    const pst_dataset *dataset; /* the loader's data set, or the first source that has this part */
+    uint32_t i_source;          /* number of that source in the mixture */
     struct psti_cache_shape shape;
     /* The rule of pictures at the training size, with the part's numbers of fields. 0 bytes: there
      * is none. */
@@ -28,24 +30,26 @@ struct psti_loader_part {
 struct psti_loader_parts {
     uint32_t n;
     struct psti_loader_part *list;
-    /* Both arrays are for mixtures. They are NULL if the loader's data set is the only part. */
-    uint32_t *of_source; /* [n_sources]: its part */
-    uint32_t *items;     /* [n_sources][n_items]: the part's number of an item of the loader */
+    /* Both arrays exist for mixtures only. They are NULL if the loader's data set is the only
+     * part. */
+    uint32_t *of_source; /* [n_sources] number of each source's part in `list` */
+    uint32_t *items;     /* [n_sources][n_items] number in the part of each item of the loader */
     uint32_t n_items;
 };
 
-/* The place at which a cache, or the fleet, keeps an item of the loader. */
+/* Where a cache or the fleet keeps an item of the loader. */
 struct psti_loader_place {
     uint32_t i_part, i_item;
     uint64_t sample;
 };
 
-/* Makes the parts for loader->kept as it is now. Nothing of the loader is changed.
- * PST_ERROR_UNSUPPORTED: there are too many for the host cache. PST_ERROR_MEMORY. */
+/* Makes the parts for the present loader->kept. The loader is not changed. PST_ERROR_UNSUPPORTED:
+ * the host cache cannot have so many parts. PST_ERROR_MEMORY. */
 enum pst_status psti_loader_parts_make(const pst_loader *loader, struct psti_loader_parts *parts,
                                        struct pst_error *err);
 void psti_loader_parts_clear(struct psti_loader_parts *parts);
-/* i_item: the item's number for the loader (psti_loader_kept_number). Any thread. */
+/* Returns where the item is kept. i_item: its number for the loader (psti_loader_kept_number). Any
+ * thread. */
 struct psti_loader_place psti_loader_parts_place(const pst_loader *loader, uint64_t sample,
                                                  uint32_t i_item);
 

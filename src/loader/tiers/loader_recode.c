@@ -1,11 +1,11 @@
 /* loader_recode.c - re-codes an image for the cache (decode/decode_recode.h).
  *
- * In: the bytes of an item whose row was filled. Out: the item in the form that the set keeps. The
- * worker that filled the row does it at once, with its own decoder and that decoder's scratch. All
- * other memory is at most loader->kept.recode_nbytes, which was charged when the loader was opened.
- * So an image's size alone decides if there is memory to re-code it. One that cannot be re-coded
- * stays as it is. If options.cache_resolution says so, the item is a picture at the training size
- * instead (loader_training.c). */
+ * In: the bytes of an item whose row was filled. Out: the item in the form that the cache's set
+ * keeps. The worker that filled the row does this at once, with its own decoder and that decoder's
+ * scratch. All other memory is at most loader->kept.recode_nbytes, charged when the loader was
+ * opened. So only the size of an image decides whether there is memory to re-code it. An image that
+ * cannot be re-coded is kept as stored. With options.cache_resolution, the kept item is a picture
+ * at the training size instead (loader_training.c). */
 #include "decode/decode_recode.h"
 #include "loader/loader_follow.h"
 #include "loader/loader_handle.h"
@@ -15,8 +15,8 @@
 
 #include "dataset/dataset.h"
 
-/* The worker's decoder may have been closed, if it could not be opened again with larger scratch.
- */
+/* Returns the worker's decoder, with more scratch if `more` is set. NULL: it cannot have more
+ * scratch, or it could not be opened again. */
 static struct psti_decoder *give_decoder(void *ctx, bool more)
 {
     struct psti_loader_worker *worker = ctx;
@@ -33,7 +33,7 @@ static struct psti_run *give_run(void *ctx)
     return worker->run;
 }
 
-/* True if the row turns the mask with its leading image, which the worker has seen. */
+/* True if the row rotates the mask with its leading image, whose header the worker has read. */
 static bool is_turned(struct psti_loader_worker *worker, const struct psti_loader_plan_field *field,
                       const struct psti_recode_source *image)
 {
@@ -57,7 +57,8 @@ static const struct psti_training_field *rule_of(const struct psti_loader_worker
     return rule ? psti_loader_training_field_of(rule, field->i_field) : NULL;
 }
 
-/* Returns tools that may allocate what is left of the memory for re-coding. */
+/* Returns tools that may allocate the rest of the memory for re-coding. held: bytes already in
+ * use. */
 static struct psti_recode_tools tools_with(struct psti_loader_worker *worker, uint64_t held)
 {
     uint64_t most = worker->loader->kept.recode_nbytes;
@@ -65,7 +66,8 @@ static struct psti_recode_tools tools_with(struct psti_loader_worker *worker, ui
         .decoder = give_decoder, .ctx = worker, .nbytes_max = held < most ? most - held : 0};
 }
 
-/* Returns tools for re-coding item i_item of the row, whose other pictures have their memory. */
+/* Returns tools for re-coding item i_item of the row, with the memory that the row's other pictures
+ * leave. */
 static struct psti_recode_tools tools_of(struct psti_loader_worker *worker, uint32_t i_item)
 {
     const pst_loader *loader = worker->loader;
@@ -75,7 +77,7 @@ static struct psti_recode_tools tools_of(struct psti_loader_worker *worker, uint
     return tools_with(worker, held);
 }
 
-/* Makes a picture at the training size, if the rule is for the field. */
+/* Makes a picture at the training size, if the rule has the field. */
 static enum psti_recode_result make_smaller(struct psti_loader_worker *worker,
                                             const struct psti_loader_plan_field *field,
                                             enum pst_cache_form form,
@@ -127,7 +129,7 @@ bool psti_loader_recode_ahead(struct psti_loader_worker *worker,
     return false;
 }
 
-/* Gives the picture that the row was made of, in the form that is kept. */
+/* Converts the picture that the row was made from to the form that the cache keeps. */
 static enum psti_recode_result take_ahead(struct psti_loader_worker *worker,
                                           const struct psti_loader_plan_field *field,
                                           struct psti_buffer *picture, struct psti_buffer *out,
@@ -147,7 +149,7 @@ static enum psti_recode_result take_ahead(struct psti_loader_worker *worker,
     return PSTI_RECODE_DONE;
 }
 
-/* Re-codes the bytes whole. */
+/* Re-codes the whole image, if the cache's key has the field. */
 static enum psti_recode_result recode_whole(struct psti_loader_worker *worker, uint32_t i_field,
                                             const struct psti_recode_tools *tools,
                                             const struct psti_loader_source *source,

@@ -1,13 +1,16 @@
-/* loader_shelf.c - the shelf of sibling loaders: who needs what, who reads and decodes it.
+/* loader_shelf.c - the shelf of sibling loaders: tracks which member needs which item, and who
+ * reads and decodes it.
  *
- * One lock guards all of it; no other lock is taken under it. A member's front is the position that
- * it has come to: it has asked for all before, and will ask for all after it. So an item is needed
- * by who holds it and by each member whose front is before its place. A member that is so far
- * behind that an item had to go is lost: nothing is kept for it until it is near the others again.
+ * One lock guards the whole shelf; no other lock is taken while it is held. A member's front is the
+ * position that it has reached: it has asked for all earlier positions and will ask for all later
+ * ones. So an item is needed by the members that hold it and by each member whose front is before
+ * the item's position. If an item must be dropped because a member is far behind, that member
+ * counts as lost: nothing is kept for it until it is near another member again.
  *
- * No circle of waits: rows are located in the order of positions, and a row waits only for items
- * that were put here before their reader's rows at later positions. Who decodes a picture waits for
- * nothing here; a worker that uses the reserve of its loader waits for no picture. */
+ * Waiting cannot form a cycle. Rows are located in the order of positions, and a row waits only for
+ * items that were put on the shelf before any row of the reading loader at a later position. A
+ * worker that decodes a picture waits for nothing on the shelf. A worker that uses its loader's
+ * reserve memory never waits for a picture. */
 #include "loader/tiers/loader_shelf.h"
 
 #include "loader/loader_draw.h"
@@ -22,13 +25,15 @@
 #include <string.h>
 
 enum { BUCKETS = 4096, MEMBERS_MAX = 64, PICTURES_MAX = 3, SPARES_MAX = 64 };
-#define SHELF_PART 16 /* of the memory that is free when the shelf is opened */
+#define SHELF_PART 16 /* the shelf may take 1 / SHELF_PART of the memory free at its opening */
 #define SHELF_NBYTES_MAX ((uint64_t)4 << 30)
 #define SPARE_NBYTES_MAX ((uint64_t)64 << 20)
 #define ALIGNMENT ((size_t)4096)
-#define NEAR_ROWS 512 /* a member with another one that near is no longer lost */
-#define PADDING 64    /* bytes after the pixels */
-/* A part of a PLI is read alone if it is less than 1 / SPARSE_PART of the image. */
+#define NEAR_ROWS 512 /* distance in rows; a lost member that is this near to another member counts
+                         as lost no longer */
+#define PADDING 64    /* unused bytes after the pixels, which kernels may read */
+/* If a row needs less than 1 / SPARSE_PART of a PLI's bytes, these are read for this loader alone,
+ * without the shelf. */
 #define SPARSE_PART 4
 
 struct place {
@@ -36,22 +41,24 @@ struct place {
 };
 
 struct psti_shelf_item {
-    struct psti_shelf_item *next;          /* in its bucket, or of the free ones */
-    struct psti_shelf_item *older, *newer; /* in the order in which they were put here */
+    struct psti_shelf_item *next;          /* next item in the hash bucket, or in the list of
+                                              free items */
+    struct psti_shelf_item *older, *newer; /* neighbours in the list of items, sorted by when
+                                              they were added */
     struct place place;
     uint64_t sample;
     uint32_t i_field, variant;
     uint32_t n_refs;
-    uint64_t holders; /* bit m: member m */
+    uint64_t holders; /* bit m: member m holds the item */
     enum { ITEM_OPEN, ITEM_READING, ITEM_THERE } state;
-    void *buffer; /* NULL: each member has its bytes elsewhere in memory */
+    void *buffer; /* memory with the item's bytes; NULL: the bytes lie in the members' own memory */
     size_t capacity;
     const void *data;
     struct psti_shelf_picture pictures[PICTURES_MAX];
 };
 
 struct member {
-    const pst_loader *loader; /* NULL: none */
+    const pst_loader *loader; /* the loader that is this member; NULL: the entry is free */
     struct place front;
     bool begun, lost;
 };
@@ -63,13 +70,14 @@ struct spare {
 
 struct psti_shelf {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a read or a picture has come to its end */
+    pthread_cond_t changed; /* signalled when a read or a picture is finished */
     uint32_t n_refs, n_members;
     struct member members[MEMBERS_MAX];
     struct psti_shelf_item *buckets[BUCKETS], *oldest, *newest, *free;
     struct spare spares[SPARES_MAX];
     uint32_t n_spares;
-    uint64_t limit, nbytes, spare_nbytes; /* nbytes: of all buffers, with the spare ones */
+    uint64_t limit, nbytes, spare_nbytes; /* limit: bytes that the shelf may take; nbytes: bytes of
+                                             all buffers, with the spare ones */
     struct psti_shelf_counts counts;
 };
 
@@ -119,7 +127,7 @@ static bool is_before(struct place a, struct place b)
     return a.epoch < b.epoch || (a.epoch == b.epoch && a.position < b.position);
 }
 
-/* True if the member delivers that item of a sample. */
+/* True if the member delivers the field and variant of this item. */
 static bool has_field(const struct member *member, uint32_t i_field, uint32_t variant)
 {
     const struct psti_loader_plan *plan = &member->loader->plan;
@@ -130,7 +138,7 @@ static bool has_field(const struct member *member, uint32_t i_field, uint32_t va
     return false;
 }
 
-/* True if the member will come to the place. */
+/* True if the member will reach the position, in this epoch or the next. */
 static bool will_come(const struct member *member, struct place place)
 {
     return member->loader && !member->lost &&
@@ -183,8 +191,8 @@ static void free_spares(struct psti_shelf *shelf)
 
 static void remove_item(struct psti_shelf *shelf, struct psti_shelf_item *item);
 
-/* Removes the oldest item that nobody holds. Groups that still needed it are marked as lost: they
- * read for themselves. */
+/* Removes the oldest item that no row holds. Members that still needed it are marked as lost and
+ * read it themselves. False: there is no such item. */
 static bool give_up_oldest(struct psti_shelf *shelf)
 {
     struct psti_shelf_item *item = shelf->oldest;
@@ -224,7 +232,8 @@ static void *take_spare(struct psti_shelf *shelf, size_t nbytes, size_t *capacit
     return bytes;
 }
 
-/* Memory for nbytes. NULL: the shelf is full of what is in use, or there is none. */
+/* Returns a buffer of at least nbytes. NULL: all of the shelf's memory is in use, or the system has
+ * none. */
 static void *take_buffer(struct psti_shelf *shelf, size_t nbytes, size_t *capacity)
 {
     void *bytes = take_spare(shelf, nbytes, capacity);
@@ -276,7 +285,7 @@ static void remove_item(struct psti_shelf *shelf, struct psti_shelf_item *item)
     shelf->free = item;
 }
 
-/* Puts an item here. nbytes: of its buffer; 0: it has none. NULL: no memory. */
+/* Adds an item to the shelf. nbytes: size of its buffer; 0: it needs none. NULL: out of memory. */
 static struct psti_shelf_item *add_item(struct psti_shelf *shelf, struct place place,
                                         const struct psti_loader_source *source, uint32_t i_field,
                                         size_t nbytes)
@@ -285,7 +294,8 @@ static struct psti_shelf_item *add_item(struct psti_shelf *shelf, struct place p
     void *buffer = nbytes ? take_buffer(shelf, nbytes, &capacity) : NULL;
     if (nbytes && !buffer)
         return NULL;
-    struct psti_shelf_item *item = shelf->free; /* taking a buffer may have freed some */
+    struct psti_shelf_item *item = shelf->free; /* read after take_buffer, which may have added
+                                                   items to this list */
     if (item)
         shelf->free = item->next;
     else
@@ -310,7 +320,7 @@ static struct psti_shelf_item *add_item(struct psti_shelf *shelf, struct place p
     return item;
 }
 
-/* Takes down the oldest items, as far as nobody needs them. */
+/* Removes the oldest items that no member needs. */
 static void tidy(struct psti_shelf *shelf)
 {
     while (shelf->oldest && !is_needed(shelf, shelf->oldest))
@@ -337,7 +347,7 @@ void psti_loader_shelf_close(struct psti_shelf **shelf_ptr)
     pthread_mutex_unlock(&shelf->lock);
     if (!last)
         return;
-    tidy_all(shelf); /* there is no member */
+    tidy_all(shelf); /* no member is left, so this removes every item */
     free_spares(shelf);
     while (shelf->free) {
         struct psti_shelf_item *item = shelf->free;
@@ -388,7 +398,7 @@ static void leave(pst_loader *loader)
     psti_loader_shelf_close(&loader->tiers.shelf);
 }
 
-/* True if another member is near the place. */
+/* True if another member's front is near the position. */
 static bool is_near(const struct psti_shelf *shelf, uint32_t i_member, struct place place)
 {
     for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
@@ -401,7 +411,8 @@ static bool is_near(const struct psti_shelf *shelf, uint32_t i_member, struct pl
     return false;
 }
 
-/* The member comes to a place. Returns whether it is not the next one. */
+/* Moves the member's front, its newest position, to `place`. True if the member jumps: `place` does
+ * not directly follow its previous position. */
 static bool advance(struct psti_shelf *shelf, uint32_t i_member, struct place place)
 {
     struct member *member = &shelf->members[i_member];
@@ -429,7 +440,8 @@ static bool others_need(const struct psti_shelf *shelf, uint32_t i_member, struc
     return false;
 }
 
-/* A part of a large image that is so small that it is read for this loader alone. */
+/* True if the row needs only a small part of a large image. That part is then read for this loader
+ * alone. */
 static bool is_small_part(const struct psti_loader_source *source)
 {
     uint64_t part = (uint64_t)source->stored.height * source->stored.width;
@@ -437,8 +449,8 @@ static bool is_small_part(const struct psti_loader_source *source)
     return source->sparse && part < all / SPARSE_PART;
 }
 
-/* Finds the source's item here, or puts it here if another member will need it. Returns the bytes
- * of the row's block that it does not need now. */
+/* Finds the source's item on the shelf, or adds it if another member will need it. The bytes of the
+ * row's block that the source no longer needs are subtracted from items->block_nbytes. */
 static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint32_t i_field,
                      struct place place, struct psti_loader_items *items)
 {
@@ -475,7 +487,8 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
     }
 }
 
-/* Finds the items on the shelf, or puts them there. */
+/* Moves the member's front to the row's position, and finds the row's items on the shelf or adds
+ * them. */
 static void join(pst_loader *loader, struct psti_loader_items *items, uint64_t epoch,
                  uint64_t position)
 {
@@ -499,7 +512,8 @@ static void join(pst_loader *loader, struct psti_loader_items *items, uint64_t e
     pthread_mutex_unlock(&shelf->lock);
 }
 
-/* The read of an item that others may wait for has ended. */
+/* Marks the end of an item's read, and wakes the workers that wait for it. data NULL: the read
+ * failed. */
 static void end_read(struct psti_shelf *shelf, struct psti_shelf_item *item, const void *data)
 {
     item->state = data ? ITEM_THERE : ITEM_OPEN;
@@ -525,7 +539,8 @@ static void note_read(pst_loader *loader, struct psti_loader_items *items,
     pthread_mutex_unlock(&shelf->lock);
 }
 
-/* Waits for a change, with the lock, outside of the loader's gate. */
+/* Waits for a change of the shelf, with the shelf's lock. Meanwhile the worker leaves its loader's
+ * gate, which limits how many workers are busy, so that another worker may enter. */
 static void wait_outside(const pst_loader *loader)
 {
     struct psti_shelf *shelf = loader->tiers.shelf;
@@ -533,14 +548,14 @@ static void wait_outside(const pst_loader *loader)
         pthread_cond_wait(&shelf->changed, &shelf->lock);
         return;
     }
-    psti_gate_leave(loader->crew.gate); /* waits for nothing */
+    psti_gate_leave(loader->crew.gate); /* this never waits */
     pthread_cond_wait(&shelf->changed, &shelf->lock);
     pthread_mutex_unlock(&shelf->lock);
     psti_gate_enter(loader->crew.gate);
     pthread_mutex_lock(&shelf->lock);
 }
 
-/* Reads an item because the loader that was to read it has failed or has given it up. */
+/* Reads an item in this thread, because the loader that was to read it has failed or given up. */
 static enum pst_status read_here(struct psti_loader_worker *worker,
                                  struct psti_loader_source *source, struct pst_error *err)
 {
@@ -588,7 +603,7 @@ static enum pst_status await_item(struct psti_loader_worker *worker,
     return there ? PST_OK : read_here(worker, source, err);
 }
 
-/* Waits for items that other loaders read. Reads those that do not come. */
+/* Waits for items that other loaders read. If such a read fails, reads the item in this thread. */
 static enum pst_status await(struct psti_loader_worker *worker, struct psti_loader_items *items,
                              struct pst_error *err)
 {
@@ -613,7 +628,7 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
         struct psti_shelf_item *item = source->shelved;
         if (!item)
             continue;
-        if (source->reads_shelf) /* the row was dropped before it was read */
+        if (source->reads_shelf) /* true if the row was dropped before its read of the item began */
             end_read(shelf, item, NULL);
         source->shelved = NULL;
         source->reads_shelf = source->waits_shelf = false;
@@ -667,8 +682,8 @@ static struct psti_shelf_picture describe(const struct psti_image *image,
         .pixel_nbytes = (size_t)channels * (bits == 16 ? 2 : 1)};
 }
 
-/* Extends the picture to what other members will need of it. Returns how many will take it;
- * *n_apart: how many need pixels of another kind. */
+/* Extends the picture's rectangle to the pixels that other members will need. Returns how many
+ * members will use the picture. *n_apart: how many need pixels of another kind. */
 static uint32_t gather(const pst_loader *loader, const struct psti_image *image,
                        const struct psti_draw_key *key, struct psti_shelf_picture *picture,
                        uint32_t *n_apart)
@@ -686,7 +701,7 @@ static uint32_t gather(const pst_loader *loader, const struct psti_image *image,
         for (uint32_t k = 0; k < member->loader->plan.n_fields; k++) {
             const struct psti_loader_plan_field *plan = &member->loader->plan.fields[k];
             if (plan->fill != PSTI_LOADER_FILL_PIXELS || plan->i_field != item->i_field ||
-                plan->n_views || /* views are decoded together, without the shelf's pictures */
+                plan->n_views || /* views are decoded together, without pictures of the shelf */
                 psti_loader_draw(member->loader, plan, image->source, key, &image->info, &draw,
                                  NULL) != PST_OK)
                 continue;
@@ -711,7 +726,8 @@ static struct psti_shelf_picture *find_picture(struct psti_shelf_item *item,
     return NULL;
 }
 
-/* Makes room for a picture that others will take, too. */
+/* Adds a picture to the item, if other members will use it. NULL: none will, or there is no
+ * space. */
 static struct psti_shelf_picture *add_picture(pst_loader *loader, const struct psti_image *image,
                                               const struct psti_draw_key *key,
                                               struct psti_shelf_picture wanted)

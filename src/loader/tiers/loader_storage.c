@@ -1,8 +1,8 @@
-/* loader_storage.c - the tier that has every item: the storage. It is asked last.
+/* loader_storage.c - the storage as the last tier, which has every item.
  *
- * Looking up acquires the item's file, which the row holds until it is released. A file in memory
- * needs no read. Reads of the first round are submitted together with those of other rows; what
- * follows in a later state of a row is submitted alone. */
+ * Looking up an item opens its file, which the row holds until it is released. A file in memory
+ * needs no read. Reads of the first round are submitted together with those of other rows. Reads of
+ * later rounds are submitted for each row alone. */
 #include "loader/tiers/loader_storage.h"
 
 #include "loader/tiers/loader_files.h"
@@ -17,7 +17,8 @@
 
 #include <inttypes.h>
 
-/* It is open already, because the loader's files are read by it. */
+/* Only reports that this tier is in use: the storage is already open, because the loader's files
+ * are read by it. */
 static enum pst_status open_storage(pst_loader *loader, const struct psti_loader_slots *slots,
                                     bool *in_use, struct pst_error *err)
 {
@@ -32,7 +33,7 @@ static void cancel(pst_loader *loader) { psti_storage_cancel(loader->storage); }
 
 static void resume(pst_loader *loader) { psti_storage_resume(loader->storage); }
 
-/* Finds the file of an item, and its bytes if they are in memory. */
+/* Finds the file of an item, and points to its bytes if they are in memory. */
 static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
                                struct pst_error *err)
 {
@@ -57,7 +58,7 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     return PST_OK;
 }
 
-/* Called by the storage's threads. */
+/* Handles a read that has ended, in a thread of the storage. */
 static void read_is_done(struct psti_read *read)
 {
     struct psti_loader_items *items = read->user;
@@ -76,7 +77,8 @@ static void prepare_read(struct psti_loader_items *items, struct psti_read *read
     read->done = read_is_done;
 }
 
-/* Those in whose place another tier is asked are prepared, too: it may have them submitted. */
+/* Prepares the row's reads. They include reads of items that another tier was asked for: if that
+ * tier lacks the item, it submits the read. */
 static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
                         struct psti_loader_asked *asked)
 {
@@ -102,7 +104,8 @@ void psti_loader_storage_submit(pst_loader *loader, struct psti_read **reads, ui
     psti_storage_submit(loader->storage, reads, n);
 }
 
-/* All at once, so that neighbours are read together. The pump alone uses loader->gather.reads. */
+/* Submits all reads at once, so that neighbouring ones are merged. Only the pump uses
+ * loader->gather.reads. */
 static void submit(pst_loader *loader, const struct psti_loader_asked *asked)
 {
     struct psti_read *few[PSTI_LOADER_ASKED_MAX];

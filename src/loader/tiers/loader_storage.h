@@ -1,4 +1,5 @@
-/* loader_storage.h - reads of a row's items from storage, besides its operations as a tier. */
+/* loader_storage.h - reads of a row's items from storage. The storage is the last tier;
+ * loader_tier.h has the operations of tiers. */
 #ifndef PST_LOADER_LOADER_STORAGE_H
 #define PST_LOADER_LOADER_STORAGE_H
 
@@ -7,14 +8,14 @@
 
 struct psti_loader_worker;
 
-/* Submits reads that were prepared with their row. Each that ends calls items->done. They may be
- * gone when this returns. Any thread. */
+/* Submits prepared reads. Each calls items->done when it has ended, so the reads may be freed
+ * before this function returns. Any thread. */
 void psti_loader_storage_submit(pst_loader *loader, struct psti_read **reads, uint32_t n);
-/* Submits items->reads of a later state of the row. The lock must not be held. The caller gives up
- * the row. */
+/* Submits items->reads, the reads of a later round of the row. The lock must not be held. The row
+ * no longer belongs to the caller. */
 void psti_loader_storage_submit_more(pst_loader *loader, struct psti_loader_items *items);
-/* Does those of worker->items in this thread, one after the other, until one fails. Those that have
- * data are done already. */
+/* Performs the reads of worker->items in this thread, one after the other, until one fails. Reads
+ * that already have data are skipped. */
 void psti_loader_storage_read_here(struct psti_loader_worker *worker);
 
 #endif

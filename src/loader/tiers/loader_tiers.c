@@ -1,7 +1,8 @@
-/* loader_tiers.c - the list of tiers, and the walks over those that a loader has.
+/* loader_tiers.c - the list of tiers, and functions that call each tier of a loader in turn.
  *
- * A walk goes in the order of the list, from the nearest memory to the storage. Copies are offered
- * the other way: the fleet first, then the cache, which keeps what the fleet does not take. */
+ * Tiers are called in the order of the list, from the nearest memory to the storage. Copies are
+ * offered in the opposite order: first to the fleet, then to the cache, which keeps what the fleet
+ * does not take. */
 #include "loader/tiers/loader_tier.h"
 
 #include "loader/tiers/loader_cache_choice.h"
@@ -21,7 +22,7 @@ static const struct psti_loader_tier_ops *const all[PSTI_LOADER_TIERS] = {
     &psti_loader_tier_shelf, &psti_loader_tier_pages, &psti_loader_tier_storage,
 };
 
-/* Says what the data set counts as for caches and the fleet. */
+/* Sets loader->kept.shape, the description of the data set for caches and the fleet. */
 static enum pst_status describe(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
@@ -63,7 +64,8 @@ enum pst_status psti_loader_tiers_open(pst_loader *loader, const struct psti_loa
 
 void psti_loader_tiers_close(pst_loader *loader)
 {
-    for (uint32_t i = PSTI_LOADER_TIERS; i-- > 0;) /* the fleet gives the cache what it refuses */
+    for (uint32_t i = PSTI_LOADER_TIERS; i-- > 0;) /* backwards, because a closing fleet gives
+                                                      the cache the items that servers refused */
         if (all[i]->close)
             all[i]->close(loader);
     loader->tiers.n = 0;
@@ -123,7 +125,8 @@ bool psti_loader_tiers_settle(pst_loader *loader, int64_t deadline_ns)
 
 void psti_loader_tiers_cancel(pst_loader *loader)
 {
-    for (uint32_t i = loader->tiers.n; i-- > 0;) /* the pump may wait for the storage */
+    for (uint32_t i = loader->tiers.n; i-- > 0;) /* backwards, because the pump may wait for the
+                                                    storage */
         if (loader->tiers.ops[i]->cancel)
             loader->tiers.ops[i]->cancel(loader);
 }
@@ -152,7 +155,7 @@ enum pst_status psti_loader_tiers_look_up(pst_loader *loader, struct psti_loader
     if (source->item.nbytes == 0)
         source->data = "";
     if (source->item.i_file == PST_FILE_NONE)
-        return PST_OK; /* copied when there is a buffer */
+        return PST_OK; /* a value without a file is copied later, when there is a buffer */
     for (uint32_t i = 0; status == PST_OK && !source->data && i < loader->tiers.n; i++)
         if (loader->tiers.ops[i]->look_up)
             status = loader->tiers.ops[i]->look_up(loader, source, err);
@@ -213,8 +216,8 @@ enum pst_status psti_loader_tiers_await(struct psti_loader_worker *worker,
     return status;
 }
 
-/* Makes the copy of an item: re-coded if its field is to be and its form allows that, unless it
- * waits for that. */
+/* Makes a copy of an item for the tiers. The copy is re-coded if the cache keeps the item's field
+ * re-coded and the item's form allows that. If `waits` is set, it is re-coded later. */
 static void copy_item(struct psti_loader_worker *worker, const struct psti_loader_source *source,
                       bool waits, struct psti_loader_copy *copy)
 {
@@ -224,7 +227,8 @@ static void copy_item(struct psti_loader_worker *worker, const struct psti_loade
     if (source->coded)
         copy->stored =
             (struct psti_cache_span){source->coded, source->stored_nbytes, PSTI_CACHE_AS_STORED};
-    if (source->is_recoded) /* by another loader: the fleet had it */
+    if (source->is_recoded) /* another loader has re-coded the item, and it was taken from the
+                               fleet */
         copy->stored = (struct psti_cache_span){source->buffer, source->fleet_nbytes,
                                                 (uint8_t)source->item.form};
     copy->item = copy->stored;

@@ -1,9 +1,9 @@
-/* loader_training.c - pictures at the training size: makes them, and reads them again.
+/* loader_training.c - makes pictures at the training size for caches, and reads them again.
  *
- * In: an image's bytes and the rule of its field. Out: a head, and the picture after the operations
- * that leave the fewest pixels, as pixels or as PLI. All memory is allocated for one image and
- * freed after it, at most tools->recode.nbytes_max, but for the scratch of the caller's tools. Any
- * thread, with tools of its own. */
+ * In: an image's bytes and the rule of its field. Out: a header (struct head), and the picture
+ * after those operations that leave the fewest pixels, as pixels or as PLI. Memory is allocated for
+ * one image and freed after it, at most tools->recode.nbytes_max, besides the scratch of the
+ * caller's tools. Any thread, with tools of its own. */
 #include "loader/tiers/loader_training.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* What lies before the picture. All numbers but the last are those of psti_training_picture. */
+/* Header before a kept picture. It has the members of psti_training_picture, and zeros. */
 struct head {
     uint32_t height, width, whole_height, whole_width;
     uint8_t channels, bits, orientation, n_ops;
@@ -55,7 +55,7 @@ static struct pst_decode_options options_of(const struct psti_training_field *fi
                                        .max_pixels = field->max_pixels};
 }
 
-/* Compiles the first n operations for pixels that stay pixels. */
+/* Compiles the first n operations into a chain whose output stays pixels of `bits` bits. */
 static enum pst_status compile(const struct psti_training_field *field, size_t n, uint8_t channels,
                                uint8_t bits, struct psti_chain **out)
 {
@@ -73,7 +73,7 @@ static enum pst_status compile(const struct psti_training_field *field, size_t n
     return psti_augment_chain_compile(ops, n, &output, out, NULL);
 }
 
-/* An image on its way. */
+/* State while one picture is made. */
 struct making {
     const struct psti_training_tools *tools;
     const struct psti_training_field *field;
@@ -82,12 +82,13 @@ struct making {
     struct pst_image_info info;
     struct psti_pli_header pli;
     struct head head;
-    struct psti_chain *chain; /* of the operations that are applied */
+    struct psti_chain *chain; /* chain of the operations that are applied */
     struct psti_draw draw;
-    size_t row_nbytes, nbytes; /* of the picture */
+    size_t row_nbytes, nbytes; /* length of a line of the picture, and of the whole picture */
 };
 
-/* Finds how many operations leave the fewest pixels, and the size of that picture. */
+/* Finds the number of operations after which the picture has the fewest pixels, and the size of
+ * that picture. */
 static enum pst_status choose(struct making *m, uint32_t *n_ops)
 {
     static const struct psti_draw_key none;
@@ -119,7 +120,7 @@ static enum pst_status choose(struct making *m, uint32_t *n_ops)
     return status;
 }
 
-/* Decodes the image to the training size. It is done once, whoever needs it. */
+/* Decodes the image and applies the operations, which gives the picture at the training size. */
 static enum pst_status draw_once(struct making *m, struct psti_decoder *decoder,
                                  struct psti_run *run, void *pixels)
 {
@@ -222,7 +223,7 @@ static enum pst_status store_pli(struct making *m, enum pst_cache_form form,
     return status;
 }
 
-/* Reads the image's header. False: it is not one to make smaller. */
+/* Reads the image's header. False: the image must be kept whole. */
 static bool read_header(struct making *m)
 {
     const struct psti_recode_source *source = m->source;
@@ -236,7 +237,8 @@ static bool read_header(struct making *m)
     m->head.whole_height = m->info.height;
     m->head.whole_width = m->info.width;
     m->head.orientation = m->info.orientation;
-    /* A mask with an orientation of its own or of its image is rotated before it is resized. */
+    /* A mask that is rotated, by its own orientation or its image's, is rotated before it is
+     * resized, so its picture cannot be kept. */
     return !m->field->is_mask || (m->info.orientation <= 1 && !m->tools->is_turned);
 }
 
@@ -274,7 +276,7 @@ enum pst_status psti_loader_training_compile(struct psti_training_field *field,
     return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "a rule of the cache is not possible");
 }
 
-/* True if the field's operations make a picture of that size of the whole image. */
+/* True if the picture has the size that the field's operations give for the whole image. */
 static bool has_size(const struct psti_training_field *field, const struct head *head)
 {
     static const struct psti_draw_key none;

@@ -1,8 +1,9 @@
-/* loader_training_rule.c - the rule of pictures at the training size: made, as bytes, and back.
+/* loader_training_rule.c - rules for pictures at the training size: makes them, writes them as
+ * bytes, and reads them.
  *
- * The bytes name all that decides about the pictures. Their hash is the set's key, so sets of other
- * rules never mix, and the host service, which gets the bytes, knows that they are the key's. Pure
- * but for the memory of a rule; any thread. */
+ * The bytes contain everything that affects the pictures. Their hash is the key of the cache's set,
+ * so sets of different rules never mix, and the host service can check that the bytes it gets
+ * belong to the key. The functions have no state besides the memory of a rule; any thread. */
 #include "loader/tiers/loader_training.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,8 @@ enum {
     HEAD_NBYTES = 20,  /* version u32, form u32, recode u64, n_fields u32 */
     FIELD_NBYTES = 20, /* i_field u32, n_ops u32, channels, bits, flags, 0, max_pixels u64 */
     OP_NBYTES = 44,    /* kind, interpolation, flags, pad_mode; height, width; pad; fill */
-    FORM_BITS = 56     /* of a key: where psti_recode_key has its form, too */
+    FORM_BITS = 56     /* number of bits in a key below the bits of the form, as in
+                        * psti_recode_key */
 };
 #define HASH_MASK (((uint64_t)1 << FORM_BITS) - 1)
 enum { IGNORES = 1, IS_MASK = 2, WIDENS = 4, MAY_TURN = 8, FLAGS = 15 };
@@ -123,7 +125,7 @@ void psti_loader_training_close(struct psti_training **rule)
     *rule = NULL;
 }
 
-/* Reads an operation. What chains refuse is refused when a picture is made. */
+/* Reads an operation. Invalid ones are refused later, when a chain is compiled. */
 static bool parse_op(const uint8_t *at, struct pst_op *op)
 {
     pst_op_init(op, sizeof *op, (enum pst_op_kind)at[0]);
@@ -141,7 +143,7 @@ static bool parse_op(const uint8_t *at, struct pst_op *op)
     return psti_augment_ops_fixed(op, 1) == 1 && at[2] <= OP_FLAGS;
 }
 
-/* Reads a field and its operations. Returns the byte after them, or NULL. */
+/* Reads a field and its operations. Returns the byte after them, or NULL if they are invalid. */
 static const uint8_t *parse_field(const uint8_t *at, const uint8_t *end,
                                   struct psti_training_field *field)
 {

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "pli/format/pli_head.h"
 
-/* Adds the first `n_rows` rows to the hash, as (n_rows, W, C) samples, whatever their layout. */
+/* Adds the first `n_rows` rows to the hash, as (n_rows, W, C) samples in any layout. */
 void psti_pli_hash_rows(const struct pst_pixels *pixels, uint32_t n_rows,
                         struct psti_hash_state *state);
 /* Compares the hash with the header's checksum after the last row. Returns PST_ERROR_CHECKSUM if

@@ -2,8 +2,8 @@
  * that a region touches.
  *
  * All functions are pure: they work on the caller's bytes, scratch and pixels, keep no state,
- * allocate no memory, and may run in any thread. The head is checked as a whole before anything in
- * it is believed. Each unit is checked against its checksum, and by the decoder of its mode. */
+ * allocate no memory, and may run in any thread. The head is checked as a whole before any value of
+ * it is used. Each unit is checked against its checksum, and by the decoder of its mode. */
 #include "pli/decode/pli_checksum.h"
 #include "pli/pli.h"
 #include "pli/decode/pli_kernels.h"
@@ -18,22 +18,22 @@
 
 #define ROOM "decode"
 
-/* Units of this width have their pixels prefetched. Their rows have 64 samples. */
+/* Width of units whose pixels are prefetched. Their rows have 64 samples. */
 enum { PREFETCH_WIDTH = 1 << PSTI_PLI_UNIT_LOG2_MIN };
 
-/* One call of pst_pli_decode. */
+/* The state of one call of pst_pli_decode. */
 struct run {
     struct psti_pli_request request;
-    uint8_t *work;          /* scratch of the modes */
+    uint8_t *work;          /* scratch for the decoders of the modes */
     uint8_t *samples;       /* the samples of one pixel unit */
     uint8_t *tables_memory; /* memory for the tables of wave units */
     struct psti_pli_lz_tables *lz_tables;
-    /* Lies in tables_memory; NULL until a wave unit needs the tables. */
+    /* The wave tables, in tables_memory. NULL until a wave unit needs them. */
     struct psti_pli_wave_tables *tables;
 };
 
 /* Checks the head and sets *header. `given` is the header of these bytes if the caller has parsed
- * it, else NULL; then it is parsed here. */
+ * it; if it is NULL, the header is parsed here. */
 static enum pst_status read_head(const struct psti_pli_header *given, const void *bytes,
                                  size_t nbytes, struct psti_pli_header *header,
                                  struct pst_error *err)
@@ -61,7 +61,7 @@ static size_t samples_nbytes(uint32_t edge, uint32_t height, uint32_t width, uin
     return psti_round_up(h * w * channels * (bits / 8u) + 64, 64);
 }
 
-/* Sums the sizes of all units. Counts the units of each mode, if `bytes` hold all units. */
+/* Sums up the sizes of all units. If `bytes` hold all units, counts the units of each mode. */
 static void count_units(const uint8_t *bytes, size_t nbytes, const struct psti_pli_header *header,
                         struct pst_pli_info *info)
 {
@@ -97,7 +97,7 @@ static enum pst_status describe_frame(const void *bytes, const struct psti_pli_h
     return PST_OK;
 }
 
-/* Checks that the model of a PLI of pixels consists of blocks that belong there. */
+/* Checks that the model of a PLI of pixels consists only of blocks that belong there. */
 static enum pst_status check_model(const void *bytes, const struct psti_pli_header *header,
                                    struct pst_error *err)
 {
@@ -219,7 +219,7 @@ static enum pst_status check_pixels(const struct psti_pli_request *request, stru
     return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
-/* Returns the units that a region of pixels touches. */
+/* Returns the range of units that a region of pixels touches. */
 static struct psti_pli_span touched(const struct psti_pli_header *header,
                                     const struct pst_pli_region *region)
 {
@@ -278,7 +278,7 @@ static enum pst_status wave_tables(struct run *run, struct pst_error *err)
     return status;
 }
 
-/* Decodes a unit of mode raw or constant. Such units hold samples as they are. */
+/* Decodes a unit of mode raw or constant, which stores samples unchanged. */
 static enum pst_status plain_unit(struct run *run, const struct psti_pli_unit *unit,
                                   enum psti_pli_mode mode, struct pst_error *err)
 {
@@ -293,7 +293,7 @@ static enum pst_status plain_unit(struct run *run, const struct psti_pli_unit *u
         return PST_OK;
     }
     memcpy(run->samples, unit->bytes, pixel_nbytes);
-    /* Each copy doubles the part that is filled, so that the copies are long. */
+    /* Each copy doubles the filled part, which makes the copies long. */
     for (size_t done = pixel_nbytes, total = n_pixels * pixel_nbytes; done < total;) {
         size_t n = done < total - done ? done : total - done;
         memcpy(run->samples + done, run->samples, n);
@@ -316,7 +316,8 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
         status = plain_unit(run, unit, mode, err);
         break;
     case PSTI_PLI_PACKED:
-        /* Without checksums nothing has read the bytes of the unit yet. */
+        /* Without a checksum the bytes of the unit have not been read yet, so they are
+         * prefetched. */
         if (!run->request.header.has_checksums)
             for (size_t at = 0; at < unit->nbytes; at += 64)
                 __builtin_prefetch(unit->bytes + at);
@@ -343,9 +344,10 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
     return PST_OK;
 }
 
-/* Sets the memory that kernels prefetch for the unit's pixels. It is the place of the pixels if the
- * part is the whole unit, 64 pixels wide, with all channels, planar or interleaved. Otherwise it is
- * the unit's own bytes: prefetching these costs nothing, because they are in the cache already. */
+/* Sets the memory that kernels prefetch for the unit's pixels. It is the destination of the pixels
+ * if the part is the whole unit, 64 pixels wide, with all channels, planar or interleaved.
+ * Otherwise it is the unit's own bytes: prefetching these costs nothing, because they are in the
+ * cache already. */
 static void set_pixels(struct psti_pli_unit *unit, const struct psti_pli_part *part)
 {
     const struct pst_pixels *pixels = part->pixels;
@@ -362,7 +364,7 @@ static void set_pixels(struct psti_pli_unit *unit, const struct psti_pli_part *p
     unit->plane_nbytes = is_interleaved ? row : pixels->channel_nbytes;
 }
 
-/* A unit, and the part of it that the region covers. `part` points to `pixels` of the same struct,
+/* A unit and the part of it that the region covers. `part` points to `pixels` of the same struct,
  * so the struct must not be copied. */
 struct placed {
     struct psti_pli_unit unit;
@@ -393,7 +395,7 @@ static void place_unit(const struct psti_pli_request *request, uint32_t row, uin
     uint32_t y0 = r->y > y ? r->y : y, x0 = r->x > x ? r->x : x;
     uint32_t y1 = r->y + r->height < y + p->unit.height ? r->y + r->height : y + p->unit.height;
     uint32_t x1 = r->x + r->width < x + p->unit.width ? r->x + r->width : x + p->unit.width;
-    /* The first row that `pixels` hold: the region's first row or, with bands, the first row of
+    /* The first row that `pixels` hold: the region's first row, or, with bands, the first row of
      * this row of units. */
     uint32_t top = request->band ? y0 : r->y;
     p->pixels = *request->pixels;
@@ -411,7 +413,7 @@ static enum pst_status check_unit(const struct psti_pli_request *request, uint64
                                true, err);
 }
 
-/* A unit to decode, and its place in the file. */
+/* A unit to decode and its place in the file. */
 struct found {
     uint32_t row, column;
     uint64_t offset;
@@ -439,15 +441,15 @@ static bool is_wave(const struct psti_pli_request *request, const struct found *
            request->bytes[u->offset] == PSTI_PLI_WAVE;
 }
 
-/* Units that are decoded at once, in the order of the file. All are of mode wave if there are
- * several. */
+/* Units that are decoded together, in the order of the file. If there are several, all are of mode
+ * wave. */
 struct group {
     uint32_t n_units;
     struct found units[PSTI_PLI_WAVE_MOST_UNITS];
 };
 
 /* Checks and places all units of a group, and prepares the tables of waves. Returns false if a unit
- * is damaged or the tables are. */
+ * or the tables are damaged. */
 static bool place_group(struct run *run, const struct group *g, struct placed *p)
 {
     const struct psti_pli_request *request = &run->request;
@@ -461,9 +463,9 @@ static bool place_group(struct run *run, const struct group *g, struct placed *p
     return wave_tables(run, NULL) == PST_OK;
 }
 
-/* Decodes two to six units at once, if the level can. Returns false if no unit was decoded. The
- * caller then decodes smaller groups, and at last one unit at a time, which also reports the unit's
- * error. */
+/* Decodes two to six units together, if the level can. Returns false if no unit was decoded. The
+ * caller then tries smaller groups, and finally single units, which also reports the error of a
+ * damaged unit. */
 static bool decode_group(struct run *run, const struct group *g, enum pst_status *status,
                          struct pst_error *err)
 {
@@ -513,7 +515,7 @@ static struct found unit_after(const struct run *run, const struct psti_pli_span
     return find_unit(run, span, u);
 }
 
-/* Returns whether a unit of row `a` and one of row `b` may be decoded at once. They may if both
+/* Returns whether a unit of row `a` and a unit of row `b` may be decoded together. They may if both
  * rows are the same, or if row `b` has full height and the caller did not ask for bands. */
 static bool rows_go_together(const struct psti_pli_request *request, uint32_t a, uint32_t b)
 {
@@ -521,7 +523,7 @@ static bool rows_go_together(const struct psti_pli_request *request, uint32_t a,
     return a == b || (!request->band && b < whole);
 }
 
-/* Decodes one unit or more from `first` on. Returns the next unit to decode. */
+/* Decodes one or more units, starting with `first`. Returns the next unit to decode. */
 static struct found next_units(struct run *run, const struct psti_pli_span *span,
                                struct found first, enum pst_status *status, struct pst_error *err)
 {
@@ -545,7 +547,7 @@ static struct found next_units(struct run *run, const struct psti_pli_span *span
     return unit_after(run, span, first);
 }
 
-/* Reports to the band's callback that the region's part of this row of units is decoded. */
+/* Calls the band's callback: the region's part of this row of units is decoded. */
 static enum pst_status end_row(const struct psti_pli_request *request, uint32_t row)
 {
     const struct pst_pli_region *r = &request->region;
@@ -593,8 +595,8 @@ static enum pst_status check_scale(const struct psti_pli_request *request, struc
     return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
-/* Decodes all units of content 1 that the region touches. Bytes past the last unit are an error.
- * A bad model is an error too, even if no unit of the region needs it. */
+/* Decodes all units of content 1 that the region touches. Bytes after the last unit are an error. A
+ * bad model is an error even if no unit of the region needs it. */
 static enum pst_status decode_pixels(const struct psti_pli_request *request, struct pst_error *err)
 {
     uint8_t *tables = request->scratch + PSTI_PLI_WORK_NBYTES;
@@ -616,8 +618,7 @@ static enum pst_status decode_pixels(const struct psti_pli_request *request, str
     return decode_units(&run, err);
 }
 
-/* A decode of a whole image whose rows go to the caller's band function and are hashed on the way.
- */
+/* The decode of a whole image whose rows go to the caller's band function and are hashed before. */
 struct hashed {
     struct psti_hash_state state;
     const struct pst_pixels *pixels;

@@ -1,7 +1,7 @@
 /* pli_decode_int.h - declarations inside the PLI decoder, which the modes of units share.
  *
- * A unit of mode packed or wave is decoded to planes in scratch: its prediction is undone, its
- * colour transform is not. pli_emit.c makes pixels of the planes and handles colour, levels, layout
+ * A unit of mode packed or wave is decoded to planes in scratch: the prediction is undone, but not
+ * the colour transform. pli_emit.c makes pixels of the planes and handles colour, levels, layout
  * and region. A unit of mode raw, constant or lz is decoded to interleaved pixels. Everything works
  * in the caller's scratch. The bytes of a unit are hostile. pli_kernels.h has the kernels per CPU
  * level. */
@@ -16,21 +16,20 @@ struct psti_pli_kernels;
 struct psti_pli_unit {
     uint32_t height, width; /* in pixels, 1..edge */
     uint8_t channels, bits, transform, max_error;
-    const uint8_t *bytes; /* begin after the mode byte */
+    const uint8_t *bytes; /* address of the unit's first byte after the mode byte */
     size_t nbytes;
-    size_t nbytes_behind; /* Number of bytes after the unit's own that may be read. Their values
-                           * mean nothing. */
+    size_t nbytes_behind; /* Number of bytes after the unit that may be read. They may have any
+                           * value. */
     const struct psti_pli_kernels *kernels;
-    /* Where row 0 of plane 0 of the pixels will be written, and the steps in bytes from row to row
-     * and from plane to plane. psti_pli_ahead() needs them. */
+    /* Address of row 0 of plane 0 of the pixels, and the distances in bytes from row to row and
+     * from plane to plane. psti_pli_ahead() needs them. */
     const void *pixels;
     int64_t row_nbytes, plane_nbytes;
 };
 
 /* The memory that the rows of a plane, or one plane's share of rows of interleaved pixels, will be
- * written to. Kernels prefetch it row by row where they still have much to do before the pixels are
- * written. Without that the stores would wait for each line of memory, for a fifth of the time that
- * the fastest units take. */
+ * written to. Kernels prefetch it row by row, long before the pixels are written. Without this the
+ * stores would wait for each cache line, which takes a fifth of the time of the fastest units. */
 struct psti_pli_ahead {
     uintptr_t at, step;
 };
@@ -61,19 +60,18 @@ struct psti_pli_request {
     const struct pst_pixels *pixels;
     uint8_t *scratch;
     const struct psti_pli_kernels *kernels;
-    /* Content JPEG: 1, 2 and 3 mean a half, a quarter and an eighth of the size. The region is one
-     * of the small image. */
+    /* For content JPEG: 1, 2 and 3 mean a half, a quarter and an eighth of the size. The region is
+     * one of the small image. */
     uint32_t scale_log2;
-    /* The function that is called for each band. NULL: `pixels` has room for the whole region. */
+    /* The function that is called for each band. NULL: `pixels` holds the whole region. */
     psti_pli_band band;
     void *band_ctx;
-    /* Content JPEG, whole images: the memory that all coefficients are also written to, or NULL. */
+    /* For content JPEG, whole images: memory that all coefficients are written to, or NULL. */
     int16_t *const *coefs;
-    bool unproven; /* true if the caller, and not the decoder, compares the checksum of the
-                    * pixels */
+    bool unproven; /* true if the caller, not the decoder, compares the checksum of the pixels */
 };
 
-/* Decodes as pst_pli_decode with these kernels, and does not compare the checksum of the pixels.
+/* Decodes like pst_pli_decode with these kernels, but does not compare the checksum of the pixels.
  * Tests pass tables of their own. */
 enum pst_status psti_pli_decode_with(const struct psti_pli_kernels *kernels, const void *bytes,
                                      size_t nbytes, const struct pst_pli_region *region,
@@ -81,26 +79,26 @@ enum pst_status psti_pli_decode_with(const struct psti_pli_kernels *kernels, con
                                      size_t scratch_nbytes, struct pst_error *err);
 
 /* The place of a decoded unit's planes. Sample (y, x) of plane c is at base + c * plane_step + (y
- * >> 5) * band_step + (y & 31) * row_step + x * (bits / 8). All steps are in bytes. The base has
- * any alignment that suits the sample. 96 samples from the start of each row are readable, whatever
- * the width. */
+ * >> 5) * band_step + (y & 31) * row_step + x * (bits / 8). All steps are in bytes. The base is
+ * aligned only to the sample. 96 samples from the start of each row are readable, whatever the
+ * width. */
 struct psti_pli_planes {
     const uint8_t *base;
     size_t plane_step, band_step, row_step;
 };
 
-/* A pixel unit is decoded to interleaved pixels without padding, levels not undone: sample (y, x,
- * c) is number ((y * width) + x) * channels + c from the base, with the unit's width. */
+/* A pixel unit is decoded to interleaved levels without padding: sample (y, x, c) is number ((y *
+ * width) + x) * channels + c from the base, with the unit's width. */
 
-/* A part of a unit, and the place that it goes to. `pixels->data` is the address that sample (y, x)
- * of the unit is written to. */
+/* A part of a unit and its destination. `pixels->data` is the address of sample (y, x) of the
+ * unit. */
 struct psti_pli_part {
     uint32_t y, x, height, width; /* position and size within the unit */
     int channel;                  /* -1: all channels */
     const struct pst_pixels *pixels;
 };
 
-/* Both functions (pli_emit.c) write the part's pixels, with colour, levels and layout. */
+/* Both functions (pli_emit.c) write the part's pixels and undo colour transform and levels. */
 void psti_pli_emit_planes(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,
                           const struct psti_pli_part *part);
 void psti_pli_emit_pixels(const struct psti_pli_unit *unit, const void *samples,
@@ -112,11 +110,11 @@ enum { PSTI_PLI_RGB_ROW_MIN = 22 };
 bool psti_pli_is_green_rgb(const struct psti_pli_unit *unit, const struct psti_pli_part *part);
 
 /* The decoders of the modes. `work` is scratch of PSTI_PLI_WORK_NBYTES, aligned to 64; planes point
- * into it. Errors name the fault. Offsets in errors are relative to unit->bytes. */
+ * into it. Errors say what is wrong. Offsets in errors are relative to unit->bytes. */
 
-/* Decodes a unit of mode packed (pli_packed.c, section 4 of docs/format-pli.md). If the level makes
- * samples and pixels at once, the part's pixels are written and planes->base is NULL. With `part`
- * NULL that never happens. */
+/* Decodes a unit of mode packed (pli_packed.c, section 4 of docs/format-pli.md). A level may make
+ * samples and pixels together; then the part's pixels are written and planes->base is NULL. This
+ * never happens if `part` is NULL. */
 enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work,
                                        const struct psti_pli_part *part,
                                        struct psti_pli_planes *planes, struct pst_error *err);
@@ -131,10 +129,10 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
                                      struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes *planes, struct pst_error *err);
 
-/* Returns how many units of these bits the level decodes at once, at most: 1, 2 or 6. */
+/* Returns the most units of this bit depth that the level decodes together: 1, 2 or 6. */
 enum { PSTI_PLI_WAVE_MOST_UNITS = 6 };
 uint32_t psti_pli_wave_most_units(const struct psti_pli_kernels *kernels, uint32_t bits);
-/* Decodes two or more units of one image at once, at most as many as psti_pli_wave_most_units()
+/* Decodes two or more units of one image together, at most as many as psti_pli_wave_most_units()
  * returns. Returns false if these units cannot be decoded together; then nothing was done. `err`
  * describes the first unit that failed. */
 bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_units,
@@ -154,8 +152,8 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit,
                                    struct psti_pli_lz_tables *tables, void *samples, void *work,
                                    const struct psti_pli_part *part, struct pst_error *err);
 
-/* Sizes of the caller's scratch that the modes may use, aligned to 64. Static assertions check that
- * they suffice. */
+/* Sizes of the caller's scratch for the modes, which is aligned to 64. Static assertions check that
+ * they are enough. */
 enum {
     PSTI_PLI_WORK_NBYTES = 352 * 1024,
     PSTI_PLI_TABLES_NBYTES = 96 * 1024,

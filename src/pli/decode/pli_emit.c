@@ -81,7 +81,7 @@ const struct psti_pli_emit_kernels psti_pli_emit_kernels_c = {
     .plain_rgb_u8 = plain_rgb_u8,
 };
 
-/* Returns the plane that holds channel `c`. The planes are G, R, B, A if green was subtracted. */
+/* Returns the plane that holds channel `c`. If green was subtracted, the planes are G, R, B, A. */
 static int plane_of(const struct psti_pli_unit *unit, int c)
 {
     static const int green_first[4] = {1, 0, 2, 3};
@@ -100,8 +100,8 @@ static uint32_t level(uint32_t q, uint32_t max_error, uint32_t max)
     return v < max ? v : max;
 }
 
-/* Stores one channel of one row, `step` bytes from sample to sample. `green` is NULL if the plane
- * holds no differences. */
+/* Stores one channel of one row; samples are `step` bytes apart. `green` is NULL if the plane holds
+ * no differences. */
 static void store_u8(const uint8_t *row, const uint8_t *green, uint32_t n, uint8_t max_error,
                      uint8_t *out, int64_t step)
 {
@@ -134,7 +134,7 @@ static bool is_interleaved(const struct pst_pixels *pixels)
            pixels->pixel_nbytes == pixels->channels * (pixels->bits / 8);
 }
 
-/* The kinds of rows of whole pixels for which there is a fast function. */
+/* The kinds of rows of whole pixels that have a fast function. */
 enum fast_row { NO_FAST_ROW, GREEN_RGB, GREEN_RGBA, PLAIN_RGB, RGB_16, COPY };
 
 static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
@@ -153,7 +153,7 @@ static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
 }
 
 /* Stores rows of 64 pixels, all rows of a band in one call. Returns false if the level has no such
- * kernel or the part is not 64 pixels wide. */
+ * kernel, or if the part is not 64 pixels wide. */
 static bool emit_green_rgb(const struct psti_pli_emit_kernels *k,
                            const struct psti_pli_planes *planes, const struct psti_pli_part *part)
 {
@@ -183,8 +183,7 @@ static void emit_copies(const struct psti_pli_unit *unit, const struct psti_pli_
     uint8_t *out = part->pixels->data;
     for (uint32_t y = 0; y < part->height; y++, out += part->pixels->row_nbytes) {
         const uint8_t *row = plane_row(planes, 0, part->y + y) + skip;
-        if (nbytes == 64) /* with a constant size, the copy compiles to a few moves instead of a
-                           * call */
+        if (nbytes == 64) /* with a constant size the copy compiles to a few moves, not to a call */
             memcpy(out, row, 64);
         else if (nbytes == 128)
             memcpy(out, row, 128);

@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 struct psti_pli_emit_kernels {
-    /* Turns planes G, R-G+128, B-G+128 into interleaved RGB; n <= 64. */
+    /* Converts planes G, R-G+128, B-G+128 to interleaved RGB; n <= 64. */
     void (*green_rgb_u8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
                          uint32_t n);
-    /* Does the same for `height` rows of 64 pixels, so that constants are loaded only once. Input
-     * rows are `row_step` bytes apart, output rows `row_nbytes`. NULL if the level has no such
-     * kernel. */
+    /* Converts planes like green_rgb_u8, but `height` rows of 64 pixels, to load constants only
+     * once. Input rows are `row_step` bytes apart, output rows `row_nbytes`. NULL if the level has
+     * no such kernel. */
     void (*green_rgb_u8_rows)(const uint8_t *g, const uint8_t *r, const uint8_t *b, size_t row_step,
                               uint32_t height, uint8_t *out, int64_t row_nbytes);
-    /* Does the same as green_rgb_u8 for a further plane A, and makes RGBA. */
+    /* Converts planes like green_rgb_u8, with another plane A, to RGBA. */
     void (*green_rgba_u8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
                           uint8_t *out, uint32_t n);
     /* Makes one contiguous channel from its plane p and green g: p + g - 128. */
@@ -36,7 +36,7 @@ struct psti_pli_emit_kernels {
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2, psti_pli_emit_kernels_avx512,
     psti_pli_emit_kernels_neon;
-/* The functions `rgb_u16` of the levels AVX2 and AVX-512. */
+/* The `rgb_u16` functions of the levels AVX2 and AVX-512. */
 void psti_pli_emit_rgb_u16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
                                 uint8_t *out, uint32_t n);
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Stores pixels x .. x + STEP - 1 of a row of `n_channels` channels. Only the first n pixels are
- * right. `green`: planes 1 and 2 are differences to green, which is plane 0. */
+ * correct. `green`: planes 1 and 2 are differences to green, which is plane 0. */
 INLINE void step(const uint8_t *const planes[4], uint32_t x, uint32_t n, uint32_t n_channels,
                  bool green, uint8_t *out)
 {

@@ -19,21 +19,22 @@ struct psti_pli_kernels {
     /* Converts the planes of a unit to rows of pixels: undoes the colour transform and interleaves.
      */
     const struct psti_pli_emit_kernels *emit;
-    /* Mode packed: decode the widths of groups and the samples of planes. One table for samples of
-     * 8 bits, one for 16. */
+    /* Kernels of mode packed, for samples of 8 bits and of 16 bits: they decode the widths of
+     * groups and the samples of planes. */
     const struct psti_packed_kernels *packed_u8, *packed_u16;
     /* Mode wave: decodes the entropy-coded part of a unit to planes. */
     psti_pli_wave_kernel *wave;
-    /* Mode wave: decode several units at once, from 2 up to n_wave_units_u8 or n_wave_units_u16 of
-     * them, by the samples' bits. NULL if that number is 1. */
+    /* Kernels of mode wave that decode several units together: from 2 up to n_wave_units_u8 or
+     * n_wave_units_u16, by the bit depth. NULL if that number is 1. */
     psti_pli_wave_kernel_some *wave_some_u8, *wave_some_u16;
     uint8_t n_wave_units_u8, n_wave_units_u16;
     /* Mode lz: decodes words to tokens and samples, and executes tokens to make pixels. */
     const struct psti_lz_kernels *lz;
     /* Content JPEG: decodes a unit's bytes to planes of coefficients. */
     const struct psti_coefs_level *coefs;
-    /* Content JPEG: turn coefficients into blocks of 8x8 samples, and of 4x4 samples for images of
-     * half the size. Plain C makes the smaller blocks (psti_pli_jpeg_idct_small). */
+    /* Content JPEG: kernels that transform coefficients to blocks of 8x8 samples, and of 4x4
+     * samples for images of half the size. Plain C makes smaller blocks
+     * (psti_pli_jpeg_idct_small). */
     psti_pli_jpeg_idct *jpeg_idct, *jpeg_idct_half;
     /* Content JPEG: turns planes of coefficients into blocks of 64. */
     psti_pli_jpeg_to_blocks *jpeg_to_blocks;

@@ -1,7 +1,7 @@
 /* pli_rgb.h - stores RGB pixels in plain C.
  *
- * Loops that compilers turn into vectors make each pixel a number of four bytes. Each number is
- * stored three bytes after the one before it, so that it overwrites that number's fourth byte. */
+ * Loops that compilers vectorise make each pixel a number of four bytes. Each number is stored
+ * three bytes after the number before it, and so overwrites that number's fourth byte. */
 #ifndef PST_PLI_RGB_H
 #define PST_PLI_RGB_H
 

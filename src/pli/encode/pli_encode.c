@@ -3,7 +3,7 @@
  *
  * Pixels may have any strides. Each row of units is one job, which may run on any of the caller's
  * threads. Jobs read the pixels and write separate parts of the output, so the bytes do not depend
- * on which thread ran them. Every unit may fall back to raw, so that pst_pli_encode_bound() always
+ * on which thread ran them. Every unit may fall back to mode raw, so pst_pli_encode_bound() always
  * holds. Working memory is allocated per job and freed at its end. */
 #include "pli/encode/pli_encode_kernels.h"
 
@@ -26,30 +26,32 @@ enum {
     MODEL_MAX_NBYTES = 1024,
     SMALL_EDGE_LOG2 = PSTI_PLI_UNIT_LOG2_MIN,
     SMALL_EDGE = 1 << SMALL_EDGE_LOG2,
-    LOOK_STEP = 4 /* one row of so many is examined for lz */
+    LOOK_STEP = 4 /* one row in so many is examined for mode lz */
 };
 
-/* One call of pst_pli_encode. */
+/* The state of one call of pst_pli_encode. */
 struct encoder {
     struct psti_pli_image image;
     struct pst_pli_encode_options options;
     struct psti_pli_header header;
-    uint8_t *slots;      /* coded rows of units, row_capacity bytes apart; joined at the end */
+    uint8_t *slots;      /* coded rows of units, row_capacity bytes apart; they are joined at the
+                          * end */
     size_t row_capacity; /* the largest possible size of a row of units */
     uint32_t *sizes;     /* sizes of the units */
-    /* These members exist for wave units only. They hold what pass two needs of pass one. */
+    /* These members exist for wave units only. They hold the results of pass one that pass two
+     * needs. */
     uint8_t *looks; /* enum look, one for each unit */
     uint8_t *plans; /* plans of units, plan_nbytes apart */
     size_t plan_nbytes;
-    struct psti_pli_wave_counts *counts; /* one entry for each row of units */
+    struct psti_pli_wave_counts *counts; /* an entry for each row of units */
     struct psti_pli_wave_codes *codes;
-    bool has_codes; /* true if `codes` follow from an earlier plan */
+    bool has_codes; /* true if `codes` were made from an earlier plan */
     uint8_t model[MODEL_MAX_NBYTES];
     uint64_t total; /* length of the whole PLI */
     atomic_bool out_of_memory;
 };
 
-/* The kind of a unit's pixels. */
+/* What the pixels of a unit look like. */
 enum look { PHOTOGRAPH, SYNTHETIC, CONSTANT };
 
 /* The working memory of a job. */
@@ -122,7 +124,7 @@ static size_t store_plain(const struct psti_pli_source *s, enum psti_pli_mode mo
     return 1 + nbytes;
 }
 
-/* Returns how many pixels of the n bytes at p equal those at q. */
+/* Returns how many pixels of the n bytes at p equal the pixels at q. */
 static inline size_t count_equal_of(const uint8_t *p, const uint8_t *q, size_t n, size_t step)
 {
     size_t same = 0;
@@ -131,7 +133,7 @@ static inline size_t count_equal_of(const uint8_t *p, const uint8_t *q, size_t n
     return same;
 }
 
-/* Does as count_equal_of, but without branches for pixels of the usual sizes. */
+/* Counts like count_equal_of, but without branches for the usual pixel sizes. */
 static size_t count_equal(const uint8_t *p, const uint8_t *q, size_t n, size_t pixel_nbytes)
 {
     size_t same = 0;
@@ -151,7 +153,7 @@ static size_t count_equal(const uint8_t *p, const uint8_t *q, size_t n, size_t p
     }
 }
 
-/* Returns true if a unit has few colours and hard edges: more than three of four pixels equal their
+/* Returns whether a unit has few colours and hard edges: more than three of four pixels equal their
  * left neighbour. Reads every fourth row. */
 static bool is_synthetic(const struct psti_pli_source *s)
 {
@@ -164,9 +166,9 @@ static bool is_synthetic(const struct psti_pli_source *s)
     return 4 * same > 3 * n;
 }
 
-/* Returns true if lz could take half of `nbytes`. It takes nearly two bytes for each pixel that
- * equals neither the pixel before it nor the one above. These pixels are counted in every fourth
- * row. */
+/* Returns whether mode lz could halve `nbytes`. It takes nearly two bytes for each pixel that
+ * differs from both the pixel before it and the pixel above. Such pixels are counted in every
+ * fourth row. */
 static bool could_halve(const struct psti_pli_source *s, size_t nbytes)
 {
     size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
@@ -180,21 +182,21 @@ static bool could_halve(const struct psti_pli_source *s, size_t nbytes)
     return 2 * LOOK_STEP * n_new < nbytes / 2;
 }
 
-/* Returns the kind of a unit of edge 64. Larger units are lz unless they are constant. */
+/* Returns the kind of a unit of edge 64. Larger units use mode lz unless they are constant. */
 static enum look look_at(const struct psti_pli_source *s)
 {
     return is_constant(s) ? CONSTANT : is_synthetic(s) ? SYNTHETIC : PHOTOGRAPH;
 }
 
-/* Chooses between the encoding of `nbytes` bytes that is in `out` (0: there is none) and lz: lz is
- * taken where it is small enough. If there is neither, the unit is stored raw. Returns the size. */
+/* Chooses between the encoding of `nbytes` bytes in `out` (0: there is none) and mode lz, which is
+ * taken if it is small enough. If neither is possible, the unit is stored raw. Returns the size. */
 static size_t encode_otherwise(const struct encoder *e, const struct psti_pli_source *s,
                                enum look look, const struct work *work, uint8_t *out, size_t nbytes)
 {
     size_t raw_nbytes = psti_pli_raw_nbytes(s->height, s->width, s->channels, s->bits);
     if (nbytes == 0 || (look == SYNTHETIC && could_halve(s, nbytes))) {
-        /* Units of other modes decode with vectors. A unit that lz makes only a little smaller
-         * decodes several times as slowly, so lz must halve it. */
+        /* Units of other modes decode with vectors, and lz units several times as slowly. So lz
+         * must halve a unit to be worth it. */
         size_t room = nbytes ? nbytes / 2 : raw_nbytes;
         size_t lz = psti_pli_lz_encode(s, e->options.effort, work->mode, work->spare, room);
         if (lz > 0) {
@@ -205,7 +207,7 @@ static size_t encode_otherwise(const struct encoder *e, const struct psti_pli_so
     return nbytes ? nbytes : store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
 }
 
-/* Encodes a unit that pass one planned. The unit's pixels are seldom needed again. */
+/* Encodes a unit that pass one has planned, mostly without its pixels. */
 static size_t encode_planned(const struct encoder *e, uint32_t row, uint32_t column,
                              const struct work *work, uint8_t *out)
 {
@@ -229,7 +231,7 @@ static size_t encode_planned(const struct encoder *e, uint32_t row, uint32_t col
     return encode_otherwise(e, &s, look, work, out, nbytes);
 }
 
-/* Encodes a unit of the fast tier, or a unit for lz. */
+/* Encodes a unit of the fast tier, or a unit of mode lz. */
 static size_t encode_unit(const struct encoder *e, uint32_t row, uint32_t column,
                           const struct work *work, uint8_t *out)
 {
@@ -271,15 +273,15 @@ static bool claim(struct encoder *e, struct work *work)
     return true;
 }
 
-/* Returns true if filters may be used: in the dense tier, which has them, and in images of 8 bits
- * with fewer than 3 channels, which have little else to decode. Without filters, noise in gray
- * would take more than PNG. */
+/* Returns whether filters may be used: in the dense tier, and in images of 8 bits with fewer than 3
+ * channels, because these decode fast anyway. Without filters, noisy gray images would be larger
+ * than PNG. */
 static bool may_filter(const struct encoder *e)
 {
     return e->options.tier == PST_PLI_TIER_DENSE || (e->header.bits == 8 && e->header.channels < 3);
 }
 
-/* The job of pass one: chooses the predictors of one row of units and counts their tokens. */
+/* Pass one for one row of units: chooses the predictors and counts their tokens. */
 static void plan_row(void *arg, size_t row)
 {
     struct encoder *e = arg;
@@ -300,7 +302,7 @@ static void plan_row(void *arg, size_t row)
     psti_free(work.memory);
 }
 
-/* The job that encodes one row of units into its part of `slots`. */
+/* Encodes one row of units into its part of `slots`. */
 static void encode_row(void *arg, size_t row)
 {
     struct encoder *e = arg;
@@ -374,8 +376,8 @@ static void plan_once(struct encoder *e)
             (uint32_t)(psti_pli_print_block(e->model, PSTI_PLI_MODEL_WAVE, nbytes) - e->model);
 }
 
-/* Does pass one of wave units and makes the image's model. High efforts then choose again, with the
- * image's tables. */
+/* Does pass one of wave units and makes the image's model. With high efforts it then chooses
+ * predictors again, with the image's tables. */
 static void plan_waves(struct encoder *e)
 {
     enum { EFFORT_AGAIN = 4 };
@@ -397,7 +399,7 @@ static void plan_waves(struct encoder *e)
     plan_once(e);
 }
 
-/* Encodes with units of the edge 2^unit_log2. Only the pixel checksum is left to do. */
+/* Encodes with units of edge 2^unit_log2. Only the pixel checksum is not computed. */
 static enum pst_status encode_as(struct encoder *e, uint8_t unit_log2, struct pst_error *err)
 {
     const struct pst_pixels *p = e->image.pixels;
@@ -450,10 +452,10 @@ static void release(struct encoder *e)
 }
 
 /* Encodes with the units that suit the image. An image that looks like graphics but stays large may
- * be a photograph in part. Then small units are tried, too, and the smaller result is kept. */
+ * contain photographs. Then small units are tried, too, and the smaller result is kept. */
 static enum pst_status encode_best(struct encoder *e, struct pst_error *err)
 {
-    enum { LARGE = 6 }; /* large: above 1 / LARGE of the raw bytes */
+    enum { LARGE = 6 }; /* large means more than 1 / LARGE of the raw bytes */
     const struct pst_pixels *p = e->image.pixels;
     uint8_t log2 = psti_pli_lz_suits(p);
     enum pst_status status = encode_as(e, log2 ? log2 : SMALL_EDGE_LOG2, err);

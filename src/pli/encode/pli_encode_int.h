@@ -6,11 +6,11 @@
 #include "pli/format/pli_head.h"
 
 /* A unit as the modes see it. Samples are levels (max_error divided out). `planes` are those after
- * the colour transform, 64 samples a row, u8 or u16; samples beyond width and height may have any
+ * the colour transform, 64 samples a row, u8 or u16; samples outside width and height may have any
  * value. */
 struct psti_pli_encode_kernels; /* declared in pli_encode_kernels.h */
 struct psti_pli_source {
-    uint32_t height, width; /* of the unit, in pixels */
+    uint32_t height, width; /* size of the unit in pixels */
     uint8_t channels, bits, transform;
     const void *planes[4]; /* NULL if units are larger than 64 pixels */
     const void *pixels;    /* interleaved pixels without padding */
@@ -45,15 +45,15 @@ void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32
 bool psti_pli_plane_is_constant(const struct psti_pli_source *source, uint32_t plane);
 
 /* The functions that encode a unit write the whole unit, mode byte first, into `out`. They return
- * the unit's size, or 0 if the unit does not fit `capacity`; the driver then takes another mode.
+ * the unit's size, or 0 if the unit does not fit `capacity`; the driver then uses another mode.
  * They are deterministic and thread-safe. `work` belongs to the calling thread. */
 
 /* pli_packed_encode.c */
 size_t psti_pli_packed_encode(const struct psti_pli_source *source, uint32_t effort, uint8_t *out,
                               size_t capacity);
 
-/* Returns log2 of the edge of units if the image suits lz (labels, graphics), or 0 if it is a
- * photograph or noise. Reads at most 256 rows (pli_lz_suits.c). */
+/* Returns log2 of the unit edge for mode lz if the image suits it (labels, graphics), or 0 if it is
+ * a photograph or noise. Reads at most 256 rows (pli_lz_suits.c). */
 uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels);
 
 /* pli_lz_encode.c. `work` has psti_pli_lz_work_nbytes(). */
@@ -68,12 +68,11 @@ struct psti_pli_wave_counts {
     uint32_t n[16][48]; /* [context][token] */
 };
 struct psti_pli_wave_codes;
-/* Returns how many bytes of a unit pass one keeps for pass two, in the caller's memory. */
+/* Returns the bytes of a unit that pass one keeps for pass two, in the caller's memory. */
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits);
 /* Chooses the predictors of a unit and adds its tokens to `counts`. `dense` allows filters. `codes`
- * are those of an earlier plan of the image: choices are then compared by their cost with these
- * tables. If it is NULL, choices are compared by an estimate. `work` has
- * psti_pli_wave_work_nbytes(). */
+ * belong to an earlier plan of the image: choices are then compared by their cost with its tables.
+ * If it is NULL, choices are compared by an estimate. `work` has psti_pli_wave_work_nbytes(). */
 void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32_t effort,
                         const struct psti_pli_wave_codes *codes, void *plan,
                         struct psti_pli_wave_counts *counts, void *work);
@@ -83,8 +82,8 @@ size_t psti_pli_wave_work_nbytes(void);
 size_t psti_pli_wave_codes_nbytes(void);
 size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
                            size_t capacity, struct psti_pli_wave_codes *codes);
-/* Writes a unit. `next` is the plan that will likely be encoded next, or this plan again. It is
- * prefetched. */
+/* Writes a unit. `next` is a plan that is prefetched: the one that will probably be encoded next,
+ * or this plan again. */
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
                             const void *next, const struct psti_pli_wave_codes *codes, void *work,
                             uint8_t *out, size_t capacity);

@@ -2,7 +2,7 @@
  *
  * A table is chosen once per image (psti_pli_encode_kernels_of) and carried in the image and in
  * each unit. No other file of the encoder asks which processor it runs on. All levels write the
- * same bytes: plain C is the reference implementation, and tests hold the others to it. */
+ * same bytes: plain C is the reference implementation, and tests compare the others with it. */
 #ifndef PST_PLI_ENCODE_KERNELS_H
 #define PST_PLI_ENCODE_KERNELS_H
 
@@ -13,7 +13,7 @@
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/pli_wave_filters.h"
 
-/* Mode wave, for samples of 8 bits or of 16. */
+/* Kernels of mode wave, for samples of 8 bits or of 16 bits. */
 struct psti_wave_kernels {
     /* Loops that compute residuals of a plane's predictions, and their costs. */
     const struct psti_wave_rows *rows;
@@ -25,9 +25,9 @@ struct psti_wave_kernels {
     psti_wave_put_records *put_records;
     /* Computes the cost of the tokens of activities. */
     psti_wave_cost *cost;
-    /* The first function brings records into 32 slots a step, the second writes signs and raw bits
-     * from the slots, the third writes words. All are NULL in plain C, which keeps the tokens in a
-     * list instead (pli_wave_encode.c). */
+    /* The first function sorts records into 32 slots for each step, the second writes signs and raw
+     * bits from the slots, the third writes words. All are NULL in plain C, which keeps the tokens
+     * in a list (pli_wave_encode.c). */
     psti_wave_find_slots *find_slots;
     psti_wave_write_slots *write_slots;
     psti_wave_code_slots *code_slots;

@@ -48,7 +48,7 @@ static void read_levels(const struct psti_pli_image *image, uint32_t y, uint32_t
     }
 }
 
-/* Replaces a row of levels by the samples that the decoder will deliver. */
+/* Replaces a row of levels by the samples that the decoder will return. */
 static void levels_to_samples(const struct psti_pli_image *image, uint8_t *row, size_t n_samples)
 {
     uint32_t step = 2 * image->max_error + 1;
@@ -102,8 +102,8 @@ static void add_changes(const struct pst_pixels *p, uint32_t y, uint64_t *plain,
     }
 }
 
-/* Subtracts green if the differences to green change less from pixel to pixel than red and blue do.
- * Some of the rows are measured. */
+/* Decides whether to subtract green: if the differences to green change less from pixel to pixel
+ * than red and blue do. Only some rows are measured. */
 uint8_t psti_pli_choose_transform(const struct psti_pli_image *image)
 {
     enum { ROWS = 64 };
@@ -160,7 +160,7 @@ void psti_pli_split_green_u8_c(const uint8_t *in, uint32_t n, uint8_t *restrict 
     }
 }
 
-/* Splits RGB of 8 bits into planes with green subtracted. Kernels may read and write beyond the
+/* Splits RGB of 8 bits into planes with green subtracted. Kernels may access columns after the
  * unit's width, because the planes lie after the pixels and their rows have 64 samples. */
 static void split_green_u8(const struct psti_pli_source *s, uint8_t *const planes[4])
 {

@@ -10,8 +10,8 @@
 typedef void psti_pli_split_green(const uint8_t *in, uint32_t n, uint8_t *green, uint8_t *red,
                                   uint8_t *blue);
 psti_pli_split_green psti_pli_split_green_u8_c, psti_pli_split_green_u8_avx2;
-/* Adds to `plain` how much red and blue change from pixel to pixel, and to `green` how much their
- * differences to green change. */
+/* Adds to `plain` the changes of red and blue from pixel to pixel, and to `green` the changes of
+ * their differences to green. */
 typedef void psti_pli_add_changes(const uint8_t *row, size_t n_pixels, uint64_t *plain,
                                   uint64_t *green);
 psti_pli_add_changes psti_pli_add_changes_u8_avx2;

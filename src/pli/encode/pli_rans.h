@@ -6,7 +6,7 @@
  * place, and prob_bits bits of 2^prob_bits - freq. Bit 59 is set if the reciprocal was rounded
  * down. The bits above it hold s - 32. x divided by freq is (x + bit 59) * reciprocal >> s.
  *
- * The quotient is exact for these reasons. s is 31 + log2 freq, with the logarithm rounded up. So
+ * The quotient is exact: s is 31 + log2 freq, with the logarithm rounded up. So
  * the reciprocal is below 2^32, and its product with freq differs from 2^s by some e, at most freq
  * / 2. A state that takes a token is below freq * 2^(32 - prob_bits), and e times such a state is
  * at most 2^s. If freq is 1, s is 32 and the reciprocal is 2^32 - 1, rounded down. */

@@ -1,8 +1,8 @@
 /* pli_head.c - header, model and index of a PLI (docs/format-pli.md, section 1).
  *
- * These functions turn bytes into values and values into bytes. The modes know the layout of units.
- * Every value is checked against the format before it is given out, so that callers can compute
- * with it freely. */
+ * These functions turn bytes into values and values into bytes. The layout of units is defined with
+ * the modes. Every value is checked against the format before it is returned, so callers can
+ * compute with it freely. */
 #include "pli/format/pli_head.h"
 
 #include "base/bits.h"
@@ -34,7 +34,7 @@ static enum pst_status corrupt(struct pst_error *err, int64_t offset, const char
     return status;
 }
 
-/* Checks the values that content 2, the coefficients of a JPEG, restricts (section 1). */
+/* Checks the values that content 2 (the coefficients of a JPEG) restricts (section 1). */
 static enum pst_status check_jpeg_values(const struct psti_pli_header *h, struct pst_error *err)
 {
     if (h->channels != 1 && h->channels != 3)
@@ -257,13 +257,13 @@ enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_head
     const uint8_t *p = (const uint8_t *)head + PSTI_PLI_HEADER_NBYTES;
     size_t left = header->model_nbytes;
     bool is_jpeg = header->content == PST_PLI_CONTENT_JPEG;
-    int last = is_jpeg ? PSTI_PLI_MODEL_WAVE : 0; /* kinds must be higher than `last` */
+    int last = is_jpeg ? PSTI_PLI_MODEL_WAVE : 0; /* kinds must be above `last` */
     int highest = is_jpeg ? PSTI_PLI_MODEL_FRAME : PSTI_PLI_MODEL_WAVE;
     *block = NULL;
     *nbytes = 0;
     while (left > 0) {
         bool is_whole = left >= PSTI_PLI_BLOCK_HEADER_NBYTES;
-        /* read only once, because others may write to it */
+        /* read only once, because other threads may write to it */
         uint32_t start = is_whole ? psti_load_u32(p) : 0;
         int found = start & 255;
         size_t n = start >> 16;

@@ -1,7 +1,7 @@
 /* pli_head.h - the byte layout of PLI, as docs/format-pli.md states it.
  *
  * Pure functions that turn bytes into values and values into bytes. They do no I/O, allocate
- * nothing and start no threads. Parsing trusts nothing. */
+ * nothing and start no threads. Parsing trusts no byte. */
 #ifndef PST_PLI_HEAD_H
 #define PST_PLI_HEAD_H
 
@@ -11,7 +11,7 @@
 enum {
     PSTI_PLI_VERSION = 2,
     PSTI_PLI_HEADER_NBYTES = 40,
-    PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels: the only edge of packed and wave units (section 3) */
+    PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels, the only edge of packed and wave units (section 3) */
     PSTI_PLI_UNIT_LOG2_MAX = 9,
     PSTI_PLI_JPEG_UNIT_LOG2_MAX = 8, /* log2 of the largest unit of content 2 (section 1) */
     PSTI_PLI_MAX_ERROR = 127,
@@ -33,8 +33,8 @@ enum psti_pli_mode {
 /* The colour transforms (sections 1 and 2). */
 enum psti_pli_transform {
     PSTI_PLI_TRANSFORM_NONE = 0,
-    PSTI_PLI_SUBTRACT_GREEN = 1, /* in content 1 (section 1) */
-    PSTI_PLI_YCBCR = 1           /* in content 2 (section 1) */
+    PSTI_PLI_SUBTRACT_GREEN = 1, /* used in content 1 (section 1) */
+    PSTI_PLI_YCBCR = 1           /* used in content 2 (section 1) */
 };
 
 struct psti_pli_header {
@@ -45,11 +45,11 @@ struct psti_pli_header {
     uint64_t pixel_checksum, head_checksum;
 };
 
-/* The bytes of a head or unit that are not parsed yet. */
+/* The bytes of a head or unit that have not been parsed yet. */
 struct psti_pli_cursor {
     const uint8_t *at, *end;
 };
-/* Takes the next n bytes. Returns NULL, and takes nothing, if there are fewer. */
+/* Takes the next n bytes. Returns NULL and takes nothing if there are fewer bytes. */
 static inline const uint8_t *psti_pli_take(struct psti_pli_cursor *c, size_t n)
 {
     const uint8_t *at = c->at;
@@ -59,8 +59,8 @@ static inline const uint8_t *psti_pli_take(struct psti_pli_cursor *c, size_t n)
     return at;
 }
 
-/* Takes a *number* (section 0): 7 bits a byte, low ones first, at most 4 bytes. Moves *p past it.
- * Returns false if `end` or the fourth byte comes before the number ends. */
+/* Takes a *number* (section 0): 7 bits per byte, low bits first, at most 4 bytes. Moves *p past it.
+ * Returns false if the number does not end before `end` and within four bytes. */
 static inline bool psti_pli_take_number(const uint8_t **p, const uint8_t *end, uint32_t *value)
 {
     *value = 0;
@@ -96,25 +96,25 @@ static inline uint64_t psti_pli_head_nbytes(const struct psti_pli_header *h)
     return psti_pli_index_offset(h) + (uint64_t)psti_pli_unit_rows(h) * psti_pli_unit_columns(h) *
                                           psti_pli_index_entry_nbytes(h);
 }
-/* Returns how many units of `edge` pixels are touched, along one axis, by `n` >= 1 pixels from
- * `first` on. */
+/* Returns how many units of `edge` pixels, along one axis, contain pixels first .. first + n - 1, n
+ * >= 1. */
 static inline uint32_t psti_pli_units_along(uint32_t first, uint32_t n, uint32_t edge)
 {
     return (first + n - 1) / edge - first / edge + 1;
 }
 
-/* Reads and checks the header only, which takes 40 bytes. Does not compare the head's checksum. */
+/* Reads and checks only the header, which takes 40 bytes. Does not compare the head's checksum. */
 enum pst_status psti_pli_parse_header(const void *bytes, size_t nbytes, struct psti_pli_header *out,
                                       struct pst_error *err);
 /* Checks the whole head (header, model, index) against its checksum. */
 enum pst_status psti_pli_check_head(const void *bytes, size_t nbytes,
                                     const struct psti_pli_header *header, struct pst_error *err);
-/* Writes the 40 bytes of the header. Model and index must lie after them already, because the
+/* Writes the 40 bytes of the header. Model and index must already lie after them, because the
  * checksum covers them. */
 void psti_pli_print_header(const struct psti_pli_header *header, uint8_t *head);
 
-/* Checks that no bytes stand after the units and the restoration. The head must have been checked.
- * Fewer bytes are no error here: the decode of a unit that lacks bytes finds that. */
+/* Checks that no bytes follow the units and the restoration. The head must have been checked.
+ * Missing bytes are not an error here: they are found when a unit is decoded. */
 enum pst_status psti_pli_check_end(const void *bytes, size_t nbytes,
                                    const struct psti_pli_header *header,
                                    uint32_t restoration_nbytes, struct pst_error *err);
@@ -129,22 +129,22 @@ struct psti_pli_entry psti_pli_parse_entry(const void *head, const struct psti_p
 void psti_pli_print_entry(uint8_t *head, const struct psti_pli_header *header, uint32_t unit,
                           struct psti_pli_entry entry);
 
-/* Checks that the unit's bytes at `offset` lie within the `nbytes` bytes of the PLI that are here.
+/* Checks that the unit's bytes at `offset` lie within the `nbytes` available bytes of the PLI.
  * If the PLI has checksums and `want_checksum` is set, checks the unit's checksum, too. */
 enum pst_status psti_pli_check_unit(const struct psti_pli_header *header, const void *bytes,
                                     size_t nbytes, uint64_t offset, struct psti_pli_entry entry,
                                     bool want_checksum, struct pst_error *err);
-/* Extends `err`, which tells of an error in a unit: names the unit's row and column, and makes the
- * offset one in the file. An offset above 0 in `err` counts from after the unit's mode byte. Names
- * the codec and returns `status`. */
+/* Completes `err` after an error in a unit: adds the unit's row and column and the codec's name,
+ * and makes the offset relative to the file. An offset above 0 in `err` is relative to the byte
+ * after the unit's mode. Returns `status`. */
 enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
                                      enum pst_status status, struct pst_error *err);
-/* Names the codec in `err` and returns `status`, for errors that concern no unit. */
+/* Adds the codec's name to `err`, for errors that concern no unit. Returns `status`. */
 enum pst_status psti_pli_failed(enum pst_status status, struct pst_error *err);
 
-/* The kinds of model blocks (section 1). psti_pli_find_model gives the bytes and the length of the
- * block of `kind`, or NULL and 0 if there is none. It fails with PST_ERROR_CORRUPT if the model is
- * not a sequence of blocks that the content may have. */
+/* The kinds of model blocks (section 1). psti_pli_find_model returns the bytes and the length of
+ * the block of `kind`, or NULL and 0 if there is none. It fails with PST_ERROR_CORRUPT if the model
+ * is not a sequence of blocks that the content may have. */
 enum psti_pli_model_kind {
     PSTI_PLI_MODEL_WAVE = 1,  /* tables of waves, in content 1 */
     PSTI_PLI_MODEL_COEFS = 2, /* tables of coefficients, in content 2 */
@@ -154,7 +154,7 @@ enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_head
                                     enum psti_pli_model_kind kind, const uint8_t **block,
                                     size_t *nbytes, struct pst_error *err);
 
-/* Writes the header of a model block whose `nbytes` bytes of content already lie at `at` +
+/* Writes the header of a model block. The block's content, `nbytes` bytes, already lies at `at` +
  * PSTI_PLI_BLOCK_HEADER_NBYTES. Returns the block's end. */
 uint8_t *psti_pli_print_block(uint8_t *at, enum psti_pli_model_kind kind, size_t nbytes);
 

@@ -1,7 +1,7 @@
 /* pli_jpeg_constants.c - trained constants of PLI's JPEG content: the weights, biases and limits
  * that make contexts of earlier coefficients, and the built-in tables.
  *
- * docs/internals/pli-constants.md tells how they were made. They are part of the format
+ * docs/internals/pli-constants.md describes how they were made. They are part of the format
  * (docs/format-pli.md, 8.7), as model number 1. Changed constants need a new model number. */
 #include "pli/format/pli_jpeg_format.h"
 

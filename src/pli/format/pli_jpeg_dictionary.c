@@ -1,6 +1,6 @@
 /* pli_jpeg_dictionary.c - the bytes that the DEFLATE data of a JPEG's restoration may copy from
- * (docs/format-pli.md, section 10): bytes that encoders, cameras and editors write again and again.
- * They are part of the format and stand in docs/format-pli-tables.txt, too. */
+ * (docs/format-pli.md, section 10): bytes that encoders, cameras and editors write into many files.
+ * They are part of the format, and docs/format-pli-tables.txt lists them, too. */
 #include "pli/format/pli_jpeg_format.h"
 
 /* clang-format off */
@@ -113,7 +113,7 @@ const uint8_t psti_jpeg_dictionary[] = {
     153, 0, 0, 183, 133, 0, 0, 24, 218, 88, 89, 90, 32, 0, 0, 0, 0, 0, 0, 36, 160, 0, 0, 15,
     132, 0, 0, 182, 207, 100, 101, 115, 99, 0, 0, 0, 0, 0, 0, 0, 18, 115, 82, 71, 66, 32, 73,
     69, 67, 54, 49, 57, 54, 54, 45, 50, 46, 49, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    /* Photoshop: tables of its thumbnails */
+    /* Photoshop: the JPEG tables of its thumbnails */
     255, 219, 0, 132, 0, 12, 8, 8, 8, 9, 8, 12, 9, 9, 12, 17, 11, 10, 11, 17, 21, 15, 12, 12,
     15, 21, 24, 19, 19, 21, 19, 19, 24, 17, 12, 12, 12, 12, 12, 12, 17, 12, 12, 12, 12, 12, 12,
     12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12,
@@ -165,7 +165,7 @@ const uint8_t psti_jpeg_dictionary[] = {
     18, 1, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0, 26, 1, 5, 0, 1, 0, 0, 0, 162, 0, 0, 0, 27, 1, 5, 0, 1,
     0, 0, 0, 170, 0, 0, 0, 40, 1, 3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 105, 135, 4, 0, 1, 0, 0, 0, 230,
     0, 0, 0,
-    /* progressive scans as libjpeg orders them; one component */
+    /* progressive scans in libjpeg's order, for one component */
     1, 1, 0, 1, 5, 2, 255, 218, 0, 8, 1, 3, 1, 1, 63, 1, 255, 218, 0, 8, 1, 2, 1, 1, 63, 1, 255,
     218, 0, 8, 1, 1, 0, 6, 63, 2, 255, 218, 0, 8, 1, 1, 0, 1, 63, 33, 255, 218, 0, 12, 3, 1, 0,
     2, 0, 3, 0, 0, 0, 16, 255, 218, 0, 8, 1, 3, 1, 1, 63, 16, 255, 218, 0, 8, 1, 2, 1, 1, 63,
@@ -201,7 +201,7 @@ const uint8_t psti_jpeg_dictionary[] = {
     16, 74, 70, 73, 70, 0, 1, 2, 1, 0, 72, 0, 72, 0, 0, 255, 216, 255, 224, 0, 16, 74, 70, 73,
     70, 0, 1, 1, 0, 0, 1, 0, 1, 0, 0, 255, 216, 255, 224, 0, 16, 74, 70, 73, 70, 0, 1, 1, 1, 0,
     72, 0, 72, 0, 0,
-    /* quantisation tables (their values cut out), frames and the scan of three components */
+    /* quantisation tables (without their values), frames, and the scan of three components */
     255, 219, 0, 132, 0, 1, 255, 219, 0, 67, 0, 255, 219, 0, 67, 1, 255, 192, 0, 17, 8, 1, 119,
     1, 244, 3, 1, 33, 0, 2, 17, 1, 3, 17, 1, 255, 192, 0, 17, 8, 1, 119, 1, 244, 3, 1, 34, 0, 2,
     17, 1, 3, 17, 1, 255, 192, 0, 17, 8, 1, 119, 1, 244, 3, 1, 17, 0, 2, 17, 1, 3, 17, 1, 255,

@@ -1,8 +1,8 @@
 /* pli_jpeg_format.c - PLI's content 2 (docs/format-pli.md, sections 7 and 8): the frame of a JPEG,
  * the places of its blocks, and the model block of tables.
  *
- * Pure functions that turn bytes into values and values into bytes. Parsing trusts nothing, so that
- * callers can compute freely with a frame or with tables. */
+ * Pure functions that turn bytes into values and values into bytes. Parsing trusts no byte, so
+ * callers can compute freely with a parsed frame or parsed tables. */
 #include "pli/format/pli_jpeg_format.h"
 
 #include "base/bits.h"
@@ -14,7 +14,7 @@
 #define ROOM "format"
 
 enum {
-    /* length of what follows the quantisation tables in the frame's block (section 7) */
+    /* bytes after the quantisation tables in the frame's block (section 7) */
     TAIL_NBYTES = 4 + 8 + 4 + 4
 };
 
@@ -58,7 +58,7 @@ const uint8_t psti_jpeg_features[64][PSTI_JPEG_N_FEATURES] = {
 };
 /* clang-format on */
 
-/* -- The frame -- */
+/* -- The frame of a JPEG -- */
 
 static bool is_factor(uint32_t v) { return v == 1 || v == 2 || v == 4; }
 
@@ -97,7 +97,7 @@ bool psti_pli_jpeg_length_is_kept(const struct psti_jpeg_frame *frame)
            PER_BYTE * (uint64_t)frame->restoration_nbytes + PER_SAMPLE * n_samples + SPARE;
 }
 
-/* Returns a mask of the quantisation tables that components name. */
+/* Returns a mask of the quantisation tables that components use. */
 static uint32_t named_quants(const struct psti_jpeg_frame *frame)
 {
     uint32_t named = 0;
@@ -117,7 +117,7 @@ static enum pst_status parse_quant(struct psti_pli_cursor *c, uint16_t *quant,
     const uint8_t *head = psti_pli_take(c, 1);
     if (!head)
         return corrupt(err, "ends early");
-    const uint8_t width = *head; /* read only once, because others may change the bytes */
+    const uint8_t width = *head; /* read only once, because other threads may change the bytes */
     if (width > 1)
         return corrupt(err, "has values of an unknown width");
     const uint8_t *values = psti_pli_take(c, 64u << width);
@@ -251,16 +251,16 @@ uint32_t psti_pli_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t uni
 
 enum { CONTEXT_GROUP = 32 };
 
-/* Adds g of one feature, times its weight, to the sums of 32 list positions. Nothing overflows 16
- * bits: test_pli_jpeg_format adds the weights up. */
+/* Adds g of one feature, times its weight, to the sums of 32 list positions. 16 bits do not
+ * overflow: test_pli_jpeg_format adds up the weights. */
 static void add_feature(const uint8_t *restrict g, int16_t weight, int16_t *restrict sums)
 {
     for (uint32_t l = 0; l < CONTEXT_GROUP; l++)
         sums[l] = (int16_t)(sums[l] + (int16_t)(g[l] * weight));
 }
 
-/* Does as add_feature where some positions have side 1. `weight` is the weight of side 0, `other`
- * that of side 1. `sides` holds 0 or -1. */
+/* Adds a feature like add_feature, for positions of both sides. `weight` is the weight of side 0,
+ * `other` that of side 1. `sides` holds 0 or -1. */
 static void add_mixed_feature(const uint8_t *restrict g, int16_t weight, int16_t other,
                               const int16_t *restrict sides, int16_t *restrict sums)
 {
@@ -269,8 +269,8 @@ static void add_mixed_feature(const uint8_t *restrict g, int16_t weight, int16_t
         sums[l] = (int16_t)(sums[l] + (int16_t)(g[l] * (int16_t)(weight + (more & sides[l]))));
 }
 
-/* Computes the sums of section 8.4 of docs/format-pli.md for 32 list positions; the blocks of all
- * have the side `side`. */
+/* Computes the sums of section 8.4 of docs/format-pli.md for 32 list positions, whose blocks all
+ * have side `side`. */
 static void sum_side(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES], uint32_t side,
                      uint32_t base, int16_t *restrict sums)
 {
@@ -282,8 +282,8 @@ static void sum_side(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES], u
             add_feature(g[i] + base, psti_jpeg_weights[side][k][i], sums);
 }
 
-/* Computes the sums of section 8.4 for 32 list positions of any sides. `of` holds the sides, 0 or
- * 255. */
+/* Computes the sums of section 8.4 for 32 list positions of any sides. `of` holds 0 or 255 for each
+ * side. */
 static void sum_sides(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
                       const uint8_t *restrict of, uint32_t base, int16_t *restrict sums)
 {
@@ -299,7 +299,7 @@ static void sum_sides(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
                               sides, sums);
 }
 
-/* Returns true if all 32 sides equal the first one. */
+/* Returns whether all 32 sides are equal. */
 static bool is_one_side(const uint8_t *sides)
 {
     uint64_t first = sides[0] ? UINT64_MAX : 0, others = 0;
@@ -308,7 +308,7 @@ static bool is_one_side(const uint8_t *sides)
     return others == 0;
 }
 
-/* Computes size of section 8.4 from the sums and adds `distance`, which is 128 times the distance
+/* Computes `size` of section 8.4 from the sums and adds `distance`, which is 128 times the distance
  * of all positions. */
 static void find_x(const int16_t *restrict sums, int16_t distance, uint16_t *restrict indices)
 {
@@ -329,7 +329,7 @@ static void add_distance(uint32_t end, uint32_t base, uint16_t *restrict indices
         indices[i - base] = (uint16_t)(indices[i - base] + 128);
 }
 
-/* Most groups have one distance for all positions. In the others it is added for each position. */
+/* Most groups have one distance for all positions; in others it is added for each position. */
 void psti_pli_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
                                 const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
                                 uint32_t first, uint32_t n, uint16_t *restrict indices)
@@ -361,7 +361,7 @@ void psti_pli_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES])
     }
 }
 
-/* Computes the context as section 8.2 states it. */
+/* Computes the context by the rule of section 8.2. */
 uint32_t psti_pli_jpeg_end_context(const struct psti_jpeg_square *q, const uint8_t *classes,
                                    uint32_t p)
 {

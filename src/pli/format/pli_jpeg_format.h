@@ -1,5 +1,6 @@
 /* pli_jpeg_format.h - PLI's content 2, the coefficients of a JPEG (docs/format-pli.md, sections 7
- * and 8): frame, geometry, tokens, tables. Pure: used by decoder and encoder alike. */
+ * and 8): frame, geometry, tokens, tables. The functions are pure. Decoder and encoder both use
+ * them. */
 #ifndef PST_PLI_JPEG_FORMAT_H
 #define PST_PLI_JPEG_FORMAT_H
 
@@ -11,12 +12,13 @@ enum {
     PSTI_JPEG_N_QUANTS = 4,
     PSTI_JPEG_FRAME_MAX_NBYTES = 2 + 2 * 3 + 4 * 129 + 20,
     PSTI_JPEG_UNIT_LOG2_MAX = PSTI_PLI_JPEG_UNIT_LOG2_MAX,
-    PSTI_JPEG_SQUARES_MAX = 48, /* of a unit of 256 pixels, 4:4:4 */
+    PSTI_JPEG_SQUARES_MAX = 48, /* for a unit of 256 pixels, 4:4:4 */
     PSTI_JPEG_PROB_BITS = 12,
     PSTI_JPEG_PROB_SUM = 1 << PSTI_JPEG_PROB_BITS,
     PSTI_JPEG_N_AC_CONTEXTS = 32,
     PSTI_JPEG_N_AC_TOKENS = 8,
-    PSTI_JPEG_N_ENDS = 16, /* classes of ends (section 8.2), and contexts of ends and of dc */
+    PSTI_JPEG_N_ENDS = 16, /* number of classes of ends (section 8.2), and of contexts of ends and
+                            * of DC */
     PSTI_JPEG_N_DC_TOKENS = 14,
     PSTI_JPEG_N_FEATURES = 6,
     PSTI_JPEG_N_LIMITS = 7,
@@ -39,7 +41,7 @@ struct psti_jpeg_frame {
     uint8_t orientation;    /* EXIF orientation, 1..8 */
     uint8_t h, v;           /* the largest sampling factors of components */
     struct psti_jpeg_component components[PSTI_JPEG_COMPONENTS_MAX];
-    /* by table, values in zigzag order; zeros for tables that no component names */
+    /* values of each table in zigzag order; zeros for tables that no component uses */
     uint16_t quants[PSTI_JPEG_N_QUANTS][64];
     uint32_t jpeg_nbytes;
     uint64_t jpeg_checksum;
@@ -52,7 +54,7 @@ extern const uint8_t psti_jpeg_zigzag[64];
 /* Computes the values that follow from the others: h, v, and the blocks and samples of components.
  * Returns false if content 2 does not allow the sampling factors (section 7). */
 bool psti_pli_jpeg_frame_measure(struct psti_jpeg_frame *frame);
-/* Returns true if the JPEG file's length is within the bound of section 7: 64 times the length of
+/* Returns whether the JPEG file's length is within the bound of section 7: 64 times the length of
  * the restoration data, plus 4 bytes per sample and 64 KiB. Longer files are not stored as PLI.
  * Without the bound, a few bytes could make a decoder write gigabytes. */
 bool psti_pli_jpeg_length_is_kept(const struct psti_jpeg_frame *frame);
@@ -82,7 +84,7 @@ struct psti_jpeg_square {
 uint32_t psti_pli_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_log2,
                                uint32_t row, uint32_t column, struct psti_jpeg_square *squares);
 
-/* Returns a mask of the blocks that a square has: bit 8 * y + x for the block at (y, x).
+/* Returns a mask of the blocks in a square: bit 8 * y + x for the block at (y, x).
  * PSTI_JPEG_EVEN has the bits of all 8 x 8 places with an even x + y. */
 static inline uint64_t psti_pli_jpeg_blocks(const struct psti_jpeg_square *square)
 {
@@ -91,18 +93,19 @@ static inline uint64_t psti_pli_jpeg_blocks(const struct psti_jpeg_square *squar
 }
 #define PSTI_JPEG_EVEN 0xaa55aa55aa55aa55ull
 
-/* Contexts of classes (section 8.2): the context that all even blocks have, and the highest context
- * of odd blocks. */
+/* Contexts of classes (section 8.2): the context of all even blocks, and the highest context of odd
+ * blocks. */
 enum { PSTI_JPEG_EVEN_CONTEXT = 15, PSTI_JPEG_ODD_CONTEXT_MAX = 14 };
 /* Returns the context of the odd block at position p (section 8.2) from the classes of the even
  * blocks around it. */
 uint32_t psti_pli_jpeg_end_context(const struct psti_jpeg_square *square, const uint8_t *classes,
                                    uint32_t p);
 
-/* For each token (sections 8.2 to 8.4): its lowest value, its number of raw bits, its weight g. */
+/* Indexed by token (sections 8.2 to 8.4): the lowest value, the number of raw bits, the weight
+ * g. */
 extern const uint8_t psti_jpeg_end_lowest[PSTI_JPEG_N_ENDS], psti_jpeg_end_bits[PSTI_JPEG_N_ENDS];
 extern const uint8_t psti_jpeg_ac_lowest[PSTI_JPEG_N_AC_TOKENS]; /* 0 1 2 3 5 9 17 33 */
-/* 0 0 0 1 2 3 4 5; token 7 has as many more as its octave's number */
+/* 0 0 0 1 2 3 4 5; token 7 has more bits: the number of its octave */
 extern const uint8_t psti_jpeg_ac_bits[PSTI_JPEG_N_AC_TOKENS];
 extern const uint8_t psti_jpeg_ac_weight[PSTI_JPEG_N_AC_TOKENS]; /* g of section 8.4 */
 static inline uint32_t psti_pli_jpeg_dc_token(uint32_t m)
@@ -123,8 +126,8 @@ static inline uint32_t psti_pli_jpeg_distance(uint32_t end_minus_k)
 {
     return end_minus_k == 0 ? 0 : end_minus_k <= 2 ? 1 : end_minus_k <= 6 ? 2 : 3;
 }
-/* The zigzag numbers of the six earlier coefficients of section 8.4. 0 means that there is none,
- * and its token counts as 0. */
+/* Zigzag numbers of the six earlier coefficients of section 8.4. 0 means that there is none; its
+ * token counts as 0. */
 extern const uint8_t psti_jpeg_features[64][PSTI_JPEG_N_FEATURES];
 
 /* Trained constants (section 8.7, pli_jpeg_constants.c). */
@@ -169,14 +172,14 @@ struct psti_jpeg_own {
     uint8_t n;
     uint8_t q[PSTI_JPEG_N_ENDS];
 };
-/* Computes the frequencies (sum 4096) of an own table of up to `n_tokens` tokens. Returns false if
- * the table is invalid. */
+/* Computes the frequencies (sum 4096) of an image's own table with up to `n_tokens` tokens. Returns
+ * false if the table is invalid. */
 bool psti_pli_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, uint16_t *freqs);
 /* Writes model block 2, at most PSTI_JPEG_TABLES_MAX_NBYTES, and returns its length. `own` has
  * PSTI_JPEG_N_TABLES tables in the order of section 8.6. */
 size_t psti_pli_jpeg_print_tables(const struct psti_jpeg_own *own, uint8_t *block);
 
-/* The dictionary of the restoration's raw DEFLATE data (section 10). */
+/* The preset dictionary of the restoration's raw DEFLATE data (section 10). */
 extern const uint8_t psti_jpeg_dictionary[];
 extern const size_t psti_jpeg_dictionary_nbytes;
 

@@ -6,7 +6,7 @@ const struct psti_pli_lz_near psti_pli_lz_near[PSTI_PLI_LZ_N_NEAR] = {
     {1, 3},  {1, -4}, {1, 4},  {2, 0},  {2, -1}, {2, 1},  {2, -2}, {2, 2},  {3, 0},
 };
 
-/* Set 0 is trained on label and instance maps, set 1 on screenshots and emoji (section 6.3). */
+/* Set 0 was trained on label and instance maps, set 1 on screenshots and emoji (section 6.3). */
 const struct psti_pli_lz_built_in psti_pli_lz_built_in[2] = {
     {
         .run =

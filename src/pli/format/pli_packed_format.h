@@ -1,5 +1,5 @@
-/* pli_packed_format.h - numbers of PLI's packed mode (docs/format-pli.md, section 4), for decoder
- * and encoder alike. */
+/* pli_packed_format.h - numbers of PLI's packed mode (docs/format-pli.md, section 4), which decoder
+ * and encoder use. */
 #ifndef PST_PLI_PACKED_FORMAT_H
 #define PST_PLI_PACKED_FORMAT_H
 
@@ -7,7 +7,7 @@
 
 enum {
     PSTI_PACKED_EDGE = 64,
-    PSTI_PACKED_ROW_GROUPS = 8, /* groups of 8 samples in a row, at most */
+    PSTI_PACKED_ROW_GROUPS = 8, /* maximum number of groups of 8 samples in a row */
     PSTI_PACKED_MAX_TAP = 64
 };
 

@@ -1,7 +1,7 @@
 /* pli_wave_constants.c - trained constants of PLI's wave mode: contexts, built-in tables, filters.
  *
- * docs/internals/pli-constants.md tells how they were made. They are part of the format, version 2
- * (docs/format-pli.md, 5.8). Changed constants need a new version of the format. */
+ * docs/internals/pli-constants.md describes how they were made. They are part of the format,
+ * version 2 (docs/format-pli.md, 5.8). Changed constants need a new version of the format. */
 #include "pli/format/pli_wave_format.h"
 
 /* clang-format off */

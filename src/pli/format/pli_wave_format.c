@@ -3,8 +3,8 @@
  *
  * A block holds a bit for each of the 16 contexts. If the bit is set, a number of entries and that
  * many codes of weights, which are powers of 2^(1/5), follow. The frequencies are computed from
- * them in integers only, so that every decoder finds the same. Pure functions; parsing trusts
- * nothing. */
+ * these in integers only, which gives the same result in every decoder. The functions are pure;
+ * parsing trusts no byte. */
 #include "pli/format/pli_wave_format.h"
 
 #include "base/fail.h"
@@ -58,7 +58,8 @@ static void turn_back(uint32_t t, int32_t *a, int32_t *b)
 struct psti_pli_wave_coded_pair psti_pli_wave_code_pair(int32_t x, int32_t y)
 {
     struct psti_pli_wave_coded_pair c = {PSTI_PLI_WAVE_ANY_PAIR, (uint8_t)x, (uint8_t)y};
-    /* The number of right angles by which a point with a > 0 and b >= 0 was rotated to (x, y). */
+    /* The number of right angles by which the point (a, b), a > 0 and b >= 0, was rotated to (x,
+     * y). */
     uint32_t t = x > 0 && y >= 0 ? 0 : y > 0 ? 1 : x < 0 ? 2 : 3;
     int32_t a = x, b = y;
     turn_back(t, &a, &b);
@@ -77,7 +78,7 @@ struct psti_pli_wave_coded_pair psti_pli_wave_code_pair(int32_t x, int32_t y)
     const int32_t half = d < 32 ? 16 : 32; /* u is half .. 2 * half - 1 */
     int32_t u = d;
     c.token = d < 32 ? 11 : 13;
-    /* the point belongs to the other side of the square: one more right angle */
+    /* the point belongs to the other side of the square: rotate by one more right angle */
     if (b - a > half) {
         t = (t + 1) & 3;
         const int32_t old = a;
@@ -131,15 +132,15 @@ bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint
         given += f;
         largest = f > freqs[largest] ? i : largest;
     }
-    /* Where rounding raised frequencies to 1, more than the sum may have been given away. The
-     * largest frequency makes up for that. */
+    /* Rounding some frequencies up to 1 may have made the sum too large. The largest frequency is
+     * lowered to correct it. */
     int32_t rest = (int32_t)freqs[largest] + (1 << prob_bits) - (int32_t)given;
     freqs[largest] = (uint16_t)rest;
     return rest >= 1;
 }
 
-/* Completes an own table of 8 bits: token 0 gets an entry above 0, and at least one other token, so
- * that every frequency less 1 fits a byte. Returns the number of entries. */
+/* Completes an image's own table of 8 bits: token 0 and at least one other token get an entry above
+ * 0, so every frequency less 1 fits a byte. Returns the number of entries. */
 static uint32_t complete_own_u8(const struct psti_pli_wave_own *own, uint8_t *q)
 {
     uint32_t n = own->n;

@@ -1,9 +1,9 @@
 /* pli_jpeg_file.c - reads a JPEG file into its frame, coefficients and restoration.
  *
- * The walk stops at each scan, and the blocks of the scan are read. The bytes outside the scans'
- * data are packed at the end, when it is certain that the file can be kept. Until then the memory
- * of the restoration serves as the stage of unstuffed data, and holds the events after it. Any
- * thread may call these functions. */
+ * A walk through the file's segments stops at each scan, whose blocks are then read. The bytes
+ * outside the scans' data are compressed at the end, when it is certain that the file can be kept.
+ * Until then the memory of the restoration serves as a buffer: it holds the present scan's data
+ * without stuffing, followed by the events. Any thread may call these functions. */
 #include "pli/jpegfile/pli_jpeg_file.h"
 
 #include "base/hash.h"
@@ -55,8 +55,8 @@ enum pst_status psti_pli_jpeg_probe(const void *bytes, size_t nbytes, struct pst
     return status == PST_OK ? psti_pli_jpeg_walk_frame(&walk, frame, err) : status;
 }
 
-/* Copies the quantisation tables of the scan's components to the frame. As in libjpeg, a
- * component's table is the one that is defined at its first scan. */
+/* Copies the quantisation tables of the scan's components to the frame. As in libjpeg, a component
+ * uses the table that is defined at its first scan. */
 static enum pst_status latch_quants(struct read_work *w, struct psti_jpeg_frame *frame,
                                     struct pst_error *err)
 {
@@ -82,8 +82,8 @@ static enum pst_status latch_quants(struct read_work *w, struct psti_jpeg_frame 
     return PST_OK;
 }
 
-/* Notes gaps for the values of quantisation tables that were read since the last scan, if a
- * component names the table. */
+/* Adds gaps for the values of quantisation tables that were read since the last scan, if a
+ * component uses the table. */
 static void note_cuts(struct read_work *w, const struct psti_jpeg_frame *frame)
 {
     const struct psti_jpeg_walk *walk = &w->reader.walk;
@@ -100,7 +100,7 @@ static void note_cuts(struct read_work *w, const struct psti_jpeg_frame *frame)
     }
 }
 
-/* Returns true if the values in all gaps are those that the frame's tables have. */
+/* Returns whether the values in all gaps equal those of the frame's tables. */
 static bool cuts_are_the_frames(const struct read_work *w, const struct psti_jpeg_frame *frame)
 {
     for (size_t i = 0; i < w->n_gaps; i++) {
@@ -129,8 +129,8 @@ static enum pst_status read_scans(struct read_work *w, struct psti_jpeg_frame *f
         if (!psti_pli_jpeg_walk_fits(walk, frame))
             return psti_pli_jpeg_file_fail(err, PST_ERROR_ARGUMENT, -1,
                                            "the file is not the one that was probed");
-        /* Scans of several components of a sequential file write all blocks. Other scans do not, so
-         * their coefficients are cleared first. */
+        /* In a sequential file a scan of several components writes all blocks. Other scans may not,
+         * so their coefficients are cleared first. */
         const struct psti_jpeg_scan *scan = &walk->scan;
         for (uint32_t c = 0; c < frame->n_components; c++)
             if (walk->progressive ? walk->n_scans == 1

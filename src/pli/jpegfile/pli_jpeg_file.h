@@ -2,8 +2,9 @@
  * bytes, and back (docs/format-pli.md, section 10).
  *
  * This is our own reader and writer of ITU-T T.81's Huffman-coded scans, sequential and
- * progressive. A library that decodes does not tell how the bytes were made, but the file must come
- * back to the bit. The functions are pure; memory is the caller's. Any thread may call them. */
+ * progressive. A decoding library does not report how the bytes were coded, but the file must be
+ * restored to the bit. The functions are pure and use the caller's memory; any thread may call
+ * them. */
 #ifndef PST_PLI_JPEG_FILE_H
 #define PST_PLI_JPEG_FILE_H
 
@@ -18,7 +19,7 @@ enum pst_status psti_pli_jpeg_probe(const void *bytes, size_t nbytes, struct pst
 
 /* Reads the file. `frame` must have been probed and gets the quantisation tables. `coefs[c]` gets
  * the coefficients, psti_pli_jpeg_n_coefs values each; this function clears them first.
- * `restoration` gets all that is not coefficients: at most `capacity` bytes, for which
+ * `restoration` gets all data that are not coefficients: at most `capacity` bytes, for which
  * psti_pli_jpeg_restoration_bound(nbytes) is enough. Sets jpeg_nbytes, jpeg_checksum,
  * restoration_nbytes and restoration_checksum. PST_ERROR_UNSUPPORTED means that the file is valid,
  * or nearly so, but cannot be kept. `work` has psti_pli_jpeg_work_nbytes() and is aligned to 64. */
@@ -27,9 +28,9 @@ size_t psti_pli_jpeg_restoration_bound(size_t nbytes);
 enum pst_status psti_pli_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
                                    int16_t *const coefs[], uint8_t *restoration, size_t capacity,
                                    void *work, struct pst_error *err);
-/* Does the same for a file whose bytes need not come back: `stage` is memory of the same size, and
- * the frame says that there is no restoration. *is_regular: the file is one sequential scan of all
- * components, in which nothing is unusual. */
+/* Reads the file like psti_pli_jpeg_read, if its bytes need not be restored: `stage` is memory of
+ * the size of a restoration, and the frame says that there is no restoration. *is_regular: the file
+ * is one sequential scan of all components, in which nothing is unusual. */
 enum pst_status psti_pli_jpeg_read_coefs(const void *bytes, size_t nbytes,
                                          struct psti_jpeg_frame *frame, int16_t *const coefs[],
                                          uint8_t *stage, size_t capacity, void *work,
@@ -41,8 +42,8 @@ enum pst_status psti_pli_jpeg_write(const struct psti_jpeg_frame *frame,
                                     const int16_t *const coefs[], const uint8_t *restoration,
                                     void *bytes, size_t capacity, void *work,
                                     struct pst_error *err);
-/* Writes the JPEG file up to the data of the first scan and sets *nbytes to the length. No checksum
- * but the restoration's own covers these bytes. `bytes` is overwritten past them, too. */
+/* Writes the JPEG file up to the data of the first scan and sets *nbytes to the length. Only the
+ * restoration's own checksum covers these bytes. `bytes` is overwritten after them, too. */
 enum pst_status psti_pli_jpeg_write_head(const struct psti_jpeg_frame *frame,
                                          const uint8_t *restoration, void *bytes, size_t capacity,
                                          size_t *nbytes, void *work, struct pst_error *err);

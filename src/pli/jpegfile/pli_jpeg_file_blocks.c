@@ -2,10 +2,10 @@
  * order.
  *
  * The input is the bits of one restart interval with zeros after them. The output is coefficients,
- * and events where the file differs from the writer's rules (docs/format-pli.md, section 10). Each
- * block checks once whether the bits went beyond the data; PSTI_JPEG_STAGE_PADDING is more than one
- * block can take. During n MCUs the bits are kept in a local copy, which lets the compiler keep
- * them in registers. */
+ * and events where the file differs from the writer's rules (docs/format-pli.md, section 10). After
+ * each block it checks whether bits past the end of the data were used. One block cannot read
+ * farther past the end than the PSTI_JPEG_STAGE_PADDING bytes there. While several MCUs are read,
+ * the state of the bits is in a local copy, which compilers can keep in registers. */
 #include "pli/jpegfile/pli_jpeg_file_read_mcus.h"
 
 enum psti_jpeg_trouble psti_pli_jpeg_read_sequential(struct psti_jpeg_reader *r, uint32_t row,
@@ -14,7 +14,7 @@ enum psti_jpeg_trouble psti_pli_jpeg_read_sequential(struct psti_jpeg_reader *r,
     return psti_pli_jpeg_read_mcus(r, row, column, n);
 }
 
-/* -- Progressive: DC -- */
+/* -- DC of progressive scans -- */
 
 /* Takes the difference of a DC and adds it to its prediction. */
 static inline enum psti_jpeg_trouble take_dc(struct psti_jpeg_bits *b,
@@ -70,12 +70,12 @@ enum psti_jpeg_trouble psti_pli_jpeg_read_dc_more(struct psti_jpeg_reader *r, ui
     return trouble;
 }
 
-/* -- Progressive: AC -- */
+/* -- AC of progressive scans -- */
 
-/* Notes an event if libjpeg's encoder would not treat the run of ends as the file does at this
- * block: if the run breaks or goes on here against the encoder's rule. The block has only an end.
- * `broke` says that the file tells this end with a code instead of counting it in the run. Returns
- * false if there is no space for the event. */
+/* Adds an event if the file treats the run of ends otherwise than libjpeg's encoder at this block:
+ * if the run ends or continues here against the encoder's rule. The block has only an end. `broke`
+ * says that the file codes this end anew instead of counting it in the run. Returns false if there
+ * is no space for the event. */
 static bool note_run(struct psti_jpeg_reader *r, uint64_t position, bool broke)
 {
     if (r->run == 0 || r->run == PSTI_JPEG_EOB_RUN_MAX)
@@ -87,8 +87,8 @@ static bool note_run(struct psti_jpeg_reader *r, uint64_t position, bool broke)
     return psti_pli_jpeg_add_event(&r->events, position, PSTI_JPEG_EVENT_RUN);
 }
 
-/* Begins a run of ends with this block. `size`, the upper half of the symbol, is the number of bits
- * that give the run's length and follow the symbol. */
+/* Begins an EOB run (series of blocks without new coefficients) with this block. `size`, the upper
+ * half of the symbol, is the number of bits after the symbol that state the run's length. */
 static inline void begin_run(struct psti_jpeg_reader *r, struct psti_jpeg_bits *b, uint32_t size)
 {
     uint32_t length = 1u << size;
@@ -167,7 +167,7 @@ static inline void correct(struct psti_jpeg_bits *b, int16_t *coef, uint32_t low
     *coef = (int16_t)(*coef + (*coef < 0 ? -bit : bit));
 }
 
-/* Corrects all coefficients from k on that are not 0. Returns how many there are. */
+/* Corrects all nonzero coefficients from k on. Returns their number. */
 static uint32_t correct_rest(struct psti_jpeg_bits *b, int16_t *block, uint32_t k, uint32_t last,
                              uint32_t low)
 {
@@ -178,8 +178,8 @@ static uint32_t correct_rest(struct psti_jpeg_bits *b, int16_t *block, uint32_t 
     return (uint32_t)__builtin_popcountll(left);
 }
 
-/* Passes `n_zeros` coefficients that are 0 and corrects those between them. Returns the number of
- * the next coefficient that is 0, or last + 1. */
+/* Skips `n_zeros` coefficients that are 0 and corrects the nonzero ones between them. Returns the
+ * number of the next coefficient that is 0, or last + 1. */
 static uint32_t pass_zeros(struct psti_jpeg_bits *b, int16_t *block, uint32_t k, uint32_t last,
                            uint32_t low, uint32_t n_zeros)
 {
@@ -220,7 +220,8 @@ static enum psti_jpeg_trouble take_ac_more(struct psti_jpeg_reader *r, struct ps
         block[k++] = (int16_t)value;
         after_zeros = size == 0;
     }
-    if (after_zeros) /* true at codes of 16 zeros that no coefficient follows */
+    if (after_zeros) /* true if codes of 16 zeros are the last of the block, with no coefficient
+                      * after them */
         return PSTI_JPEG_ODD_CODE;
     return b->at > b->limit ? PSTI_JPEG_NO_DATA : PSTI_JPEG_FINE;
 }

@@ -14,8 +14,8 @@ enum {
 
 struct psti_jpeg_decoder_table {
     /* By the next bits: length of the code << 16 | symbol << 8 | length of code and value together.
-     * The symbol's lower half is the length of the value. An entry of 0 says that the code is
-     * longer than the index. */
+     * The lower half of the symbol is the length of the value in bits. An entry of 0 says that the
+     * code is longer than the index. */
     uint32_t codes[PSTI_JPEG_LOOK];
     /* For sequential scans, by the next bits. A quick entry holds the length of code and value
      * together; from bit 8 on, by how many coefficients it goes on; from bit 16 on, the value,
@@ -24,9 +24,11 @@ struct psti_jpeg_decoder_table {
      * bits than the index. A length of 0 means that the code is longer than the index, or that
      * there is none. */
     uint32_t quick[PSTI_JPEG_QUICK];
-    /* by length: the next 16 bits are below this value for codes of this length */
+    /* indexed by length: the next 16 bits are below this value if the code has at most this
+     * length */
     uint32_t ends[17];
-    int32_t offsets[17]; /* by length: this number plus a code is the code's place in symbols */
+    int32_t offsets[17]; /* indexed by length: a code plus this number is the code's index in
+                          * symbols */
     uint8_t symbols[256];
 };
 #define PSTI_JPEG_SLOW 0x8000u
@@ -37,8 +39,8 @@ bool psti_pli_jpeg_fill_table(const struct psti_jpeg_huffman *from, bool is_dc, 
                               struct psti_jpeg_decoder_table *table);
 
 /* Returns a code that is too long for the index of `codes`, in the form of its entries, or 0 if
- * there is none. The bits are passed by value, because a compiler does not keep in registers a
- * variable whose address a call gets. */
+ * there is none. The bits are passed by value: if a call got the address of a variable, compilers
+ * would not keep it in registers. */
 uint32_t psti_pli_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table);
 
 #endif

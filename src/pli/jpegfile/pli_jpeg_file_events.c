@@ -1,5 +1,7 @@
-/* pli_jpeg_file_events.c - events as bytes of a restoration (docs/format-pli.md, section 10.2):
- * adds them for the reader of a file, and reads them for its writer. Any thread. */
+/* pli_jpeg_file_events.c - events, which record what the coefficients of a JPEG file do not tell,
+ * as bytes of a restoration (docs/format-pli.md, section 10.2). The reader of a JPEG file writes
+ * them, and the writer that makes the JPEG file again reads them. Any thread may call these
+ * functions. */
 #include "pli/jpegfile/pli_jpeg_file_events.h"
 
 #include "pli/jpegfile/pli_jpeg_file_print.h"

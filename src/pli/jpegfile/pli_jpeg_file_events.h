@@ -1,4 +1,4 @@
-/* pli_jpeg_file_events.h - inside the reader and writer of JPEG files: events, which tell what a
+/* pli_jpeg_file_events.h - inside the reader and writer of JPEG files: events, which record what a
  * writer cannot know from the coefficients (docs/format-pli.md, section 10.2). */
 #ifndef PST_PLI_JPEG_FILE_EVENTS_H
 #define PST_PLI_JPEG_FILE_EVENTS_H
@@ -11,15 +11,15 @@ struct psti_jpeg_unpacker;
 
 /* Codes of events. */
 enum {
-    PSTI_JPEG_EVENT_RUN = 0,   /* the run of ends breaks at this block, or goes on, against the
-                                * rule */
-    PSTI_JPEG_EVENT_ZEROS = 1, /* codes 1..4 are events: so many codes of 16 zeros end the block */
+    PSTI_JPEG_EVENT_RUN = 0,   /* at this block the run of blocks without coefficients (EOB run)
+                                * ends or continues against the rule */
+    PSTI_JPEG_EVENT_ZEROS = 1, /* codes 1..4: this many codes of 16 zeros end the block */
     PSTI_JPEG_ZEROS_MAX = 4,
-    /* this plus 1..63: so many bytes 0xFF stand before the restart marker */
+    /* FILL + n, n = 1..63: n bytes 0xFF precede the restart marker */
     PSTI_JPEG_EVENT_FILL = 0x40,
     PSTI_JPEG_FILL_MAX = 63,
-    PSTI_JPEG_EVENT_PADDING = 0x80 /* this plus 0..127: the bits of padding, where these are not the
-                                    * usual ones */
+    PSTI_JPEG_EVENT_PADDING = 0x80 /* PADDING + n, n = 0..127: n is the padding bits, if these are
+                                    * not the usual ones */
 };
 
 /* The events of a file as `extra` holds them: positions and codes PSTI_JPEG_EVENT_... */
@@ -33,14 +33,14 @@ struct psti_jpeg_events {
  * last one. */
 bool psti_pli_jpeg_add_event(struct psti_jpeg_events *events, uint64_t position, uint8_t code);
 
-/* The event of the restoration that comes next. `position` is UINT64_MAX past the last event. */
+/* The next event of the restoration. `position` is UINT64_MAX after the last event. */
 struct psti_jpeg_event {
     uint64_t position;
     uint8_t code;
 };
 
-/* Reads the event after *event, whose position it adds to. Returns false if the restoration ends
- * within the event. */
+/* Reads the event after *event and adds its distance to the position. Returns false if the
+ * restoration ends within the event. */
 bool psti_pli_jpeg_read_event(struct psti_jpeg_unpacker *unpacker, struct psti_jpeg_event *event);
 
 #endif

@@ -1,5 +1,6 @@
-/* pli_jpeg_file_kernels.c - the kernels of the reader and printer of JPEG files by CPU level. Only
- * this function chooses a level. The tables are constant; any thread may use them. */
+/* pli_jpeg_file_kernels.c - the kernels of the reader and printer of JPEG files by CPU level.
+ * Only psti_pli_jpeg_file_kernels_of chooses a level. The tables are constant; any thread may
+ * use them. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
 #include "base/machine/cpu.h"

@@ -1,9 +1,9 @@
 /* pli_jpeg_file_markers.c - the walk through the segments of a JPEG file or of its skeleton.
  *
- * The input bytes are not trusted. The output is the walk, which holds what the next scan needs.
- * Nothing is allocated, and there are no threads. Stray bytes between segments are accepted as
- * libjpeg accepts them. Where libjpeg gives up or invents pixels, this walk fails, because content
- * 2 holds only what is certain. */
+ * The input bytes are not trusted. The output is the walk, which holds the tables and values that
+ * the next scan needs. Nothing is allocated, and there are no threads. Stray bytes between segments
+ * are accepted, as by libjpeg. Where libjpeg gives up or invents pixels, this walk fails, because
+ * content 2 must not contain guesses. */
 #include "pli/jpegfile/pli_jpeg_file_int.h"
 
 #include "base/fail.h"
@@ -39,7 +39,7 @@ enum {
     M_APP15 = 0xEF,
     M_COM = 0xFE
 };
-enum { SIDE_MAX = 65500 }; /* the most pixels along a side, as in libjpeg */
+enum { SIDE_MAX = 65500 }; /* maximum height and width in pixels, as in libjpeg */
 
 enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status status,
                                         int64_t offset, const char *format, ...)
@@ -59,7 +59,7 @@ enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status s
 #define FAIL(walk, status, ...)                                                                    \
     psti_pli_jpeg_file_fail(err, status, (int64_t)(walk)->at, __VA_ARGS__)
 
-/* The content of a segment, after its length. */
+/* The content of a segment: the bytes after its length. */
 struct segment {
     const uint8_t *bytes;
     size_t nbytes;
@@ -154,8 +154,8 @@ static bool is_named(const struct psti_jpeg_frame *frame, uint32_t quant)
     return false;
 }
 
-/* Reads a DQT segment. w->at is past the segment's length, which says `nbytes`. A skeleton may
- * have fewer bytes. */
+/* Reads a DQT segment of `nbytes` bytes. w->at is after the segment's length. A skeleton may have
+ * fewer bytes. */
 static enum pst_status read_quants(struct psti_jpeg_walk *w, size_t nbytes, struct pst_error *err)
 {
     while (nbytes > 0) {
@@ -193,7 +193,7 @@ static void read_app(struct psti_jpeg_walk *w, uint8_t marker, struct segment s)
     } else if (marker == M_APP14 && s.nbytes >= 12 && memcmp(s.bytes, "Adobe", 5) == 0) {
         w->has_adobe = true;
         w->adobe_transform = s.bytes[11];
-    } else if (marker == M_APP1 && w->n_scans == 0) { /* EXIF before the first scan counts */
+    } else if (marker == M_APP1 && w->n_scans == 0) { /* only EXIF before the first scan counts */
         psti_orientation_take_app1(&w->marks, s.bytes, s.nbytes);
         w->orientation = psti_orientation_of(&w->marks);
     }
@@ -250,8 +250,8 @@ static enum pst_status read_scan(struct psti_jpeg_walk *w, struct segment s, str
     return limit_scans(w, err);
 }
 
-/* Checks that every bit of every coefficient comes once and in order. Otherwise the coefficients
- * would not tell what earlier scans held. */
+/* Checks that every bit of every coefficient comes once and in order. Otherwise the scans could not
+ * be made again from the coefficients. */
 static enum pst_status check_progress(struct psti_jpeg_walk *w, struct pst_error *err)
 {
     struct psti_jpeg_scan *s = &w->scan;
@@ -275,7 +275,7 @@ static enum pst_status check_progress(struct psti_jpeg_walk *w, struct pst_error
     return PST_OK;
 }
 
-/* -- The walk -- */
+/* -- The walk through the segments -- */
 
 enum pst_status psti_pli_jpeg_walk_begin(struct psti_jpeg_walk *w, const uint8_t *bytes,
                                          size_t nbytes, const struct psti_jpeg_frame *cut_frame,
@@ -362,7 +362,7 @@ enum pst_status psti_pli_jpeg_walk_check_end(const struct psti_jpeg_walk *w, str
     return PST_OK;
 }
 
-/* -- The frame -- */
+/* -- The frame of the file -- */
 
 /* Returns 1 if the three components are YCbCr by libjpeg's rules, else 0. */
 static uint8_t transform_of(const struct psti_jpeg_walk *w)
@@ -387,8 +387,7 @@ enum pst_status psti_pli_jpeg_walk_frame(const struct psti_jpeg_walk *w,
                                       .transform = transform_of(w),
                                       .orientation = w->orientation};
     memcpy(frame->components, w->components, sizeof frame->components);
-    if (w->n_components == 1) /* the file's factors do not matter: with one component an MCU is a
-                               * block */
+    if (w->n_components == 1) /* with one component an MCU is a block, whatever the factors are */
         frame->components[0].h = frame->components[0].v = 1;
     if (!psti_pli_jpeg_frame_measure(frame))
         return FAIL(w, PST_ERROR_UNSUPPORTED, "sampling factors %ux%u, %ux%u, %ux%u",

@@ -1,5 +1,6 @@
-/* pli_jpeg_file_pack.c - packs skeleton and extra of a JPEG file into its restoration, and unpacks
- * them: raw DEFLATE with the dictionary of the format (docs/format-pli.md, section 10), by zlib.
+/* pli_jpeg_file_pack.c - compresses skeleton and extra of a JPEG file to its restoration, and
+ * decompresses them. The restoration is raw DEFLATE with the dictionary of the format
+ * (docs/format-pli.md, section 10); zlib does the work.
  *
  * zlib's memory is allocated in each call through base/alloc.h and freed at its end. Any thread may
  * call these functions. */
@@ -30,7 +31,7 @@ static enum pst_status no_memory(struct pst_error *err)
                                    "no memory to pack what is not coefficients");
 }
 
-/* Compresses `nbytes` bytes. Returns false if the output has no space. */
+/* Compresses `nbytes` bytes. Returns false if the output buffer is full. */
 static bool feed(z_stream *z, const uint8_t *bytes, size_t nbytes)
 {
     while (nbytes > 0) {
@@ -45,8 +46,8 @@ static bool feed(z_stream *z, const uint8_t *bytes, size_t nbytes)
     return true;
 }
 
-/* Compresses the skeleton, then the extra. Sets *skeleton_nbytes. Returns false if the output has
- * no space. */
+/* Compresses the skeleton, then the extra bytes. Sets *skeleton_nbytes. Returns false if the output
+ * buffer is full. */
 static bool feed_parts(z_stream *z, const struct psti_jpeg_parts *p, uint32_t *skeleton_nbytes)
 {
     size_t at = 0, total = 0;
@@ -143,7 +144,7 @@ int psti_pli_jpeg_unpack_byte(struct psti_jpeg_unpacker *u)
             continue;
         u->at = 0;
         u->n = wanted - z->avail_out;
-        u->extra_left -= wanted; /* bytes of `extra` that are missing now will not come later */
+        u->extra_left -= wanted; /* if bytes of `extra` are missing now, they will not come later */
         u->is_short |= z->avail_out > 0;
         if (u->n == 0)
             return -1;

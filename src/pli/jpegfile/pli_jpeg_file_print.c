@@ -1,4 +1,4 @@
-/* pli_jpeg_file_print.c - prints coefficients as the entropy-coded data of one scan of a JPEG file:
+/* pli_jpeg_file_print.c - writes coefficients as the entropy-coded data of one scan of a JPEG file:
  * makes its tables, calls the printers of blocks, and ends its restart intervals. Nothing is
  * allocated, and there are no threads. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
@@ -10,7 +10,7 @@
 #define FAIL(offset, status, ...)                                                                  \
     psti_pli_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
 
-/* Fills the entries of the symbol's values, if the values are small. */
+/* Fills the entries for the symbol's values, if these values are small. */
 static void fill_small(struct psti_jpeg_encoder_table *table, uint32_t symbol, uint32_t code,
                        uint32_t length)
 {

@@ -2,10 +2,9 @@
  * that write bits.
  *
  * Bits are written to a stage of a few kilobytes without stuffing. From there they are copied to
- * the file, with a zero after each 0xFF. Hostile restorations reach this code: any symbol may lack
- * a code, and the file may lack space for any byte. Both errors are remembered, and checked once
- * per row. The stage has space for an MCU whatever the MCU holds, and nothing is written beyond
- * `end`. */
+ * the file, with a zero after each 0xFF. Restorations may be hostile: any symbol may lack a code,
+ * and the file may lack space for any byte. Both errors are remembered, and checked once per row.
+ * The stage has space for an MCU whatever the MCU holds, and nothing is written beyond `end`. */
 #ifndef PST_PLI_JPEG_FILE_PRINT_H
 #define PST_PLI_JPEG_FILE_PRINT_H
 
@@ -18,8 +17,8 @@ enum {
     PSTI_JPEG_SMALL_SIZE = 7,
     PSTI_JPEG_RUN_STEP = 256,
     PSTI_JPEG_LENGTH_BITS = 6,
-    /* The most bytes of a block: DC and 63 coefficients, each a code of 16 bits and 15 more bits,
-     * and 5 more codes. */
+    /* Maximum number of bytes of a block: DC and 63 coefficients, each a code of 16 bits and 15
+     * more bits, and 5 more codes. */
     PSTI_JPEG_BLOCK_NBYTES = (64 * 31 + 5 * 16) / 8 + 1,
     PSTI_JPEG_MCU_NBYTES = PSTI_JPEG_MCU_BLOCKS_MAX * PSTI_JPEG_BLOCK_NBYTES + 8,
     PSTI_JPEG_PRINT_STAGE_NBYTES = 8192
@@ -27,22 +26,25 @@ enum {
 #define PSTI_JPEG_NO_CODE 0x80000000u
 
 struct psti_jpeg_encoder_table {
-    /* By symbol: the code, then 6 bits with its length. PSTI_JPEG_NO_CODE if there is no code. */
+    /* Indexed by symbol: the code, followed by 6 bits with its length; PSTI_JPEG_NO_CODE if there
+     * is no code. */
     uint32_t codes[256];
-    /* By run and value, at run * PSTI_JPEG_RUN_STEP + value + PSTI_JPEG_SMALL_MAX: the code with
-     * the value's bits after it, then 6 bits with the length of both. PSTI_JPEG_NO_CODE if there
-     * is no code. The entry of value 0 is that of the symbol with the run and without bits. */
+    /* Entries for a value after a run of zeros, at index run * PSTI_JPEG_RUN_STEP + value +
+     * PSTI_JPEG_SMALL_MAX: the code with the value's bits after it, then 6 bits with the length of
+     * both. PSTI_JPEG_NO_CODE if there is no code. The entry of value 0 is for the symbol that has
+     * the run and no bits. */
     uint32_t small[16 * PSTI_JPEG_RUN_STEP];
 };
 
-/* Entropy-coded bits that are being written. The lowest `count` bits of `buffer` are to be written.
- * The bits above them have been written already. */
+/* Entropy-coded bits that are being written. The lowest `count` bits of `buffer` are still to be
+ * written; the bits above them are already written. */
 struct psti_jpeg_sink {
     uint64_t buffer;
     uint32_t count;
-    /* OR of all entries used so far: it has PSTI_JPEG_NO_CODE if one of them was missing */
+    /* bitwise OR of all table entries used so far; contains PSTI_JPEG_NO_CODE if a code was
+     * missing */
     uint32_t entries;
-    uint8_t *at; /* where the next byte of the stage goes */
+    uint8_t *at; /* address of the next byte of the stage */
 };
 
 /* Adds `n` bits, at most 32. `value` has no bits above them. At most 63 bits may be added between
@@ -53,8 +55,8 @@ static inline void psti_pli_jpeg_add(struct psti_jpeg_sink *s, uint32_t value, u
     s->count += n;
 }
 
-/* Writes whole bytes and leaves at most 7 bits. There is no branch: whether a word is full is
- * as good as random. */
+/* Writes whole bytes and leaves at most 7 bits. There is no branch, because it is nearly random
+ * whether a word is full. */
 static inline void psti_pli_jpeg_flush(struct psti_jpeg_sink *s)
 {
     psti_store_u64(s->at, __builtin_bswap64(s->buffer << (-s->count & 63)));
@@ -110,12 +112,13 @@ struct psti_jpeg_printer {
     struct psti_jpeg_unpacker *unpacker;
     struct psti_jpeg_event event; /* the next event of the restoration */
     bool bad_event, pads_with_0;
-    /* number of blocks of all scans so far; the same number when this scan began */
+    /* Number of blocks of all scans so far; and that number when this scan began. */
     uint64_t position, scan_begin;
     struct psti_jpeg_sink sink;
-    /* where the scan's data go on in the file, and where their space ends */
+    /* Where the next bytes of the scan's data go in the file, and where their space ends. */
     uint8_t *to, *end;
-    bool full;                                     /* true if that space was too small */
+    bool full;                                     /* true if the space between `to` and `end` was
+                                                    * too small */
     int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* last DC of each of the scan's components */
     /* For scans of AC. The run of ends that is not written yet: its number of blocks, its first
      * block, the coefficient of that block at which it begins, and its bits of correction. */
@@ -147,9 +150,9 @@ enum pst_status psti_pli_jpeg_print_scan(struct psti_jpeg_printer *p, struct pst
 
 size_t psti_pli_jpeg_print_work_nbytes(void);
 
-/* Returns how many codes of 16 zeros an event adds at the end of this block. */
+/* Returns how many codes of 16 zeros an event requires at the end of this block. */
 uint32_t psti_pli_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position);
-/* Replaces the current event, which is done, by the next one. */
+/* Replaces the current event, which has been handled, by the next one. */
 static inline void psti_pli_jpeg_next_event(struct psti_jpeg_printer *p)
 {
     p->bad_event |= !psti_pli_jpeg_read_event(p->unpacker, &p->event);
@@ -161,7 +164,7 @@ typedef void psti_jpeg_mcus_printer(struct psti_jpeg_printer *p, uint32_t row, u
 psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential, psti_pli_jpeg_print_dc_first,
     psti_pli_jpeg_print_dc_more, psti_pli_jpeg_print_ac_first, psti_pli_jpeg_print_ac_more;
 psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential_avx2;
-/* Prints the run of ends that is not written yet. */
+/* Writes the EOB run (series of blocks without new coefficients) that is not written yet. */
 void psti_pli_jpeg_print_run(struct psti_jpeg_printer *p);
 
 /* Reads a restoration piece by piece: first the skeleton, then extra (pli_jpeg_file_pack.c). */
@@ -169,11 +172,12 @@ struct psti_jpeg_unpacker {
     void *stream; /* a z_stream of zlib */
     uint32_t skeleton_nbytes, extra_left;
     uint8_t flags;
-    uint32_t n, at; /* bytes in `extra`, and how many of them were taken */
-    bool is_short;  /* true if fewer bytes of extra came than the restoration states */
+    uint32_t n, at; /* number of bytes in `extra`, and number of these that were taken */
+    bool is_short;  /* true if there are fewer bytes of extra than the restoration states */
     uint8_t extra[256];
 };
-/* Begins to read a restoration. psti_pli_jpeg_unpack_end must follow, whatever this returns. */
+/* Begins to read a restoration. psti_pli_jpeg_unpack_end must be called afterwards, even if this
+ * fails. */
 enum pst_status psti_pli_jpeg_unpack_begin(struct psti_jpeg_unpacker *u, const uint8_t *restoration,
                                            size_t nbytes, struct pst_error *err);
 /* Reads the whole skeleton, skeleton_nbytes bytes. */
@@ -181,8 +185,8 @@ enum pst_status psti_pli_jpeg_unpack_skeleton(struct psti_jpeg_unpacker *u, uint
                                               struct pst_error *err);
 /* Returns the next byte of extra, or -1 if there is none. */
 int psti_pli_jpeg_unpack_byte(struct psti_jpeg_unpacker *u);
-/* Checks, when all of extra was taken, that the DEFLATE data end with it and that the restoration
- * ends with the data. */
+/* Checks, after all of extra was taken, that the DEFLATE data end there and that the restoration
+ * ends with them. */
 enum pst_status psti_pli_jpeg_unpack_check_end(struct psti_jpeg_unpacker *u, struct pst_error *err);
 void psti_pli_jpeg_unpack_end(struct psti_jpeg_unpacker *u);
 

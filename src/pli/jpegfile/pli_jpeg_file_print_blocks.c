@@ -1,9 +1,9 @@
-/* pli_jpeg_file_print_blocks.c - prints the blocks of a scan: coefficients become Huffman codes, by
- * the rules of docs/format-pli.md, section 10, and by events where the file differs from them.
+/* pli_jpeg_file_print_blocks.c - writes the blocks of a scan as Huffman codes, by the rules of
+ * docs/format-pli.md, section 10, and by events where the file differs from these.
  *
- * The rules are those of libjpeg's encoder. A run of ends of blocks is written when it is over. Its
- * length comes first, then the bits that correct the blocks in it; these blocks are read once more
- * for that. Nothing is allocated, and there are no threads. */
+ * The rules are those of libjpeg's encoder. An EOB run (series of blocks without new coefficients)
+ * is written when it is over: first its length, then the correction bits of its blocks, which are
+ * read once more for that. Nothing is allocated, and there are no threads. */
 #include "pli/jpegfile/pli_jpeg_file_print_mcus.h"
 
 #include <stdlib.h>
@@ -62,7 +62,7 @@ void psti_pli_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, u
     psti_pli_jpeg_print_mcus(p, row, column, n, psti_pli_jpeg_nonzeros);
 }
 
-/* -- Progressive: DC -- */
+/* -- DC of progressive scans -- */
 
 void psti_pli_jpeg_print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
                                   uint32_t n)
@@ -90,9 +90,9 @@ void psti_pli_jpeg_print_dc_more(struct psti_jpeg_printer *p, uint32_t row, uint
     }
 }
 
-/* -- Progressive: AC -- */
+/* -- AC of progressive scans -- */
 
-/* Returns the magnitude without the bits that later scans tell. */
+/* Returns the magnitude without the bits that later scans code. */
 static inline uint32_t magnitude(int16_t v, uint32_t low) { return (uint32_t)abs(v) >> low; }
 
 /* Writes up to 63 bits, the highest of them first. */
@@ -104,8 +104,8 @@ static void put_corrections(struct psti_jpeg_sink *s, uint64_t bits, uint32_t n)
         psti_pli_jpeg_put(s, (uint32_t)bits, n > 32 ? 32 : n);
 }
 
-/* Returns a mask of the scan's coefficients from k on whose magnitude is not 0 with all bits that
- * are known after this scan. */
+/* Returns a mask of the scan's coefficients from k on whose magnitude, with all bits up to this
+ * scan, is not 0. */
 static inline uint64_t nonzeros_from(const int16_t *block, uint32_t k,
                                      const struct psti_jpeg_scan *scan)
 {
@@ -114,8 +114,8 @@ static inline uint64_t nonzeros_from(const int16_t *block, uint32_t k,
                                 ~(uint64_t)0 >> (63 - scan->last);
 }
 
-/* Collects the bits that correct the coefficients from k on that were not 0 before this scan.
- * Returns how many bits there are. */
+/* Collects the bits that correct the coefficients from k on that were nonzero before this scan.
+ * Returns their number. */
 static uint32_t corrections_of(const int16_t *block, uint32_t k, const struct psti_jpeg_scan *scan,
                                uint64_t *bits)
 {
@@ -149,7 +149,7 @@ void psti_pli_jpeg_print_run(struct psti_jpeg_printer *p)
     p->run = p->n_corrections = 0;
 }
 
-/* Begins a run of ends in this block at coefficient k. */
+/* Begins an EOB run (series of blocks without new coefficients) in this block at coefficient k. */
 static void begin_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t k,
                       uint32_t n_corrections)
 {
@@ -159,8 +159,8 @@ static void begin_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t k
     p->n_corrections = n_corrections;
 }
 
-/* Adds a block that has only an end to the run. If the run breaks at this block, it is printed
- * first, and the block begins the next run. */
+/* Adds a block without new coefficients to the EOB run. If the run must end before this block, it
+ * is written, and the block begins the next run. */
 static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_corrections)
 {
     bool breaks = p->run == PSTI_JPEG_EOB_RUN_MAX;
@@ -222,19 +222,19 @@ void psti_pli_jpeg_print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uin
     }
 }
 
-/* Prints a block in which coefficients become 1 or -1 in this scan. The last of them is number
- * `end`. `left` holds, as bits, the coefficients up to there that are not 0. */
+/* Writes a block in which coefficients become 1 or -1 in this scan; the last of these is number
+ * `end`. `left` is a mask of the nonzero coefficients up to there. */
 static void add_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position,
                         uint64_t left, uint32_t end)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     struct psti_jpeg_sink *s = &p->sink;
-    uint64_t bits = 0; /* bits of correction since the last symbol */
+    uint64_t bits = 0; /* correction bits since the last symbol */
     uint32_t run = 0, n_bits = 0, next = scan->first;
     psti_pli_jpeg_print_run(p);
     for (; left; left &= left - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(left), m = magnitude(block[k], scan->low);
-        if (m == 0) /* the coefficient is still 0 after this scan */
+        if (m == 0) /* true if the coefficient is still 0 after this scan */
             continue;
         run += k - next;
         next = k + 1;

@@ -5,8 +5,8 @@
 
 #include "pli/jpegfile/pli_jpeg_file_print.h"
 
-/* Adds coefficient number `next` with the zeros before it. The coefficient written before it has
- * number k - 1. */
+/* Adds coefficient number `next` with the zeros before it. The coefficient that was written before
+ * it has number k - 1. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_add_coef(struct psti_jpeg_sink *s,
                                              const struct psti_jpeg_encoder_table *table,
                                              const int16_t *block, uint32_t k, uint32_t next)
@@ -20,8 +20,8 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_add_coef(struct psti_jpeg_sink *s,
     psti_pli_jpeg_add_any(s, table, run, block[next]);
 }
 
-/* Writes the AC of a block. `left` holds, as bits, the coefficients that are not 0. Two
- * coefficients fit between flushes. `zeros` codes of 16 zeros stand at the end. */
+/* Writes the AC coefficients of a block. `left` is a mask of the nonzero ones. Two coefficients fit
+ * between flushes. `zeros` codes of 16 zeros end the block. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_put_ac(struct psti_jpeg_sink *s,
                                            const struct psti_jpeg_encoder_table *table,
                                            const int16_t *block, uint64_t left, uint32_t zeros)

@@ -1,9 +1,9 @@
 /* pli_jpeg_file_read_mcus.h - reads MCUs of a sequential scan from bits: the one loop that every
  * CPU level compiles for itself.
  *
- * Most codes, together with the bits of their values, fit in PSTI_JPEG_QUICK_BITS. For them one
- * look-up gives the coefficient, its place, and the number of bits to drop. One refill is enough
- * for several look-ups. */
+ * Most codes, together with the bits of their values, fit in PSTI_JPEG_QUICK_BITS. For these codes
+ * one look-up gives the coefficient, its position in the block, and the number of bits to drop. The
+ * buffer of bits is refilled once for several look-ups. */
 #ifndef PST_PLI_JPEG_FILE_READ_MCUS_H
 #define PST_PLI_JPEG_FILE_READ_MCUS_H
 
@@ -11,11 +11,11 @@
 
 #include <string.h>
 
-/* Returns true if 16 bits hold `v` and -v, so that a later bit of it fits, too. */
+/* Returns whether `v` and -v both fit 16 bits; then a later bit of the coefficient fits, too. */
 PSTI_JPEG_INLINE bool psti_pli_jpeg_fits_16(int32_t v) { return v >= -INT16_MAX && v <= INT16_MAX; }
 
-/* Returns the next code, whose entry is not quick, in the form of `codes`, or 0 if there is
- * none. */
+/* Returns the next code in the form of an entry of `codes`, if its entry is not quick; 0 if there
+ * is no code. */
 PSTI_JPEG_INLINE uint32_t psti_pli_jpeg_slow_code(uint64_t buffer, uint32_t entry,
                                                   const struct psti_jpeg_decoder_table *table)
 {
@@ -44,8 +44,8 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_next_dc(
     return psti_pli_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
 }
 
-/* Returns how many codes of 16 zeros stand past the last coefficient of the block. `end` is the
- * number of the coefficient after the zeros of these codes, and may be above 64. */
+/* Returns how many codes of 16 zeros follow the last coefficient of the block. `end` is the number
+ * of the coefficient after these zeros, and may be above 64. */
 static inline uint32_t psti_pli_jpeg_zeros_before(const int16_t *block, size_t end)
 {
     size_t k = end > 64 ? 64 : end;
@@ -58,11 +58,11 @@ static inline uint32_t psti_pli_jpeg_zeros_before(const int16_t *block, size_t e
 struct psti_jpeg_part {
     int16_t *block;
     size_t k;       /* number of the next coefficient */
-    uint32_t zeros; /* result of psti_pli_jpeg_zeros_before */
+    uint32_t zeros; /* number of codes of 16 zeros since the last coefficient */
     enum psti_jpeg_trouble trouble;
 };
 
-/* Reads a code whose entry is slow. Returns false if the block has ended or is wrong. */
+/* Reads a code whose entry is slow. Returns false if the block has ended or is invalid. */
 PSTI_JPEG_INLINE bool psti_pli_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t entry,
                                               const struct psti_jpeg_decoder_table *table,
                                               struct psti_jpeg_part *part)
@@ -97,8 +97,8 @@ PSTI_JPEG_INLINE bool psti_pli_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t
     return false;
 }
 
-/* Handles a quick entry, of a value or of zeros, with which the block reaches its end or goes
- * beyond it, at `next`. */
+/* Handles a quick entry (a value or zeros) after which the block is full or too long. `next` is the
+ * coefficient after the entry. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t entry, size_t next,
                                               struct psti_jpeg_part *part)
 {
@@ -112,7 +112,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t
         psti_pli_jpeg_drop(b, entry & 63);
 }
 
-/* Reads the AC of a block, which was cleared before. */
+/* Reads the AC coefficients of a block, which was cleared before. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
                                             const struct psti_jpeg_decoder_table *table,
                                             struct psti_jpeg_part *part)
@@ -152,7 +152,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
     *bits = b;
 }
 
-/* Clears the blocks of `n` MCUs from `column` on, one row of blocks after the other. */
+/* Clears the blocks of `n` MCUs from `column` on, one row of blocks after another. */
 static inline void psti_pli_jpeg_clear_mcus(const struct psti_jpeg_reader *r, uint32_t row,
                                             uint32_t column, uint32_t n)
 {
@@ -168,7 +168,8 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_read_mcus(struct psti_jpeg
                                                                 uint32_t row, uint32_t column,
                                                                 uint32_t n)
 {
-    /* MCUs that are cleared at a time, so that their memory is in the caches when they are read */
+    /* MCUs that are cleared at a time: their memory is then still in the caches when they are
+     * read */
     enum { CLEARED = 4 };
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;

@@ -2,9 +2,9 @@
  * and calls the readers of blocks. Irregularities between the intervals and after them become
  * events.
  *
- * The input is a walk that stands at a scan. The output is coefficients, events, and the walk
- * after the scan's data. The stage has space for the whole file and PSTI_JPEG_STAGE_PADDING more
- * bytes. Nothing is allocated, and there are no threads. */
+ * The input is a walk that stands at a scan. The output is coefficients and events, and the walk
+ * then stands after the scan's data. The stage has space for the whole file and
+ * PSTI_JPEG_STAGE_PADDING more bytes. Nothing is allocated, and there are no threads. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
 #include "base/machine/cpu.h"
@@ -54,7 +54,8 @@ static enum pst_status fail_for(const struct psti_jpeg_reader *r, enum psti_jpeg
 {
     uint32_t row = r->walk.n_scans;
     size_t taken = (size_t)(r->bits.at - r->stage) - r->bits.count / 8;
-    /* A code that looks bad may be one that the end of the data cut off. */
+    /* If the data end in the middle of a code, the code only looks invalid: the error says that
+     * data are missing. */
     taken += trouble == PSTI_JPEG_BAD_CODE || trouble == PSTI_JPEG_BAD_RUN ? 2 : 0;
     if (taken > r->stage_nbytes || trouble == PSTI_JPEG_NO_DATA)
         return r->at_end_of_file
@@ -76,7 +77,7 @@ static enum pst_status fail_for(const struct psti_jpeg_reader *r, enum psti_jpeg
     }
 }
 
-/* Returns the place in the file at which the first `n` bytes of the stage end. */
+/* Returns the offset in the file of the byte that follows the stage's first `n` bytes. */
 static size_t end_in_file(const struct psti_jpeg_reader *r, size_t n)
 {
     const uint8_t *bytes = r->walk.bytes;
@@ -148,9 +149,9 @@ static enum pst_status next_interval(struct psti_jpeg_reader *r, struct pst_erro
     return begin_interval(r, err);
 }
 
-/* -- The scan -- */
+/* -- A whole scan -- */
 
-/* Returns true if a symbol has two codes. A writer could not tell which of them was used. */
+/* Returns whether a symbol has two codes. A writer could not know which of them was used. */
 static bool has_symbol_twice(const struct psti_jpeg_huffman *table)
 {
     bool seen[256] = {false};

@@ -2,8 +2,8 @@
  * take its bits.
  *
  * Entropy-coded data are copied without stuffing, one restart interval at a time, to memory with
- * zeros after it. So the inner loops can load eight bytes at once and need to check only once per
- * block whether they have left the data. */
+ * zeros after it. So the inner loops can load eight bytes at once, and need to check only once per
+ * block whether they have read past the data. */
 #ifndef PST_PLI_JPEG_FILE_SCAN_H
 #define PST_PLI_JPEG_FILE_SCAN_H
 
@@ -14,7 +14,8 @@
 
 enum {
     PSTI_JPEG_QUICK_STEPS = 5,     /* 5 look-ups of 11 bits fit in the 56 bits of a refill */
-    PSTI_JPEG_STAGE_PADDING = 512, /* more bytes than a block and the loads ahead of it can take */
+    PSTI_JPEG_STAGE_PADDING = 512, /* bytes after the data; a block and the loads ahead of it use
+                                    * fewer */
     PSTI_JPEG_NO_SYMBOL = 256
 };
 
@@ -22,18 +23,19 @@ enum {
 enum psti_jpeg_trouble {
     PSTI_JPEG_FINE,
     PSTI_JPEG_BAD_CODE,
-    PSTI_JPEG_BAD_RUN,   /* a run goes beyond the block's end */
+    PSTI_JPEG_BAD_RUN,   /* a run of zeros goes past the block's end */
     PSTI_JPEG_BAD_RANGE, /* a coefficient does not fit 16 bits */
     PSTI_JPEG_NO_DATA,   /* the data end too early */
-    PSTI_JPEG_ODD_CODE,  /* valid, but not as the writer would have written it */
-    PSTI_JPEG_ODD_DATA,  /* irregular in more places than can be kept */
+    PSTI_JPEG_ODD_CODE,  /* the code is valid, but the writer would use another code */
+    PSTI_JPEG_ODD_DATA,  /* more irregular places than a restoration can hold */
 };
 
-/* The bits of an interval as they are taken. The next bit is the highest of `buffer`, of which
+/* The bits of an interval that are being read. The next bit is the highest of `buffer`, of which
  * `count` bits are valid. */
 struct psti_jpeg_bits {
     uint64_t buffer;
-    /* `at` beyond `limit`: more bits were taken than there are */
+    /* The next byte to load, and the limit: if `at` is beyond it, more bits were taken than
+     * exist. */
     const uint8_t *at, *limit;
     uint32_t count;
 };
@@ -47,7 +49,7 @@ static inline void psti_pli_jpeg_refill(struct psti_jpeg_bits *b)
     b->at += (~b->count & 63) >> 3;
     b->count |= 56;
 }
-/* Loads bits if there are fewer than 32. That is enough for a code and its value. */
+/* Loads bits if fewer than 32 are left. 32 bits are enough for a code and its value. */
 static inline void psti_pli_jpeg_need(struct psti_jpeg_bits *b)
 {
     if (b->count < 32)
@@ -102,18 +104,17 @@ struct psti_jpeg_reader {
     int16_t *const *coefs;
     struct psti_jpeg_events events;
     bool pads_known, pads_with_0;
-    uint64_t position; /* number of blocks of all scans up to the beginning of the current row or
-                        * interval */
-    /* The restart interval that is being read: `stage` has its data. */
+    uint64_t position; /* number of blocks of all scans before the current row or interval */
+    /* The restart interval that is being read. `stage` holds its data. */
     uint8_t *stage;    /* data of the interval without stuffing */
-    size_t begin, end; /* place of these data in the file */
+    size_t begin, end; /* offsets in the file at which the interval's data begin and end */
     size_t stage_nbytes;
     bool at_end_of_file;
     uint8_t n_restarts;
     struct psti_jpeg_bits bits;
     int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* last DC of each of the scan's components */
-    /* For scans of AC. The run of ends: its blocks that are still to come, its length so far, and
-     * its bits of correction. */
+    /* For AC scans, the current EOB run (series of blocks without new coefficients): number of its
+     * blocks that still follow, its length so far, and number of its correction bits. */
     uint32_t run_left, run, n_corrections;
     const struct psti_jpeg_decoder_table *dc[PSTI_JPEG_COMPONENTS_MAX],
         *ac[PSTI_JPEG_COMPONENTS_MAX];
@@ -122,7 +123,7 @@ struct psti_jpeg_reader {
     struct psti_jpeg_decoder_table dc_tables[4], ac_tables[4];
 };
 
-/* Reads the scan at which the walk stands. walk.at becomes the end of its data. */
+/* Reads the scan at which the walk stands. Sets walk.at to the end of the scan's data. */
 enum pst_status psti_pli_jpeg_read_scan(struct psti_jpeg_reader *r, struct pst_error *err);
 
 /* Reads n MCUs of a row of MCUs, from `column` on, within one interval. */

@@ -1,10 +1,12 @@
 /* pli_jpeg_file_write.c - writes the JPEG file, byte for byte, from frame, coefficients and
  * restoration.
  *
- * The skeleton is unpacked to the end of the file's memory. It moves forward as the scans' data and
- * the values of quantisation tables are inserted. If written bytes would overtake bytes that are
- * still to be read, the restoration is corrupt. The walk goes through the skeleton as the reader's
- * walk went through the file. Any thread may call these functions. */
+ * The skeleton (all bytes of the file except those that coefficients and tables give) is unpacked
+ * to the end of the file's memory. From there its bytes are copied towards the front, and the
+ * scans' data and the values of quantisation tables are inserted between them. If written bytes
+ * would overwrite skeleton bytes that are not copied yet, the restoration is corrupt. The walk goes
+ * through the skeleton like the reader's walk through the file. Any thread may call these
+ * functions. */
 #include "pli/jpegfile/pli_jpeg_file.h"
 
 #include "base/hash.h"
@@ -17,7 +19,7 @@
 
 struct psti_jpeg_print_work {
     struct psti_jpeg_unpacker unpacker;
-    uint8_t *at;     /* where the next bytes of the file go */
+    uint8_t *at;     /* address of the next byte of the file */
     size_t n_copied; /* bytes of the skeleton that have been copied to the file */
     struct psti_jpeg_printer printer;
 };
@@ -38,8 +40,8 @@ static size_t room(const struct psti_jpeg_print_work *w)
     return (size_t)(w->printer.walk.bytes + w->n_copied - w->at);
 }
 
-/* Copies the skeleton up to the walk's place and inserts the values of quantisation tables that
- * were cut out. */
+/* Copies the skeleton up to the position of the walk, and inserts the values of quantisation tables
+ * that were cut out. */
 static enum pst_status copy_segments(struct psti_jpeg_print_work *w,
                                      const struct psti_jpeg_frame *frame, struct pst_error *err)
 {
@@ -63,7 +65,8 @@ static enum pst_status copy_segments(struct psti_jpeg_print_work *w,
     return PST_OK;
 }
 
-/* Prints all bytes up to the next scan's data. If there is no scan, the walk has ended. */
+/* Writes all bytes up to the next scan's data. If no scan follows, writes the remaining segments,
+ * and the walk has ended. */
 static enum pst_status print_segments(struct psti_jpeg_print_work *w, struct pst_error *err)
 {
     struct psti_jpeg_printer *p = &w->printer;

@@ -4,8 +4,8 @@
  * The input is the bytes of a JPEG. The output is a PLI for which two things were proven: its
  * pixels are those that libjpeg-turbo makes of the JPEG (the caller's reference decoder gives their
  * checksum), and the file comes back from it byte for byte. Otherwise the result is an error that
- * says why this JPEG cannot be kept. Any thread may call these functions with buffers of its own.
- * The buffers grow to the size that images need and are kept, except very large ones. */
+ * says why this JPEG cannot be kept. Any thread may call these functions with its own buffers.
+ * Buffers grow to the size that images need and are kept, except very large ones. */
 #include "pli/pli.h"
 
 #include "base/alloc.h"
@@ -21,16 +21,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most bytes of coefficients: those of 90 Mpixel of 4:4:4. */
+/* Maximum number of bytes of coefficients: enough for 90 Mpixel with 4:4:4. */
 #define COEFS_MAX_NBYTES ((uint64_t)512 << 20)
 #define KEEP_NBYTES ((size_t)32 << 20)
-/* Bytes for the allocator's headers of all buffers. */
+/* Memory for the allocator's headers of all buffers, in bytes. */
 #define HEADERS_NBYTES 4096
-/* Bytes that a PLI may be larger than the JPEG while it is made: its headers. For a JPEG of a few
- * pixels they are more than what is saved. */
+/* Number of bytes by which a PLI may exceed the JPEG while it is made. For a JPEG of a few pixels
+ * the headers of the PLI take more than is saved. */
 #define BOUND_EXTRA_NBYTES ((size_t)64 << 10)
 
-/* Twice this byte is more than any coefficient. */
+/* Fills memory in which no coefficient was stored yet: the number 0x7f7f is larger than any
+ * coefficient. */
 #define NO_COEF_BYTE 0x7f
 
 typedef int16_t *coefs_of[PSTI_JPEG_COMPONENTS_MAX];
@@ -66,8 +67,8 @@ void psti_pli_keep_free(struct psti_pli_keep *keep)
 }
 
 /* Allocates the coefficients of all components, each aligned to 64. A block takes at least one bit
- * of the file, so a header that states more blocks than the file has bits is corrupt, and no memory
- * is allocated for it. */
+ * of the file. So if the header states more blocks than the file has bits, the file is corrupt, and
+ * no memory is allocated. */
 static enum pst_status reserve_coefs(struct psti_pli_keep *keep,
                                      const struct psti_jpeg_frame *frame, uint64_t jpeg_nbytes,
                                      coefs_of coefs, struct pst_error *err)
@@ -197,7 +198,8 @@ static enum pst_status hash_band(void *ctx, uint32_t y, uint32_t n_rows)
     return PST_OK;
 }
 
-/* Decodes the PLI once, as readers do. Gives its coefficients and the checksum of its pixels. */
+/* Decodes the PLI as readers do. The results are its coefficients and the checksum of its
+ * pixels. */
 static enum pst_status decode_back(struct psti_pli_keep *keep, const void *pli, size_t nbytes,
                                    const struct psti_jpeg_frame *frame,
                                    const struct pst_pli_info *info, int16_t *const coefs[],
@@ -225,8 +227,8 @@ static enum pst_status decode_back(struct psti_pli_keep *keep, const void *pli, 
     return status;
 }
 
-/* The sum of the block's dequantised magnitudes. Tables of 8 bits, which are usual, need no more
- * than 32 bits for it. */
+/* Returns the sum of the block's dequantised magnitudes. With tables of 8 bits, which are usual, it
+ * fits 32 bits. */
 static uint64_t sum_of_block(const int16_t *block, const uint16_t *quants, bool is_small)
 {
     uint32_t small = 0;
@@ -247,8 +249,8 @@ static uint64_t sum_of_block(const int16_t *block, const uint16_t *quants, bool 
 enum { SUM_MAX = 2048, SATURATING_SUM_MAX = 5800 };
 
 /* Returns true if a block has larger coefficients than samples of 8 bits make. libjpeg-turbo's
- * kernels then wrap or saturate, each in its own way, and do not agree on its pixels. Within the
- * limits all of them are exact. */
+ * kernels then wrap or saturate, each in its own way, and give different pixels. Within the limits
+ * all of them are exact. */
 static bool is_beyond(const struct psti_jpeg_frame *frame, int16_t *const coefs[], uint64_t most)
 {
     enum { SMALL_QUANT_MAX = 255 };
@@ -308,7 +310,7 @@ static uint64_t hash_coefs(const struct psti_jpeg_frame *frame, int16_t *const c
     return psti_hash_end(&state);
 }
 
-/* True if both say the same of the pixels that coefficients give. */
+/* Returns whether both frames agree in everything that affects the pixels. */
 static bool are_alike(const struct psti_jpeg_frame *a, const struct psti_jpeg_frame *b)
 {
     bool same = a->width == b->width && a->height == b->height &&
@@ -337,7 +339,8 @@ static enum pst_status prove_coefs(struct psti_pli_keep *keep, const void *pli, 
         status = psti_fail(err, PST_ERROR_INTERNAL, "pli", "its frame would come out otherwise");
     if (status == PST_OK)
         status = reserve_back(keep, &frame, &info, coefs, err);
-    /* What the JPEG gave lies in this memory, and must not pass for what the PLI gives. */
+    /* This memory still holds the JPEG's coefficients. They are overwritten, because otherwise the
+     * proof might compare them with themselves. */
     for (uint32_t c = 0; status == PST_OK && c < frame.n_components; c++)
         memset(coefs[c], NO_COEF_BYTE, psti_pli_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
     if (status == PST_OK)
@@ -364,7 +367,7 @@ static enum pst_status convert_pixels(struct psti_pli_keep *keep, const void *jp
                                           err);
     if (status != PST_OK)
         return status;
-    /* How chroma is upsampled depends on the libjpeg-turbo that is here. */
+    /* The installed libjpeg-turbo decides how chroma is upsampled. */
     *is_exact = is_regular && frame.h == 1 && frame.v == 1 &&
                 !is_beyond(&frame, coefs, saturates ? SATURATING_SUM_MAX : SUM_MAX);
     const uint64_t hash = hash_coefs(&frame, coefs);
@@ -410,8 +413,8 @@ static enum pst_status convert(struct psti_pli_keep *keep,
     return status;
 }
 
-/* Extends the error's text if the JPEG or its proof failed: the text then says that the JPEG cannot
- * be kept, and why. */
+/* If the JPEG or its proof failed, extends the error's text: it then says that the JPEG cannot be
+ * kept, and why. */
 static enum pst_status tell(enum pst_status status, struct pst_error *err)
 {
     char cause[PST_ERROR_TEXT_CAP];
@@ -441,8 +444,8 @@ enum pst_status psti_pli_from_jpeg(const struct psti_pli_reference *reference, c
 {
     struct pst_pli_from_jpeg_options filled;
     struct psti_pli_keep keep = {0};
-    /* The file is read four times. A copy protects against changes of the caller's bytes
-     * meanwhile. */
+    /* The file is read four times. It is copied first, because the caller's bytes might change
+     * between the reads. */
     struct psti_buffer own = {0};
     if (jpeg == NULL || pli == NULL || nbytes == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pli", "jpeg, pli or nbytes is NULL");
@@ -464,7 +467,7 @@ enum pst_status psti_pli_from_jpeg(const struct psti_pli_reference *reference, c
     return status;
 }
 
-/* Returns an upper bound of the scratch with which a PLI of content 2 is decoded: see
+/* Returns an upper bound of the scratch for decoding a PLI of content 2; see
  * pst_pli_scratch_nbytes. */
 static uint64_t scratch_most(const struct psti_jpeg_frame *frame)
 {
@@ -514,11 +517,11 @@ bool psti_pli_keep_stays(enum pst_status status)
 {
     switch (status) {
     case PST_ERROR_UNSUPPORTED: /* content 2 does not allow this kind of JPEG */
-    case PST_ERROR_LIMIT:       /* not smaller, or beyond a limit of the decoder */
+    case PST_ERROR_LIMIT:       /* the PLI is not smaller, or exceeds a limit of the decoder */
     case PST_ERROR_CORRUPT:
     case PST_ERROR_TRUNCATED:
     case PST_ERROR_CHECKSUM:
-    case PST_ERROR_INTERNAL: /* the proof failed; nothing is lost if the file is kept as it is */
+    case PST_ERROR_INTERNAL: /* the proof failed; keeping the JPEG loses nothing */
         return true;
     default:
         return false;

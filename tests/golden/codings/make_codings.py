@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the files of this folder by pyarrow: bytes, and the same as Snappy, Zstandard and LZ4 frames.
+"""Writes the files of this folder with pyarrow: some bytes, and the same bytes compressed with Snappy, Zstandard and LZ4
+(frame).
 
     python tests/golden/codings/make_codings.py
 
-They were made by pyarrow 26.0.1. tests/base/test_base_codings.c reads them.
+The committed files were made with pyarrow 26.0.1. tests/base/test_base_codings.c reads them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ HERE = Path(__file__).parent
 
 
 def raws() -> dict[str, bytes]:
-    """Returns the bytes of each file."""
+    """Returns the uncompressed contents of each file."""
     chance = random.Random(1)
     words = ["penstock", "water", "turbine", "of", "the", "a", "training", "epoch"]
     mixed = b"".join(chance.randbytes(chance.randrange(40)) + bytes([i % 7]) * chance.randrange(90) for i in range(300))

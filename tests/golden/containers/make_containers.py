@@ -3,17 +3,17 @@
 
     python make_containers.py SET FOLDER [FILES]
 
-SET is one of these; each needs only what stands behind it:
+SET is one of these; each needs only the packages named behind it:
 
     files           the samples as plain files in FOLDER/files: Pillow, numpy
     gnu_tar         GNU tar
     tarfile         Python
     webdataset      webdataset: one tar by TarWriter, three by ShardWriter
-    wids            wids: the index of the ShardWriter's tars, which must be there
+    wids            wids: the index of the ShardWriter's tars, which must exist
     wds2idx         nvidia-dali: the same
     energon         megatron-energon: the same
 
-FILES is the folder of the samples, FOLDER/files if it is not given. Each set writes its libraries' versions into VERSIONS.
+FILES is the folder of the samples; the default is FOLDER/files. Each set writes the versions of its libraries into VERSIONS.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from pathlib import Path
 
 MTIME = 1_700_000_000
 LONG = "nested/" + "a_folder_whose_name_is_long_enough/" * 3 + "sample_with_a_long_name"
-# In the order in which every library here writes them: that of their bytes.
+# Sorted by bytes, which is the order in which every library here writes the samples.
 KEYS = ("bird/0000", "bird/0001", "house/0002", "house/0003", LONG, "tree.v1/0005")
 SHARDS = ("shards-000000.tar", "shards-000001.tar", "shards-000002.tar")
 SUFFIXES = ("cls", "jpg", "json", "npy", "seg.png", "txt")
 
 
 def samples(files: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """The samples of a folder of files: key, and bytes by suffix."""
+    """Returns the samples of a folder of files: for each key a dict of bytes by suffix."""
     for key in KEYS:
         yield key, {suffix: (files / f"{key}.{suffix}").read_bytes() for suffix in SUFFIXES}
 
@@ -77,7 +77,7 @@ def make_files(folder: Path, files: Path) -> None:
 
 
 def make_gnu_tar(folder: Path, files: Path) -> None:
-    """Folders as members, names that begin with ./, and long names where the format has them."""
+    """Writes tars with folders as members, names that begin with ./, and long names if the format allows them."""
     out = folder / "gnu_tar"
     out.mkdir(parents=True, exist_ok=True)
     for form in ("gnu", "posix", "ustar", "v7"):
@@ -138,7 +138,7 @@ def make_wds2idx(folder: Path, files: Path) -> None:
 
 
 def make_energon(folder: Path, files: Path) -> None:
-    """Two preparations of copies of the tars: all shards as one split, and two splits."""
+    """Lets Energon prepare two copies of the tars: all shards as one split, and two splits."""
     del files
     from megatron.energon.flavors.webdataset import BaseWebdatasetFactory
 
@@ -150,9 +150,9 @@ def make_energon(folder: Path, files: Path) -> None:
         BaseWebdatasetFactory.prepare_dataset(out, list(SHARDS), split_parts_ratio=parts, shuffle_seed=42, workers=1)
         (out / ".nv-meta" / "dataset.yaml").write_text(
             "__module__: megatron.energon\n__class__: CaptioningSample\nfield_map:\n  image: jpg\n  caption: txt\n")
-        for shard in SHARDS:  # a set keeps what is Energon's alone
+        for shard in SHARDS:  # keep only the files that Energon wrote
             (out / shard).unlink()
-        for database in (out / ".nv-meta").glob("index.*"):  # what it says is in the tars
+        for database in (out / ".nv-meta").glob("index.*"):  # the database repeats what is in the tars
             database.unlink()
     say_versions(folder, **{"megatron-energon": version("megatron-energon")})
 

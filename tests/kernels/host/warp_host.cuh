@@ -1,4 +1,5 @@
-/* warp_host.cuh - lanes on a CPU: arrays of 32, and a watch over shared memory.
+/* warp_host.cuh - emulates the lanes of a GPU warp on a CPU: values are arrays of 32, and
+ * accesses to shared memory are checked.
  *
  * One thread runs a block, warp by warp within each phase. */
 #ifndef PST_GPU_WARP_HOST_CUH
@@ -80,7 +81,7 @@ struct touch {
     uint32_t write_phase, read_phase;
     uint16_t write_warp, read_warp;
     uint8_t write_lane; /* 255: nobody */
-    uint8_t read_lane;  /* 254: several, 255: nobody */
+    uint8_t read_lane;  /* lane that read; 254: several, 255: none */
 };
 
 struct arena {
@@ -96,7 +97,7 @@ struct arena {
         none.write_lane = none.read_lane = 255;
         for (size_t i = 0; i < n; i++)
             touches[i] = none;
-        memset(bytes.data(), 0xa5, bytes.size()); /* as on a GPU nothing is cleared */
+        memset(bytes.data(), 0xa5, bytes.size()); /* as on a GPU, memory is not cleared */
     }
     uint8_t *base() { return bytes.data() + (128 - (uintptr_t)bytes.data() % 128) % 128; }
 
@@ -154,7 +155,7 @@ struct arena {
     }
 };
 
-/* The block that this thread runs. warp_sync() needs it. */
+/* The block that this thread runs, which warp_sync() needs. */
 inline arena *&running_arena()
 {
     static thread_local arena *the_one = nullptr;
@@ -226,7 +227,7 @@ template <class T> inline lanes<T> shift_down(const lanes<T> &v, uint32_t d)
 }
 template <class T> inline T lane_of(const lanes<T> &v, uint32_t lane) { return v.v[lane % 32]; }
 
-/* The functions of one or two numbers, for scalars and lanes. */
+/* Functions of one or two numbers, for scalars and for lanes. */
 inline uint32_t popc(uint32_t v) { return (uint32_t)__builtin_popcount(v); }
 inline uint32_t clz(uint32_t v) { return v ? (uint32_t)__builtin_clz(v) : 32; }
 inline uint32_t ctz(uint32_t v) { return (uint32_t)__builtin_ctz(v); }
@@ -324,7 +325,7 @@ inline uint32_t f16_bits(float v)
         return 0x7fff; /* a GPU's result for NaNs */
     if (magnitude >= 0x47800000)
         return sign | 0x7c00;
-    if (magnitude < 0x38800000) /* below 2^-14: the last bit of 0.5 and more is 2^-24 */
+    if (magnitude < 0x38800000) /* below 2^-14: adding 0.5 makes the last bit 2^-24 */
         return sign | (bits_of(float_of(magnitude) + 0.5f) - 0x3f000000);
     return sign | (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
 }
@@ -419,7 +420,7 @@ inline lanes<uint32_t> low_u32(const lanes<int64_t> &v)
         r.v[l] = (uint32_t)v.v[l];
     return r;
 }
-inline lanes<uint32_t> ctz(const lanes<uint32_t> &v) /* lanes that are 0 get an undefined value */
+inline lanes<uint32_t> ctz(const lanes<uint32_t> &v) /* undefined for lanes that are 0 */
 {
     lanes<uint32_t> r;
     for (uint32_t l = 0; l < PSTI_WARP; l++)
@@ -517,7 +518,7 @@ inline void store2(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint32_t>
         at[i.v[l] + 1] = v1.v[l];
     }
 }
-/* Elements by their offset in bytes. */
+/* Accesses elements by their offset in bytes. */
 template <class T>
 inline lanes<wide<T>> load_at(const shared<uint8_t> &at, const lanes<uint32_t> &nbytes,
                               const lanes<bool> &m = lanes<bool>(true),
@@ -571,7 +572,7 @@ template <class T> inline void store_uniform(const shared<T> &at, uint32_t i, wi
     *at.at(i) = (T)v;
 }
 
-/* Blocks may run in threads of their own, so additions to global memory are atomic. */
+/* Blocks may run in different threads, so additions to global memory are atomic. */
 inline void atomic_add(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint32_t> &v,
                        const lanes<bool> &m)
 {

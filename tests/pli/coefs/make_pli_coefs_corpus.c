@@ -1,6 +1,6 @@
-/* make_pli_coefs_corpus.c - writes the corpus of fuzz_pli_coefs: one unit of each kind of
- * coefficients, small, of several samplings. make_pli_coefs_corpus tests/fuzz/corpus/pli_coefs. It
- * is not part of any test. */
+/* make_pli_coefs_corpus.c - writes the seed corpus of fuzz_pli_coefs: small units with each kind of
+ * coefficients, of several samplings. Run it by hand, no test does: make_pli_coefs_corpus
+ * tests/fuzz/corpus/pli_coefs */
 #include "base/bits.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"
 #include "pli/coefs/pli_coefs_make.h"

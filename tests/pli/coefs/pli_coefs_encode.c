@@ -1,4 +1,4 @@
-/* pli_coefs_encode.c - see pli_coefs_encode.h. */
+/* pli_coefs_encode.c - implements pli_coefs_encode.h. */
 #include "pli/coefs/pli_coefs_encode.h"
 
 #include "pli/encode/coefs/pli_jpeg_encode.h"

@@ -1,4 +1,4 @@
-/* pli_coefs_make.c - see pli_coefs_make.h. Ends the program if something fails. */
+/* pli_coefs_make.c - implements pli_coefs_make.h. Ends the program if something fails. */
 #include "pli/coefs/pli_coefs_make.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <jpeglib.h>
 
 static const uint8_t factors[COEFS_N_SAMPLINGS][3] = {
-    /* sampling factors: 16 h + v of each component */
+    /* sampling factors of each component as 16 h + v */
     {0x11, 0, 0},       {0x11, 0x11, 0x11}, {0x22, 0x11, 0x11}, {0x21, 0x11, 0x11},
     {0x12, 0x11, 0x11}, {0x41, 0x11, 0x11}, {0x44, 0x11, 0x22}, {0x11, 0x22, 0x41},
     {0x24, 0x12, 0x21}, {0x22, 0x22, 0x22},
@@ -98,7 +98,7 @@ void coefs_make(struct coefs_image *image, uint32_t width, uint32_t height, uint
     }
 }
 
-/* -- Through libjpeg -- */
+/* -- Coefficients of JPEGs that libjpeg compresses -- */
 
 static unsigned char *compress(const struct coefs_image *image, int quality, bool progressive,
                                uint64_t *random, unsigned long *nbytes)

@@ -16,20 +16,20 @@ enum coefs_kind {
     COEFS_DC,      /* DC alone */
     COEFS_SPARSE,  /* some blocks, few coefficients */
     COEFS_PHOTO,   /* many small coefficients, fewer and smaller at high frequencies */
-    COEFS_DENSE,   /* blocks go up to the last coefficient */
-    COEFS_EXTREME, /* values of +-2048, and DC from one end of its range to the other */
+    COEFS_DENSE,   /* many blocks whose last nonzero coefficient is number 63 */
+    COEFS_EXTREME, /* values of +-2048, and DC that jumps between the ends of its range */
     COEFS_ONE,     /* a single coefficient in the whole image */
     COEFS_N_KINDS
 };
 
 uint32_t coefs_draw(uint64_t *random); /* returns 0..2^31 - 1 */
-/* Makes a frame of that size with coefficients of `kind`. `sampling` chooses the factors:
- * 0..COEFS_N_SAMPLINGS - 1; 0 is gray. */
+/* Makes a frame of that size with coefficients of `kind`. `sampling` is the number of a set of
+ * sampling factors: 0..COEFS_N_SAMPLINGS - 1; 0 is gray. */
 enum { COEFS_N_SAMPLINGS = 10 };
 void coefs_make(struct coefs_image *image, uint32_t width, uint32_t height, uint32_t sampling,
                 enum coefs_kind kind, uint64_t *random);
-/* Makes noise on slopes, compresses it with libjpeg and reads the coefficients. h and v are the
- * factors of the first component. n_components is 1 or 3. */
+/* Makes an image of noise on slopes, compresses it with libjpeg and reads the coefficients. h and v
+ * are the sampling factors of the first component. n_components is 1 or 3. */
 void coefs_make_jpeg(struct coefs_image *image, uint32_t width, uint32_t height,
                      uint32_t n_components, uint32_t h, uint32_t v, int quality, bool progressive,
                      uint64_t *random);

@@ -1,4 +1,4 @@
-/* pli_coefs_simde_ac.c - see pli_coefs_simde.h. */
+/* pli_coefs_simde_ac.c - compiles the AC part of the emulated AVX-512 level (pli_coefs_simde.h). */
 #include "pli/coefs/pli_coefs_simde.h"
 
 #include "pli/decode/coefs/x86/pli_coefs_avx512_ac.c"

@@ -1,4 +1,5 @@
-/* pli_coefs_simde_values.c - see pli_coefs_simde.h. */
+/* pli_coefs_simde_values.c - compiles the values of the emulated AVX-512 level
+ * (pli_coefs_simde.h). */
 #include "pli/coefs/pli_coefs_simde.h"
 
 #include "pli/decode/coefs/x86/pli_coefs_avx512_values.c"

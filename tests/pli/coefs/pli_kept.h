@@ -1,5 +1,5 @@
-/* pli_kept.h - makes a decoded unit of coefficients without the blocks that are not wanted. A level
- * that leaves these blocks out must give the same (pli/decode/coefs/pli_coefs.h). */
+/* pli_kept.h - copies a decoded unit of coefficients without its unwanted blocks. A CPU level that
+ * skips these blocks must give the same result (pli/decode/coefs/pli_coefs.h). */
 #ifndef PST_TESTS_DECODE_PLI_KEPT_H
 #define PST_TESTS_DECODE_PLI_KEPT_H
 

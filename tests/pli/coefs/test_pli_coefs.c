@@ -1,6 +1,7 @@
-/* test_pli_coefs.c - units of JPEG coefficients. The decoder restores the coefficients that were
- * encoded, at every CPU level and for every sampling, size of units and kind of coefficients. Every
- * level refuses a broken unit or gives the same garbage, and none reads outside of the unit. */
+/* test_pli_coefs.c - tests units of JPEG coefficients. The decoder restores the encoded
+ * coefficients at every CPU level, for every sampling, unit size and kind of coefficients. All
+ * levels treat a broken unit alike: they refuse it or give the same garbage. None reads outside of
+ * the unit. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -17,7 +18,7 @@
 
 enum { N_LEVELS = 2, UNIT_PAGES_NBYTES = 4 << 20, FILL = 0x5a, CANARY_NBYTES = 64 };
 
-/* Memory that ends at a page that may not be read. */
+/* Memory that ends where a page begins that may not be read. */
 struct fence {
     uint8_t *pages;
     size_t page;
@@ -32,7 +33,7 @@ struct fixture {
     const uint8_t *tables_block;
     size_t tables_nbytes;
     struct psti_pli_coefs_tables *tables[N_LEVELS];
-    uint8_t *work[N_LEVELS]; /* work, with canaries after it */
+    uint8_t *work[N_LEVELS]; /* working memory of each level, followed by canary bytes */
     struct pst_error err;
 };
 
@@ -235,8 +236,8 @@ static void made_up(void **state)
     }
 }
 
-/* Tries all shapes of squares, 1x1 to 8x8 blocks. In small squares missing neighbours are replaced
- * by others (section 8.2). */
+/* Tries all shapes of squares, 1x1 to 8x8 blocks. Small squares lack some neighbours, which are
+ * replaced by others (docs/format-pli.md, section 8.2). */
 static void small_squares(void **state)
 {
     struct fixture *f = *state;
@@ -273,7 +274,7 @@ static void break_unit(struct fixture *f, const struct coefs_image *image, uint3
 {
     struct psti_pli_coefs planes;
     (void)image;
-    /* Units that are cut short, at many lengths. */
+    /* Truncated units of many lengths. */
     size_t step = 1 + nbytes / 64;
     for (size_t n = 0; n < nbytes; n += step) {
         const uint8_t *unit = put_at_fence(f, bytes, n);
@@ -293,7 +294,8 @@ static void break_unit(struct fixture *f, const struct coefs_image *image, uint3
         uint8_t *unit = put_at_fence(f, bytes, nbytes);
         uint32_t n = 1 + (i % 4 == 3) * coefs_draw(random) % 30;
         for (uint32_t k = 0; k < n; k++) {
-            /* Half of the changes hit the place where states and raw bits begin. */
+            /* Half of the changes hit the beginning of the unit, where the states and the raw bits
+             * begin. */
             size_t room = coefs_draw(random) & 1 && nbytes > 100 ? 100 : nbytes;
             unit[coefs_draw(random) % room] ^=
                 (uint8_t)(n == 1 ? 1u << coefs_draw(random) % 8 : coefs_draw(random));
@@ -353,7 +355,8 @@ static void noise(void **state)
         for (size_t k = 0; k < n; k++)
             unit[k] = (uint8_t)coefs_draw(&random);
         if (n > 2) {
-            unit[0] = (uint8_t)(0x80 | unit[0]); /* few enough raw bytes for the decode to go on */
+            /* so few raw bytes that decoding goes on after them */
+            unit[0] = (uint8_t)(0x80 | unit[0]);
             unit[1] = (uint8_t)(coefs_draw(&random) % (n / 128 + 1));
         }
         uint32_t k_last = i & 1 ? 63 : coefs_draw(&random) % 64;

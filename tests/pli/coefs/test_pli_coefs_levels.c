@@ -1,7 +1,7 @@
 /* test_pli_coefs_levels.c - every CPU level of the coefficient decoder gives the same status and
- * coefficients as plain C. Units of every shape and statistic must give the coefficients that were
- * encoded. Damaged units and foreign tables are tried, too. Units end at unreadable pages, so that
- * a read past them crashes. */
+ * coefficients as plain C. Intact units of every shape and statistic must give the encoded
+ * coefficients. Damaged units and foreign tables are tried, too. Units end at unreadable pages, so
+ * that a read past them crashes. */
 #include "pli/coefs/pli_kept.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"
 #include "pli/pli_levels.h"
@@ -31,7 +31,7 @@ struct fixture {
     uint64_t seed;
     /* number of damaged units that were decoded nevertheless, and that were refused */
     size_t n_same, n_failed;
-    size_t n_sure; /* number of sets of tables in which some AC context has only one token */
+    size_t n_sure; /* number of table sets in which some AC context has only one token */
 };
 
 static uint32_t below(struct fixture *f, uint32_t n)
@@ -101,7 +101,8 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 enum kind { PHOTOGRAPH, DENSE, EXTREME, SPARSE, FLAT, N_KINDS };
 
-/* Draws a magnitude. Large ones are rare, except in EXTREME, where any may come. */
+/* Draws a magnitude. Large ones are rare, except for the kind EXTREME, in which all are equally
+ * likely. */
 static int16_t magnitude(struct fixture *f, enum kind kind, uint32_t k)
 {
     if (kind == FLAT)
@@ -158,7 +159,7 @@ static void free_image(struct fixture *f)
         free(f->coefs[c]);
 }
 
-/* -- Decoding -- */
+/* -- Decoding at all levels -- */
 
 static void use_tables(struct fixture *f, const uint8_t *block, size_t nbytes)
 {
@@ -194,8 +195,8 @@ static void assert_same(const struct psti_pli_coefs *a, const struct psti_pli_co
 }
 
 /* Decodes a unit at the end of readable memory at all levels and compares. Plain C gives all
- * blocks. Levels that leave out unwanted blocks must leave out no others. Returns the status of
- * plain C. */
+ * blocks. Levels that skip unwanted blocks must give all wanted ones. Returns the status of plain
+ * C. */
 static enum pst_status decode(struct fixture *f, const struct unit *u, uint32_t k_last,
                               const uint64_t *wanted, struct psti_pli_coefs *first)
 {
@@ -319,7 +320,7 @@ static void damage(struct fixture *f, const struct unit *u)
                                   : below(f, (uint32_t)u->nbytes)] ^= (uint8_t)(1u << below(f, 8));
         if (turn == 9)
             v.nbytes = below(f, (uint32_t)u->nbytes);
-        if (turn == 10) /* words are added */
+        if (turn == 10) /* words are appended */
             for (uint32_t more = 2 * below(f, 30); more > 0; more--)
                 bytes[v.nbytes++] = (uint8_t)below(f, 256);
         /* Coefficients above k_last are not checked. All levels must give the same garbage. */
@@ -340,7 +341,7 @@ static void test_damaged_units(void **state)
             for_units(f, (uint8_t)(6 + below(f, 2)), damage);
             free_image(f);
         }
-    /* Changed raw bits are not noticed here. Changed states and words are. */
+    /* The decoder does not detect changed raw bits. It detects changed states and words. */
     assert_true(f->n_same > 1000 && f->n_failed > 1000);
 }
 

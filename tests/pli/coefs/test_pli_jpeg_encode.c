@@ -1,5 +1,5 @@
-/* test_pli_jpeg_encode.c - the encoder of PLI's JPEG content alone: images that it refuses, the
- * capacity that it needs, failed allocations, the head, and the order of the file.
+/* test_pli_jpeg_encode.c - tests the encoder of PLI's JPEG content alone: images that it refuses,
+ * the capacity that it needs, failed allocations, the head, and the order of the file's parts.
  * tests/pli/coefs/test_pli_coefs.c tests that units can be decoded. */
 #include "test.h"
 
@@ -27,7 +27,7 @@ static enum pst_status encode(const struct coefs_image *image, const uint8_t *re
                                 &options, room, capacity, nbytes, err);
 }
 
-/* Checks the head and the index. Returns the end of the units. */
+/* Checks the head and the index of units. Returns the end offset of the units. */
 static size_t read_index(size_t nbytes, struct psti_pli_header *h)
 {
     struct pst_error err = {0};
@@ -84,7 +84,8 @@ static void whole_file(void **state)
         assert_int_equal(frame.orientation, 1 + i);
         assert_int_equal(frame.jpeg_nbytes, 123456);
         assert_true(frame.jpeg_checksum == image.frame.jpeg_checksum);
-        /* The image has many tokens that are unlike a photograph's, so tables of its own pay. */
+        /* The image's tokens are distributed unlike a photograph's, so it is worth storing tables
+         * for it. */
         assert_ok(psti_pli_find_model(room, &h, PSTI_PLI_MODEL_COEFS, &block, &n_block, &err));
         assert_non_null(block);
         /* A second run gives the same bytes. */
@@ -98,8 +99,8 @@ static void whole_file(void **state)
     }
 }
 
-/* The encoder chooses the size of units by the amount of data in them. It takes a size that is
- * asked for. */
+/* The encoder chooses the unit size by the amount of data. It obeys the caller if the caller names
+ * a size. */
 static void size_of_units(void **state)
 {
     (void)state;
@@ -132,8 +133,8 @@ static void size_of_units(void **state)
     coefs_free(&image);
 }
 
-/* With a smaller capacity than the file has bytes the encoder fails and writes nothing behind the
- * capacity. With exactly enough it succeeds. */
+/* If the capacity is smaller than the file, the encoder fails and writes nothing beyond the
+ * capacity. With exactly enough capacity it succeeds. */
 static void too_little_room(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static void too_little_room(void **state)
     uint8_t restoration[77] = {1};
     for (uint32_t i = 0; i < 3; i++) {
         size_t nbytes, other;
-        /* The last image has unit sizes of 32 bits. */
+        /* The last image is so large that the index stores unit sizes in 32 bits. */
         coefs_make(&image, 256, 200, 1, i < 2 ? COEFS_PHOTO : COEFS_EXTREME, &random);
         image.frame.restoration_nbytes = sizeof restoration;
         assert_ok(encode(&image, restoration, i < 2 ? 7 : 8, false, CAPACITY, &nbytes, &err));
@@ -253,8 +254,8 @@ static void levels_agree(void **state)
     }
 }
 
-/* States take tokens alike at every level. Tries frequencies of all sizes, also one that is nearly
- * a whole table's, lists of all lengths, and the highest and lowest states. */
+/* The rANS states take tokens in the same way at every level. Tries frequencies of all sizes, up to
+ * nearly a whole table's sum, lists of all lengths, and the highest and lowest states. */
 static void states_agree(void **state)
 {
     enum { N_K = 300, LAST = 5, ROOM = 1 << 15 };
@@ -302,8 +303,8 @@ static void states_agree(void **state)
 
 enum { BLOCKS_MAX = 500, STRIDE = 576 };
 
-/* Makes blocks with all kinds of ends, the largest end first. Their coefficients are small or
- * large. */
+/* Makes blocks sorted by the number of their last coefficient, largest first. Coefficients are
+ * small or large. */
 static void make_blocks(uint32_t n, uint64_t *random, int16_t *blocks, uint16_t n_k[65])
 {
     uint32_t end = 63 >> coefs_draw(random) % 7;
@@ -320,7 +321,7 @@ static void make_blocks(uint32_t n, uint64_t *random, int16_t *blocks, uint16_t 
     }
 }
 
-/* Ends, planes and codes are the same at this machine's level as in plain C. */
+/* Ends of blocks, planes and codes are the same at this machine's level as in plain C. */
 static void planes_agree(void **state)
 {
     static int16_t blocks[BLOCKS_MAX * 64], values[2][64 * STRIDE];

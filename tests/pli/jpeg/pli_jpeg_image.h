@@ -1,5 +1,5 @@
-/* pli_jpeg_image.h - a JPEG, its coefficients and the PLI of it, as tests of content 2 keep them.
- * Tests that include it must link the encoder. */
+/* pli_jpeg_image.h - a JPEG with its coefficients and its PLI, for tests of content 2. Tests that
+ * include it must link the encoder. */
 #ifndef PST_TEST_PLI_JPEG_IMAGE_H
 #define PST_TEST_PLI_JPEG_IMAGE_H
 
@@ -12,14 +12,14 @@
 #include <stdlib.h>
 
 struct pli_jpeg_image {
-    /* `pli` lies in memory of exactly its length, so that sanitizers see over-reads */
+    /* `pli` lies in memory of exactly its length, so that sanitizers detect over-reads */
     struct bytes jpeg, pli;
     struct pli_jpeg content;
     struct pst_pli_info info;
 };
 
-/* Makes a PLI of the file, which then belongs to the image. Returns false if content 2 does not
- * take the file; the image must be closed then, too. */
+/* Makes a PLI of the file. The image owns the file from here on. Returns false if content 2 does
+ * not take the file; the caller must close the image even then. */
 static inline bool pli_jpeg_image_open(struct bytes file, uint8_t unit_log2,
                                        struct pli_jpeg_image *image)
 {

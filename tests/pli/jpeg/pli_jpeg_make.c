@@ -1,4 +1,4 @@
-/* pli_jpeg_make.c - see the header. */
+/* pli_jpeg_make.c - implements pli_jpeg_make.h. */
 #include "pli/jpeg/pli_jpeg_make.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static void read_coefs(struct jpeg_decompress_struct *cinfo, struct pli_jpeg *jp
     }
 }
 
-/* Reads the samples before upsampling, which libjpeg calls raw data. */
+/* Reads the component samples before upsampling, which libjpeg calls raw data. */
 static void read_samples(const struct bytes *file, struct pli_jpeg *jpeg)
 {
     struct jpeg_decompress_struct cinfo;
@@ -78,8 +78,8 @@ static void read_samples(const struct bytes *file, struct pli_jpeg *jpeg)
     JSAMPROW rows[3][32];
     JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
     begin(&cinfo, &errors, file);
-    /* The memory is larger than the component's blocks, because libjpeg uses the sampling factors
-     * of a single component too, and fills up its last MCUs. */
+    /* libjpeg uses the sampling factors even of a single component, and pads its last MCUs. So the
+     * memory is larger than the component's blocks. */
     for (int c = 0; c < frame->n_components; c++) {
         size_t n =
             psti_pli_jpeg_n_coefs(frame, (uint32_t)c) + frame->components[c].columns * 8u * 32;
@@ -170,7 +170,7 @@ static bool is_there(const struct psti_jpeg_square *square, uint32_t position)
     return (position & 7) < square->columns && position >> 3 < square->rows;
 }
 
-/* Lists the blocks by their ends, the largest first. */
+/* Lists the blocks by the number of their last coefficient, largest first. */
 static void list_blocks(const struct pli_jpeg *jpeg, struct pli_jpeg_unit *unit)
 {
     struct psti_pli_coefs *coefs = &unit->coefs;

@@ -1,6 +1,5 @@
-/* pli_jpeg_make.h - the data that tests of PLI's content 2 compare the decoder with: coefficients,
- * samples and pixels of libjpeg-turbo, and units in the form in which the entropy decoder hands
- * them on. */
+/* pli_jpeg_make.h - reference data for tests of PLI's content 2: coefficients, samples and pixels
+ * from libjpeg-turbo, and units in the form that the entropy decoder outputs. */
 #ifndef PST_TEST_PLI_JPEG_MAKE_H
 #define PST_TEST_PLI_JPEG_MAKE_H
 
@@ -11,11 +10,12 @@ struct pli_jpeg {
     struct psti_jpeg_frame frame;
     /* coefficients in rows of blocks, each in zigzag order */
     int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX];
-    /* (8 * rows, 8 * columns) samples. Samples beyond the component's own are right up to the end
-     * of a block, too. */
+    /* (8 * rows, 8 * columns) samples. Beyond the component's own samples, those up to the end of a
+     * block are valid, too. */
     uint8_t *samples[PSTI_JPEG_COMPONENTS_MAX];
 };
-/* Reads a JPEG by libjpeg. Returns false if content 2 does not take the file's sampling factors. */
+/* Reads a JPEG with libjpeg. Returns false if content 2 does not take the file's sampling
+ * factors. */
 bool pli_jpeg_read(const struct bytes *file, struct pli_jpeg *jpeg);
 void pli_jpeg_free(struct pli_jpeg *jpeg);
 
@@ -25,7 +25,7 @@ uint8_t *pli_jpeg_pixels(const struct bytes *file);
 struct pli_jpeg_unit {
     struct psti_pli_coefs coefs;
     uint16_t order[64 * PSTI_JPEG_SQUARES_MAX];
-    int16_t *planes; /* places that must not be read hold garbage */
+    int16_t *planes; /* elements that must not be read hold garbage */
 };
 void pli_jpeg_unit_make(const struct pli_jpeg *jpeg, uint32_t unit_log2, uint32_t row,
                         uint32_t column, struct pli_jpeg_unit *unit);

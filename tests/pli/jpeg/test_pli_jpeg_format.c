@@ -1,5 +1,5 @@
-/* test_pli_jpeg_format.c - compares the code of PLI's content 2 with the format: header, frame,
- * geometry, tokens, tables. */
+/* test_pli_jpeg_format.c - compares the code of PLI's content 2 with docs/format-pli.md: header,
+ * frame, geometry, tokens and tables. */
 #include "pli/format/pli_jpeg_format.h"
 
 #include "test.h"
@@ -26,8 +26,8 @@ static struct psti_pli_header jpeg_header(uint32_t width, uint32_t height, uint8
                                     .transform = channels == 3};
 }
 
-/* Content 2 narrows the ranges of the header's values. Errors name the offset of the wrong value.
- */
+/* Content 2 allows fewer values in the header than content 1. Errors name the offset of the wrong
+ * value. */
 static void header_values(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void header_values(void **state)
         assert_int_equal(err.offset, refused[i].at);
     }
     memcpy(bad, head, sizeof head);
-    bad[6] = 1; /* gray has no transform */
+    bad[6] = 1; /* gray has no colour transform */
     assert_int_equal(psti_pli_parse_header(bad, sizeof bad, &back, &err), PST_ERROR_CORRUPT);
     bad[13] = 0;
     assert_ok(psti_pli_parse_header(bad, sizeof bad, &back, &err));
@@ -250,8 +250,8 @@ static void tokens(void **state)
     }
 }
 
-/* Compares the zigzag order, and the earlier coefficients that make contexts (section 8.4), with
- * their definitions. */
+/* Compares with their definitions the zigzag order and the choice of earlier coefficients for
+ * contexts (docs/format-pli.md, section 8.4). */
 static void features(void **state)
 {
     (void)state;
@@ -280,7 +280,7 @@ static void features(void **state)
     for (int i = 0; i < PSTI_JPEG_N_LIMITS; i++)
         assert_true(psti_jpeg_limits[i] >= 1 && psti_jpeg_limits[i] <= 128 &&
                     (i == 0 || psti_jpeg_limits[i] > psti_jpeg_limits[i - 1]));
-    /* Sums of the vector levels must fit into 16 bits. */
+    /* Sums that the vector levels compute must fit into 16 bits. */
     for (int side = 0; side < 2; side++)
         for (k = 1; k < 64; k++) {
             int low = psti_jpeg_biases[side][k], high = low;

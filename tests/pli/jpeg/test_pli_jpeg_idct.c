@@ -1,5 +1,5 @@
-/* test_pli_jpeg_idct.c - the inverse DCT. Every CPU level gives libjpeg-turbo's own samples, for
- * whole units and for any part of their blocks, and touches no other samples. */
+/* test_pli_jpeg_idct.c - tests the inverse DCT. Every CPU level gives libjpeg-turbo's own samples,
+ * for whole units and for any subset of their blocks, and writes no other samples. */
 #include "pli/jpeg/pli_jpeg_make.h"
 
 #include "pli/coefs/pli_kept.h"
@@ -35,7 +35,7 @@ static void quants_of(const struct psti_jpeg_frame *frame, struct psti_pli_jpeg_
             quants->twice[c][k] = frame->quants[frame->components[c].quant][k] * 0x10001u;
 }
 
-/* Memory with the components one above the other. Its rows are as wide as the widest component. */
+/* Memory that holds the components one above the other, in rows as wide as the widest component. */
 struct canvas {
     size_t stride, tops[PSTI_JPEG_COMPONENTS_MAX], nbytes;
     uint8_t *samples;
@@ -63,8 +63,8 @@ static ptrdiff_t place_of(const struct canvas *canvas, const struct psti_jpeg_sq
     return (ptrdiff_t)(canvas->tops[square->component] + row * 8 * canvas->stride + column * 8);
 }
 
-/* Runs a level. If its decoder of coefficients keeps only the wanted blocks, it gets a list of
- * these. */
+/* Runs one CPU level. If its coefficient decoder keeps only the wanted blocks, it gets a list of
+ * these blocks. */
 static void run_level(size_t i, const struct psti_pli_jpeg_blocks *blocks)
 {
     const struct psti_pli_kernels *kernels = levels[i].kernels;
@@ -83,7 +83,7 @@ static void run_level(size_t i, const struct psti_pli_jpeg_blocks *blocks)
     free(memory);
 }
 
-/* Compares block by block, because only some blocks are wanted. */
+/* Compares samples block by block, because only some blocks are wanted. */
 static void compare(const struct pli_jpeg *jpeg, const struct pli_jpeg_unit *unit,
                     const struct psti_pli_jpeg_blocks *blocks, const struct canvas *canvas,
                     const char *level)
@@ -192,7 +192,7 @@ static void test_gray(void **state)
     }
 }
 
-/* Levels agree on the largest coefficients, which no picture has. */
+/* All levels agree on the largest coefficients, which do not occur in pictures. */
 static void test_levels_on_noise(void **state)
 {
     uint64_t seed = 4;

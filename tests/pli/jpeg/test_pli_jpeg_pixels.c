@@ -1,6 +1,6 @@
-/* test_pli_jpeg_pixels.c - JPEGs kept as PLI. Pixels equal libjpeg-turbo's own to the bit, whole
- * and in any region, in every layout, on every CPU level. Bands have the same rows. Only the units
- * that pst_pli_ranges names are read. Errors name the fault. */
+/* test_pli_jpeg_pixels.c - tests JPEGs kept as PLI. Pixels are bit-identical to libjpeg-turbo's,
+ * for the whole image and any region, in every layout, on every CPU level. Decoding in bands gives
+ * the same rows. Only the units that pst_pli_ranges names are read. Errors name the fault. */
 #include "pli/jpeg/pli_jpeg_image.h"
 #include "sanitizer.h"
 
@@ -39,8 +39,8 @@ static void image_close(struct image *image)
 
 enum layout { LAYOUT_HWC, LAYOUT_CHW, LAYOUT_LOOSE, N_LAYOUTS };
 
-/* Describes the pixels of a region in a layout. `room` has 6 times as many bytes as the region has
- * samples. */
+/* Describes the memory layout for the pixels of a region. `room` has 6 times as many bytes as the
+ * region has samples. */
 static struct pst_pixels lay_out(const struct pst_pli_region *region, uint32_t channels,
                                  enum layout layout, uint8_t *room)
 {
@@ -131,7 +131,7 @@ static void check_region(const struct image *image, const struct pst_pli_region 
         assert_ok(psti_pli_decode_with(levels[i].kernels, image->of.pli.data, image->of.pli.nbytes,
                                        region, channel, &pixels, scratch, scratch_nbytes, &err));
         compare(image, region, channel, &pixels, levels[i].name);
-        if (layout == LAYOUT_LOOSE) /* nothing may be written between pixels and after rows */
+        if (layout == LAYOUT_LOOSE) /* gaps between pixels and after rows must stay unchanged */
             for (uint32_t y = 0; y < region->height; y++) {
                 const uint8_t *row = (const uint8_t *)pixels.data + (int64_t)y * pixels.row_nbytes;
                 assert_int_equal(row[3], 0xA5);
@@ -164,8 +164,8 @@ static void check_image(const struct image *image, int n_regions, uint64_t *seed
 static const uint8_t samplings[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1},
                                        {4, 2}, {1, 4}, {2, 4}, {4, 4}};
 #define N_SAMPLINGS (sizeof samplings / sizeof samplings[0])
-/* Returns whether the sampling needs many scans: 18 blocks are too many for an MCU of all
- * components. */
+/* Returns whether libjpeg needs one scan for each component: an MCU of all components would have
+ * too many blocks (18). */
 static bool is_many(size_t sampling) { return samplings[sampling][0] * samplings[sampling][1] > 8; }
 
 static void check_spec(const struct jpeg_spec *spec, uint8_t unit_log2, int n_regions,
@@ -200,7 +200,7 @@ static void test_small_sizes(void **state)
         }
 }
 
-/* Images have several units in both directions, of every size of units. */
+/* Tests images of several units in both directions, with every unit size. */
 static void test_units(void **state)
 {
     uint64_t seed = 2;
@@ -267,7 +267,8 @@ static void test_borders(void **state)
     }
 }
 
-/* The units that pst_pli_ranges names are enough. All others may be garbage. */
+/* The decoder needs no units but those that pst_pli_ranges names: all others are overwritten with
+ * garbage. */
 static void test_ranges(void **state)
 {
     uint64_t seed = 5;
@@ -312,7 +313,7 @@ struct bands {
     const struct image *image;
     struct pst_pli_region region;
     const uint8_t *rows;
-    uint32_t y, stop; /* next row; take_band() fails from row `stop` on */
+    uint32_t y, stop; /* y: next row; take_band() fails from row `stop` on */
 };
 
 static enum pst_status take_band(void *ctx, uint32_t y, uint32_t n_rows)
@@ -382,7 +383,7 @@ static void assert_coefs(const struct image *image, int16_t *const coefs[])
                             psti_pli_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
 }
 
-/* One decode of both gives the same pixels and coefficients as two decodes. With another image's
+/* Decoding pixels and coefficients in one call gives the same as two calls. With another image's
  * frame it fails. */
 static void assert_both(const struct image *image, int16_t *const coefs[], void *scratch,
                         size_t scratch_nbytes)
@@ -452,8 +453,8 @@ static void test_coefficients_and_frame(void **state)
     }
 }
 
-/* A file that is cut off, or has a flipped bit, gives an error anywhere. The error names the codec
- * and, in a unit, its place. */
+/* A truncated file, or one with a flipped bit anywhere, gives an error that names the codec and,
+ * within a unit, the place. */
 static void test_broken(void **state)
 {
     const struct jpeg_spec spec = {
@@ -520,8 +521,8 @@ static void test_real(void **state)
         real_files(groups[i], TEST_TSAN ? 16 : UINT32_MAX, check_photograph, &seed);
 }
 
-/* All levels make the same blocks of planes. They touch nothing around the blocks and do not read
- * planes above the last one. */
+/* All levels turn planes into the same blocks. They change nothing around the blocks and do not
+ * read planes above the last one. */
 static void test_planes_to_blocks(void **state)
 {
     enum { N = PSTI_PLI_JPEG_GROUP, STRIDE = 64 };

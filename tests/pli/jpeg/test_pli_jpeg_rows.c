@@ -1,6 +1,6 @@
-/* test_pli_jpeg_rows.c - makes rows of pixels from rows of samples. Every CPU level, plain C too,
- * follows docs/format-pli.md, section 9, for rows of any length at any address. None writes beyond
- * the bytes that it may write. */
+/* test_pli_jpeg_rows.c - tests the kernels that make rows of pixels from rows of samples. Every CPU
+ * level and plain C follow docs/format-pli.md, section 9, for rows of any length at any address.
+ * None writes beyond the bytes that it may write. */
 #include "test.h"
 
 #include "pli/pli_levels.h"
@@ -19,8 +19,8 @@ static uint32_t below(uint64_t *seed, uint32_t n)
     return (uint32_t)(*seed >> 33) % n;
 }
 
-/* Rows of samples, in memory that ends where their slack ends, so that a sanitizer sees reads
- * after it. */
+/* Rows of samples. The memory ends right after the bytes that a kernel may read, so a sanitizer
+ * detects further reads. */
 struct rows {
     uint8_t *memory[N_INPUTS], *in[N_INPUTS];
     uint32_t n;
@@ -76,7 +76,8 @@ static void run(const struct psti_pli_jpeg_rows *kernels, enum kernel kernel, co
     }
 }
 
-/* made() returns the bytes that n samples become, writable() the bytes that may be written. */
+/* made() returns the number of bytes that n samples become, writable() the number of bytes that the
+ * kernel may write. */
 static size_t made(enum kernel kernel, uint32_t n)
 {
     return (kernel == H2 || kernel == H2V2 ? 2 : kernel >= YCC_RGB ? 3 : 1) * (size_t)n;
@@ -95,7 +96,7 @@ static void colour_by_law(int32_t y, int32_t b, int32_t r, uint8_t *out)
     out[2] = clamp(y + ((116130 * b + 32768) >> 16));
 }
 
-/* Does what section 9 says. */
+/* Computes the row as docs/format-pli.md, section 9, defines it. */
 static void run_by_law(enum kernel kernel, const struct rows *r, uint8_t *out)
 {
     const uint8_t *a = r->in[0], *b = r->in[1], *c = r->in[2];

@@ -1,6 +1,6 @@
-/* test_pli_jpeg_small.c - JPEGs kept as PLI, decoded at a half, a quarter and an eighth of the
- * size. Samples are the inverse DCT of the lowest frequencies. Regions have the same pixels as the
- * whole. All pixels are near the average of the full picture's pixels. */
+/* test_pli_jpeg_small.c - tests JPEGs kept as PLI that are decoded at a half, a quarter and an
+ * eighth of their size. Samples are the inverse DCT of the lowest frequencies. Regions have the
+ * same pixels as the whole. All pixels are near the average of the full picture's pixels. */
 #include "pixels.h"
 #include "pli/jpeg/pli_jpeg_image.h"
 
@@ -33,7 +33,7 @@ static void image_close(struct image *image)
     free(image->scratch);
 }
 
-/* Decodes a region of the small image, (H,W,C). NULL is the whole. */
+/* Decodes a region of the small image, (H,W,C). NULL: the whole image. */
 static uint8_t *small_of(const struct image *image, uint32_t scale,
                          const struct pst_pli_region *region)
 {
@@ -58,7 +58,7 @@ static double cosine(uint32_t x, uint32_t u, uint32_t n)
     return (u == 0 ? sqrt(0.5) : 1) * cos((2.0 * x + 1) * u * acos(-1.0) / (2.0 * n));
 }
 
-/* Computes sample (y, x) of component c in real numbers. */
+/* Computes sample (y, x) of component c in floating point. */
 static double exact_sample(const struct image *image, uint32_t c, uint32_t scale, uint32_t y,
                            uint32_t x)
 {
@@ -78,7 +78,7 @@ static double exact_sample(const struct image *image, uint32_t c, uint32_t scale
     return sum < 0 ? 0 : sum > 255 ? 255 : sum;
 }
 
-/* Without colour conversion and upsampling the samples are the pixels. */
+/* Tests images without colour conversion and upsampling, whose pixels are the samples. */
 static void test_samples(void **state)
 {
     uint64_t seed = 1;
@@ -100,7 +100,7 @@ static void test_samples(void **state)
                 for (uint32_t c = 0; c < channels; c++) {
                     double exact = exact_sample(&image, c, scale, y, x);
                     double got = pixels[((size_t)y * width + x) * channels + c];
-                    /* The tolerance is half a level, and the rounding after the columns. */
+                    /* The tolerance is half a level plus the rounding error after the columns. */
                     if (fabs(got - exact) > 0.6)
                         fail_msg("%ux%u, scale %u: sample %u,%u,%u is %g instead of %g",
                                  spec.height, spec.width, scale, y, x, c, got, exact);
@@ -147,8 +147,8 @@ static void test_regions(void **state)
     }
 }
 
-/* Returns the sum of squared differences between each small pixel and the average of the pixels
- * that it stands for. */
+/* Returns the sum of squared differences between each small pixel and the average of the full-size
+ * pixels that it covers. */
 static double squares_of(const struct image *image, const uint8_t *pixels, uint32_t scale,
                          size_t *n)
 {
@@ -187,7 +187,7 @@ static void test_flat(void **state)
                                        .quality = 80};
         struct image image;
         assert_true(image_open(make_jpeg(&spec, i), &image));
-        for (uint32_t c = 0; c < 3; c++) /* all blocks become the first one, without AC */
+        for (uint32_t c = 0; c < 3; c++) /* all blocks become equal to the first one, without AC */
             for (size_t k = 0; k < psti_pli_jpeg_n_coefs(&image.of.content.frame, c); k++)
                 image.of.content.coefs[c][k] = k % 64 ? 0 : image.of.content.coefs[c][0];
         struct pst_error err;
@@ -269,7 +269,8 @@ static bool add_differences(struct real_file *file, void *context)
     return taken;
 }
 
-/* Measures on photographs how far small pixels are from the average of the pixels, in decibels. */
+/* Measures on photographs, in decibels, how far small pixels are from the average of the full-size
+ * pixels. */
 static void test_difference_on_photographs(void **state)
 {
     static const double least[4] = {0, 30, 33, 40};

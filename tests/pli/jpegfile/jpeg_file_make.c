@@ -1,4 +1,4 @@
-/* jpeg_file_make.c - makes JPEG files for the tests; see the header. */
+/* jpeg_file_make.c - implements jpeg_file_make.h: makes JPEG files for the tests. */
 #include "pli/jpegfile/jpeg_file_make.h"
 
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static uint8_t *make_pixels(const struct jpeg_file_spec *spec, uint32_t channels
     return pixels;
 }
 
-/* A script of successive approximation in more and other stages than libjpeg's own. */
+/* A progressive scan script with more and other stages of successive approximation than libjpeg's
+ * own. */
 static const jpeg_scan_info fine_scans[] = {
     {3, {0, 1, 2}, 0, 0, 0, 2}, {1, {0}, 1, 2, 0, 3},   {1, {2}, 1, 63, 0, 1},
     {1, {0}, 3, 63, 0, 3},      {1, {0}, 1, 63, 3, 2},  {3, {0, 1, 2}, 0, 0, 2, 1},
@@ -150,7 +151,7 @@ size_t find_data(const struct jpeg_file *file, size_t from)
     return at + 2 + (size_t)(file->bytes[at + 2] << 8 | file->bytes[at + 3]);
 }
 
-/* -- Reading -- */
+/* -- Reading JPEG files -- */
 
 void free_read_jpeg(struct read_jpeg *r)
 {
@@ -225,7 +226,7 @@ uint32_t check_round_trip(const struct jpeg_file *file, bool as_libjpeg, const c
         fail_msg("%s: %s", what, err.text);
     if (as_libjpeg && !equals_libjpeg(file, &r))
         fail_msg("%s: not libjpeg's coefficients", what);
-    /* The memory has exactly the needed size, so that a sanitizer sees any access beyond it. */
+    /* The memory has exactly the needed size, so a sanitizer detects any access beyond it. */
     uint8_t *restoration = malloc(r.frame.restoration_nbytes), *back = malloc(file->nbytes);
     memcpy(restoration, r.restoration, r.frame.restoration_nbytes);
     memset(r.work, 0xA5, psti_pli_jpeg_work_nbytes());
@@ -242,7 +243,7 @@ uint32_t check_round_trip(const struct jpeg_file *file, bool as_libjpeg, const c
     return r.frame.restoration_nbytes;
 }
 
-/* -- Files code by code -- */
+/* -- JPEG files that are written code by code -- */
 
 static void append(struct code_writer *w, const void *bytes, size_t n)
 {
@@ -253,7 +254,7 @@ static void append_table(struct code_writer *w, uint8_t number, const uint8_t *s
 {
     uint8_t head[21] = {0xFF, 0xC4, 0, (uint8_t)(19 + n), number};
     head[2] = (uint8_t)((19 + n) >> 8);
-    head[4 + 8] = (uint8_t)n; /* all codes have eight bits */
+    head[4 + 8] = (uint8_t)n; /* all Huffman codes have eight bits */
     append(w, head, sizeof head);
     append(w, symbols, (size_t)n);
 }

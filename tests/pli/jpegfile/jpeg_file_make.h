@@ -1,5 +1,5 @@
-/* jpeg_file_make.h - makes JPEG files for the tests of their reader and writer, by libjpeg, or code
- * by code if libjpeg would not write such a file. All memory is malloc's. */
+/* jpeg_file_make.h - makes JPEG files for the tests of the JPEG reader and writer: with libjpeg, or
+ * code by code where libjpeg would not write such a file. All memory comes from malloc. */
 #ifndef PST_TEST_JPEG_FILE_MAKE_H
 #define PST_TEST_JPEG_FILE_MAKE_H
 
@@ -21,7 +21,7 @@ enum jpeg_file_scans { SCANS_ONE, SCANS_EACH, SCANS_Y_THEN_CC, SCANS_PROGRESSIVE
 struct jpeg_file_spec {
     uint32_t height, width;
     enum jpeg_file_kind kind;
-    uint8_t factors[3]; /* h << 4 | v of each component; 0 means h = v = 1 */
+    uint8_t factors[3]; /* h << 4 | v, sampling factors of each component; 0 means h = v = 1 */
     int quality;
     enum jpeg_file_scans scans;
     uint16_t restart; /* restart interval in MCUs */
@@ -38,7 +38,7 @@ size_t find_marker(const struct jpeg_file *file, uint8_t code, size_t from);
 /* Returns the offset after the first SOS segment at or after `from`. */
 size_t find_data(const struct jpeg_file *file, size_t from);
 
-/* The content of a file after reading. */
+/* The result of reading a JPEG file. */
 struct read_jpeg {
     struct psti_jpeg_frame frame;
     int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX];
@@ -49,8 +49,8 @@ struct read_jpeg {
 enum pst_status read_jpeg_file(const struct jpeg_file *file, struct read_jpeg *out,
                                struct pst_error *err);
 void free_read_jpeg(struct read_jpeg *r);
-/* Fails the test, naming `what`, unless the file is read, has libjpeg's coefficients (if
- * `as_libjpeg`) and tables, and is written as it was. Returns the restoration's size. */
+/* Fails the test, naming `what`, unless the file can be read, has libjpeg's tables and (if
+ * `as_libjpeg`) coefficients, and is restored byte for byte. Returns the restoration's size. */
 uint32_t check_round_trip(const struct jpeg_file *file, bool as_libjpeg, const char *what);
 
 /* Writes a gray file code by code. Its Huffman tables have codes of eight bits for any symbols. */
@@ -66,7 +66,7 @@ void begin_scan(struct code_writer *w, uint8_t first, uint8_t last, uint8_t high
 void put_bits(struct code_writer *w, uint32_t value, uint32_t n);
 void put_dc_code(struct code_writer *w, uint8_t symbol);
 void put_ac_code(struct code_writer *w, uint8_t symbol);
-/* Fills the last byte with the bits of `padding`. */
+/* Pads the last byte with the bits of `padding`. */
 void end_data(struct code_writer *w, uint8_t padding);
 void end_codes(struct code_writer *w);
 

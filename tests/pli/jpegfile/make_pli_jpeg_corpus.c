@@ -23,7 +23,7 @@ static void save(const char *folder, const char *name, const void *bytes, size_t
 
 static uint8_t log2_of(uint8_t factor) { return factor == 4 ? 2 : factor == 2; }
 
-/* Saves a restoration in the form that fuzz_pli_jpeg_restore.c reads. */
+/* Saves a restoration in the input format of fuzz_pli_jpeg_restore.c. */
 static void save_restoration(const char *folder, const char *name, const struct jpeg_file *file)
 {
     struct read_jpeg r;
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
             struct jpeg_file file = make_jpeg_file(&spec, seed);
             char name[40];
             snprintf(name, sizeof name, "kind%d_scans%d", kind, scans);
-            if (seed % 3) /* fill bytes make an event */
+            if (seed % 3) /* fill bytes are an event of the restoration */
                 insert_bytes(&file, find_marker(&file, 0xD0, find_data(&file, 0)), "\xFF", 1);
             save(argv[1], name, file.bytes, file.nbytes);
             save_restoration(argv[2], name, &file);

@@ -1,5 +1,5 @@
-/* JPEG files of every kind are restored byte for byte. The coefficients are libjpeg's. Files that
- * cannot be kept are refused with a reason. Damage to a restoration is noticed. */
+/* JPEG files of every kind are restored byte for byte. Their coefficients are libjpeg's. Files that
+ * cannot be kept are refused with a reason. Damage to a restoration is detected. */
 #include "pli/jpegfile/jpeg_file_make.h"
 
 #include "base/fault.h"
@@ -61,7 +61,7 @@ static struct jpeg_file plain_file(enum jpeg_file_scans scans, uint16_t restart)
     return make_jpeg_file(&spec, 7);
 }
 
-/* -- What surrounds the data -- */
+/* -- Bytes around the entropy-coded data -- */
 
 static void test_bytes_around(void **state)
 {
@@ -151,7 +151,8 @@ static void test_segments(void **state)
     assert_int_equal(frame.orientation, 6);
     remove_bytes(&file, 2, 2 + 0x22);
 
-    /* Unused tables, and a table that is told twice, keep their values in the skeleton. */
+    /* Unused tables, and a table that occurs twice in the file, stay in the skeleton with their
+     * values. */
     for (int i = 0; i < 64; i++)
         values[i] = (uint8_t)(i * 37 + 1);
     insert_bytes(&file, find_marker(&file, 0xC4, 0), unused_huffman, sizeof unused_huffman);
@@ -159,7 +160,7 @@ static void test_segments(void **state)
     insert_bytes(&file, at, values, 64);
     insert_bytes(&file, at, unused_quant, sizeof unused_quant);
     check_round_trip(&file, true, "tables of no use");
-    file.bytes[at + 4] = 0; /* the table is now in use, but is told again later */
+    file.bytes[at + 4] = 0; /* the table is now in use, but the file defines it again later */
     uint32_t told_twice = check_round_trip(&file, true, "a table told twice");
     assert_true(told_twice > before + 100);
     free(file.bytes);
@@ -185,7 +186,7 @@ static void test_quantisation_segments(void **state)
     insert_bytes(&file, second + 1, wide, 128);
     file.bytes[first + 3] = 2 + 65 + 129;
     uint32_t after = check_round_trip(&file, true, "a table of 16 bits");
-    assert_true(after < before + 16); /* the values of 16 bits are cut out, too */
+    assert_true(after < before + 16); /* the 16-bit values are left out of the skeleton, too */
     free(file.bytes);
 }
 
@@ -202,7 +203,7 @@ static void test_many_quantisation_tables(void **state)
     free(file.bytes);
 }
 
-/* -- What libjpeg would not have written -- */
+/* -- Files that libjpeg would not have written -- */
 
 static const uint8_t symbols[] = {0x00, 0xF0, 0x01, 0x11, 0x21, 0x51, 0xE1, 0xF1, 0x02,
                                   0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0x80, 0x90,
@@ -216,7 +217,7 @@ static void test_zeros_at_the_end(void **state)
     begin_scan(&w, 0, 63, 0, 0);
     for (int i = 0; i < 20; i++) {
         put_dc_code(&w, 0);
-        if (i % 2) { /* a coefficient, number 1 or 6 */
+        if (i % 2) { /* one coefficient, number 1 or 6 */
             put_ac_code(&w, i % 4 == 1 ? 0x01 : 0x51);
             put_bits(&w, 1, 1);
         }
@@ -260,8 +261,7 @@ static void test_paddings(void **state)
     }
 }
 
-/* Writes a run of ends of blocks (progressive), of a length that libjpeg's encoder would not
- * choose. */
+/* Writes an end-of-block run (progressive) of a length that libjpeg's encoder would not choose. */
 static void put_run(struct code_writer *w, uint32_t length)
 {
     uint32_t size = 31u - (uint32_t)__builtin_clz(length);
@@ -292,7 +292,7 @@ static void test_runs(void **state)
             n = N - at < longest[i] ? N - at : longest[i];
             put_run(&w, n);
         }
-        for (; at < N; at++) { /* the rest has coefficients */
+        for (; at < N; at++) { /* the remaining blocks have coefficients */
             put_ac_code(&w, 0x01);
             put_bits(&w, at & 1, 1);
             put_run(&w, 1);
@@ -304,7 +304,7 @@ static void test_runs(void **state)
     }
 }
 
-/* Later scans have runs that end early, or go on with any number of correction bits. */
+/* End-of-block runs of later scans end early, or have any number of correction bits. */
 static void test_runs_with_corrections(void **state)
 {
     enum { N = 100 };
@@ -350,7 +350,7 @@ static void test_zeros_in_progressive(void **state)
     free(w.file.bytes);
 }
 
-/* -- Refusals -- */
+/* -- Files that are refused -- */
 
 static void expect_refusal(const struct jpeg_file *file, enum pst_status expected, const char *word)
 {
@@ -388,7 +388,7 @@ static void test_patched_headers(void **state)
 {
     static const struct {
         uint8_t marker;
-        int offset; /* offset from the marker */
+        int offset; /* offset of the patched byte from the marker */
         uint8_t value;
         enum pst_status status;
         const char *word;
@@ -499,7 +499,7 @@ static void test_truncation(void **state)
             enum pst_status status = read_jpeg_file(&part, &r, &err);
             if (n < 2)
                 assert_int_equal(status, PST_ERROR_CORRUPT);
-            /* a file that ends between two scans lacks scans */
+            /* a file that ends between two scans is a file with missing scans */
             else if (status != PST_ERROR_UNSUPPORTED)
                 assert_int_equal(status, PST_ERROR_TRUNCATED);
             assert_true(err.text[0] != '\0');
@@ -509,7 +509,7 @@ static void test_truncation(void **state)
     }
 }
 
-/* A file with any flipped bit is refused, or is restored as it is. */
+/* A file with one flipped bit is refused, or is restored byte for byte. */
 static void test_flipped_bytes(void **state)
 {
     uint32_t n_kept = 0, n_refused = 0;
@@ -537,7 +537,7 @@ static void test_flipped_bytes(void **state)
     assert_true(n_kept > 20 && n_refused > 100);
 }
 
-/* -- Restorations -- */
+/* -- Restorations that are damaged -- */
 
 static enum pst_status write_back(struct read_jpeg *r, const uint8_t *restoration, uint8_t *bytes,
                                   size_t capacity, struct pst_error *err)
@@ -675,7 +675,7 @@ static void test_colours(void **state)
     (void)state;
     check_round_trip(&file, true, "JFIF");
     insert_bytes(&file, 2, adobe_rgb, sizeof adobe_rgb);
-    check_round_trip(&file, true, "JFIF and Adobe"); /* libjpeg's coefficients are compared, too */
+    check_round_trip(&file, true, "JFIF and Adobe"); /* the coefficients must be libjpeg's, too */
     size_t jfif = find_marker(&file, 0xE0, 0);
     remove_bytes(&file, jfif, 18);
     check_round_trip(&file, true, "Adobe, transform 0");

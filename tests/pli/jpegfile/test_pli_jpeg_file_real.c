@@ -1,6 +1,6 @@
-/* Real JPEG files: at least 99 of 100 are restored byte for byte, with libjpeg's coefficients. The
- * reader gives a reason for each of the others. The test needs the directory of images named by
- * PST_SHARED_DATA and is skipped without it. */
+/* Tests real JPEG files: at least 99 of 100 are restored byte for byte, with libjpeg's
+ * coefficients. The reader gives a reason for each of the others. The test needs the directory of
+ * images that PST_SHARED_DATA names, and is skipped without it. */
 #include "pli/jpegfile/jpeg_file_make.h"
 
 #include "base/real_files.h"

@@ -1,7 +1,7 @@
-/* Units of mode lz. The decoder restores exactly the pixels that were encoded, for labels,
- * drawings, text and noise, at every edge and size of pixel and at every CPU level. Hostile units
- * give an error that names the fault. Nothing is read past a unit or written outside of pixels
- * and work. */
+/* Tests units of mode lz. The decoder restores exactly the encoded pixels, for labels, drawings,
+ * text and noise, for every unit size and pixel size, at every CPU level. Hostile units give an
+ * error that names the fault. Nothing is read past a unit or written outside of pixels and working
+ * memory. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -27,9 +27,9 @@ enum {
 enum kind { LABELS, STRIPES, TEXT, RAMP, NOISE, FEW, FLAT, N_KINDS };
 
 struct fixture {
-    uint8_t *bytes_end, *samples_end;  /* places where pages begin that must not be touched */
-    uint8_t *work;                     /* work and tables, with guards on both sides of each */
-    struct psti_pli_lz_tables *tables; /* tables that are kept from unit to unit */
+    uint8_t *bytes_end, *samples_end;  /* addresses where inaccessible pages begin */
+    uint8_t *work;                     /* working memory and tables; guard bytes surround each */
+    struct psti_pli_lz_tables *tables; /* tables that are reused from unit to unit */
     uint8_t *pixels, *unit;
     void *encoder_work;
     uint64_t seed;
@@ -41,7 +41,7 @@ static uint32_t random_below(struct fixture *f, uint32_t n)
     return (uint32_t)((f->seed >> 33) % n);
 }
 
-/* Takes memory of at least `nbytes` that ends where a forbidden page begins. Returns that end. */
+/* Allocates at least `nbytes` that end where an inaccessible page begins. Returns that end. */
 static uint8_t *guarded(size_t nbytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), room = psti_round_up(nbytes, page);
@@ -91,7 +91,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Returns the colour of a label: the same for all labels of FLAT, else one of very many. */
+/* Returns the colour of a label: one colour for all labels if the kind is FLAT, otherwise one of
+ * very many. */
 static uint32_t colour_of(uint32_t label, uint32_t kind)
 {
     return kind == FLAT ? 0x55aa1177u : label * 2654435761u ^ label << 7;
@@ -99,7 +100,7 @@ static uint32_t colour_of(uint32_t label, uint32_t kind)
 
 static uint32_t label_of(struct fixture *f, enum kind kind, uint32_t y, uint32_t x)
 {
-    /* bits of glyphs of 3 x 5 pixels */
+    /* bitmaps of glyphs of 3 x 5 pixels */
     static const uint16_t glyphs[4] = {0x7b6f, 0x2c97, 0x73e7, 0x5aad};
     switch (kind) {
     case LABELS: /* slanting borders and a disc */
@@ -249,8 +250,8 @@ static void test_small(void **state)
             }
 }
 
-/* Checks the sizes that the mode is made for. Borders between labels cost few bytes. A unit of two
- * labels costs a handful. */
+/* Checks the sizes of units that the mode suits. Borders between labels cost few bytes, and a unit
+ * of two labels only a handful. */
 static void test_sizes(void **state)
 {
     struct fixture *f = *state;
@@ -260,7 +261,7 @@ static void test_sizes(void **state)
     memset(f->pixels, 3, 256 * 256);
     memset(f->pixels + 256 * 100, 4, 256 * 156);
     assert_in_range(round_trip(f, s, 3), 1, 24);
-    /* Noise becomes larger only by its tables. */
+    /* The tables are all that makes a unit of noise larger than its pixels. */
     s = (struct shape){64, 64, 3, 8};
     make_pixels(f, NOISE, s.height, s.width, 3);
     assert_in_range(round_trip(f, s, 3), 1, 64 * 64 * 3 + 256);
@@ -280,7 +281,8 @@ static void test_deterministic(void **state)
     free(first);
 }
 
-/* If the unit does not fit into the memory, the encoder says so and writes nothing past it. */
+/* If the unit does not fit into the output memory, the encoder reports that and writes nothing past
+ * it. */
 static void test_capacity(void **state)
 {
     struct fixture *f = *state;
@@ -347,8 +349,8 @@ static void test_garbage(void **state)
     }
 }
 
-/* The three tokens of a sequence, from which build() makes units of one lane with built-in tables.
- */
+/* The three tokens of a sequence. build() writes units of one lane with built-in tables from
+ * them. */
 struct tokens {
     uint8_t run, offset, length;
 };
@@ -422,15 +424,15 @@ static void expect(struct fixture *f, const char *cause, const struct tokens *to
 static void test_hostile(void **state)
 {
     struct fixture *f = *state;
-    const struct tokens fill[] = {{1, LEFT, 14}}; /* one literal, 15 copies */
+    const struct tokens fill[] = {{1, LEFT, 14}}; /* one literal, then 15 copies */
     expect(f, NULL, fill, 1, 1, NULL, 0);
     const struct tokens rows[] = {{4, ABOVE, 11}};
     expect(f, NULL, rows, 1, 4, NULL, 0);
-    /* The pixels are 1 2 3 3. A copy goes up to the second edge of that row, and another one up to
-     * the end. */
+    /* The pixels are 1 2 3 3. One copy goes up to the second edge of that row, another one to the
+     * end of the unit. */
     const struct tokens edges[] = {{3, LEFT, 0}, {0, ABOVE, EDGE_1 + 1}, {0, LEFT, 9}};
     expect(f, NULL, edges, 3, 3, NULL, 0);
-    const struct tokens far[] = {{8, EXPLICIT + 5, 7}}; /* offset 8 + raw bits, which are 0 */
+    const struct tokens far[] = {{8, EXPLICIT + 5, 7}}; /* distance 8 + raw bits, which are 0 */
     const uint8_t zero = 0, two = 2;
     expect(f, NULL, far, 1, 8, &zero, 1);
 
@@ -438,11 +440,11 @@ static void test_hostile(void **state)
     expect(f, "offset before the first pixel", far, 1, 8, &two, 1);
     const struct tokens first[] = {{0, LEFT, 14}};
     expect(f, "offset before the first pixel", first, 1, 1, NULL, 0);
-    const struct tokens right[] = {{4, ABOVE + 2, 11}}; /* offset 4 - 1 */
+    const struct tokens right[] = {{4, ABOVE + 2, 11}}; /* distance 4 - 1 */
     expect(f, NULL, right, 1, 4, NULL, 0);
-    const struct tokens ahead[] = {{4, ABOVE + 6, 11}}; /* offset 4 - 3 */
+    const struct tokens ahead[] = {{4, ABOVE + 6, 11}}; /* distance 4 - 3 */
     expect(f, NULL, ahead, 1, 4, NULL, 0);
-    const struct tokens zero_offset[] = {{4, ABOVE + 8, 11}}; /* offset 4 - 4 */
+    const struct tokens zero_offset[] = {{4, ABOVE + 8, 11}}; /* distance 4 - 4 */
     expect(f, "offset before the first pixel", zero_offset, 1, 4, NULL, 0);
     const struct tokens long_run[] = {{5, ABOVE, 10}};
     expect(f, "more literals than there are", long_run, 1, 4, NULL, 0);
@@ -460,7 +462,7 @@ static void test_hostile(void **state)
     expect(f, "length of an edge that is not there", before, 1, 4, NULL, 0);
 }
 
-/* Checks for which images the mode is chosen. */
+/* Checks for which images the encoder chooses the mode. */
 static void test_suits(void **state)
 {
     static const bool expected[N_KINDS] = {
@@ -473,7 +475,7 @@ static void test_suits(void **state)
         if (kind != TEXT && kind != FEW)
             assert_int_equal(psti_pli_lz_suits(&pixels) != 0, expected[kind]);
     }
-    for (uint32_t n = 1; n < 5; n++) { /* the smallest images do no harm */
+    for (uint32_t n = 1; n < 5; n++) { /* the smallest images must not cause errors */
         const struct pst_pixels pixels = {f->pixels, 5 - n, n, 1, 8, n, 1, 1};
         assert_true(psti_pli_lz_suits(&pixels) <= PSTI_PLI_UNIT_LOG2_MAX);
     }

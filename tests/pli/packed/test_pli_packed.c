@@ -1,6 +1,6 @@
-/* Units of mode packed. The decoder restores exactly the samples that were encoded, at every size,
- * depth and number of planes and at every CPU level. Altered bytes give the same answer at every
- * level. Nothing is read past a unit or written outside of the work. */
+/* Tests units of mode packed. The decoder restores exactly the encoded samples, for every size, bit
+ * depth and number of planes, at every CPU level. All levels treat altered bytes alike. Nothing is
+ * read past a unit or written outside of the working memory. */
 #include "test.h"
 
 #include "base/machine/cpu.h"
@@ -14,15 +14,15 @@
 
 enum { CAPACITY = 48 * 1024, WORK_GUARD = 64 };
 
-/* Kinds of pictures, which together need all predictors, widths and taps. */
+/* Kinds of pictures, which together need all predictors, bit widths and filter taps. */
 enum kind { NOISE, SMOOTH, DIAGONAL, EDGES, FLAT, ALIKE, EXTREMES, N_KINDS };
 
 static struct pli_level levels[PLI_LEVELS_MAX];
 static uint32_t n_levels;
 
 struct fixture {
-    uint8_t *page_end; /* place where a page begins that must not be touched; units end there */
-    uint8_t *work;     /* work with guards on both sides */
+    uint8_t *page_end; /* units end at this address, where an inaccessible page begins */
+    uint8_t *work;     /* working memory with guard bytes on both sides */
     uint16_t values[4][64 * 64];
     uint8_t planes8[4][64 * 64];
     uint8_t bytes[CAPACITY];
@@ -80,7 +80,7 @@ static uint32_t value(enum kind kind, uint32_t p, uint32_t y, uint32_t x, uint32
         return ((x / 11 + y / 13) % 2 ? max - random % 4 : random % 2) & max;
     case FLAT:
         return (p == 1 && y == 40 && x == 9) ? 1 : 200 + p;
-    case ALIKE: /* planes 1 and 2 follow plane 0's noise */
+    case ALIKE: /* planes 1 and 2 copy the noise of plane 0 */
         return (max / 2 + (wave & 15) + ((x * 2654435761u + y * 40503u) >> 7) % 32 / (1 + p)) & max;
     default:
         return random & 1 ? max : 0;
@@ -115,7 +115,7 @@ static const struct psti_packed_kernels *kernels_of(uint32_t level, uint8_t bits
     return bits == 8 ? kernels->packed_u8 : kernels->packed_u16;
 }
 
-/* Makes a unit of n bytes that ends at the forbidden page. */
+/* Makes a unit of n bytes that ends where the inaccessible page begins. */
 static struct psti_pli_unit unit_at(struct fixture *f, const struct psti_pli_source *source,
                                     const uint8_t *bytes, size_t n)
 {
@@ -159,8 +159,8 @@ static void check_planes(const struct psti_pli_source *source, const struct psti
                                 source->width * nbytes);
 }
 
-/* Compares the pixels of parts of a unit. Some levels make samples and pixels at once. The pixels
- * must equal those that plain C emits. */
+/* Compares the pixels of parts of a unit with those of plain C. Some levels make samples and pixels
+ * in one step. */
 static void check_pixels(struct fixture *f, const struct psti_pli_source *source,
                          const uint8_t *unit_bytes, size_t n)
 {
@@ -243,7 +243,8 @@ static void test_every_kind(void **state)
                     }
 }
 
-/* The encoder makes use of predictors, taps, constant planes and more effort. */
+/* The encoder uses other predictors, taps and constant planes where they help, and more effort
+ * finds better ones. */
 static void test_choices(void **state)
 {
     struct fixture *f = *state;
@@ -262,8 +263,8 @@ static void test_choices(void **state)
         assert_int_equal(psti_pli_packed_encode(&source, 3, f->bytes, less), 0);
 }
 
-/* Decodes bytes at all levels. All must accept or refuse them alike, and give the same samples if
- * they accept them. Returns whether the bytes were accepted. */
+/* Decodes bytes at all levels. All must accept them and give the same samples, or all refuse them.
+ * Returns whether they were accepted. */
 static bool compare_levels(struct fixture *f, const struct psti_pli_source *source,
                            const uint8_t *bytes, size_t n)
 {
@@ -319,13 +320,14 @@ static void test_hostile(void **state)
     assert_true(n_taken > 1000 && n_refused > 1000);
 }
 
-/* Tries taps at the ends of their range, and taps with which a share of a residual no longer fits
- * into a byte. */
+/* Tries taps at the ends of their range, and taps for which their product with a residual exceeds a
+ * byte. */
 static void test_taps(void **state)
 {
     struct fixture *f = *state;
     static const int8_t taps[] = {-64, -63, -33, -32, -31, -16, -1, 0, 1, 15, 16, 31, 32, 33, 64};
-    enum { N_TAPS = sizeof taps, A1 = 7, A2 = 12, B2 = 13 }; /* places in the plane records */
+    /* offsets of the taps in the plane records */
+    enum { N_TAPS = sizeof taps, A1 = 7, A2 = 12, B2 = 13 };
     static uint8_t altered[CAPACITY];
     for (int kind = 0; kind < 2; kind++) {
         struct psti_pli_source source = make(f, kind ? EXTREMES : NOISE, 64, 64, 3, 8, 1, 3);
@@ -351,7 +353,7 @@ static void test_garbage(void **state)
         for (size_t i = 0; i < n; i++)
             garbage[i] = (uint8_t)(next_random(&seed) >> 3 & (round % 2 ? 0xFF : 0x11));
         for (size_t i = 0; i + 1 < n && i < 2; i++)
-            garbage[i] = (uint8_t)(0x11 * (1 + random % 5)); /* the predictors exist */
+            garbage[i] = (uint8_t)(0x11 * (1 + random % 5)); /* predictors that exist */
         struct psti_pli_source source = {
             .height = 1 + (uint32_t)(random >> 10) % 64,
             .width = 1 + (uint32_t)(random >> 16) % 64,
@@ -362,8 +364,8 @@ static void test_garbage(void **state)
     }
 }
 
-/* The encoder's kernels give the same costs, residuals and widths at every level, so that the bytes
- * do not depend on the level. */
+/* The encoder's kernels compute the same costs, residuals and widths at every level, so the encoded
+ * bytes do not depend on it. */
 static void test_encoders_agree(void **state)
 {
     struct fixture *f = *state;

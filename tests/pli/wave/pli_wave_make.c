@@ -1,8 +1,9 @@
-/* pli_wave_make.c - a slow encoder of wave units from random residuals (docs/format-pli.md, 5).
+/* pli_wave_make.c - a slow encoder that makes wave units from random residuals
+ * (docs/format-pli.md, section 5).
  *
- * Tokens are drawn in the order of decoding, because their contexts depend on earlier tokens. Then
- * the 32 states are run backwards over them. Prediction does not matter here: decoders only have to
- * agree on the pixels that the residuals give. */
+ * It draws tokens in the order of decoding, because their contexts depend on earlier tokens.
+ * Then it runs the 32 rANS states backwards over them. Prediction does not matter here: decoders
+ * only have to agree on the pixels that the residuals give. */
 #include "pli/wave/pli_wave_make.h"
 
 #include <string.h>
@@ -36,17 +37,18 @@ struct making {
     const struct pli_wave_recipe *recipe;
     const struct pli_wave_freqs *freqs;
     uint64_t *seed;
-    int coded[4];         /* [plane]: its number among the coded planes; -1: not coded */
+    int coded[4];         /* [plane]: index among the coded planes; -1: not coded */
     uint8_t g[4][64][64]; /* activities, [plane][y][x]; with 8 bits [plane][y][pair] */
     struct event events[MAX_TOKENS];
     size_t n_events;
     uint8_t sign_bytes[MAX_TOKENS / 8 + 1], raw_bytes[MAX_TOKENS * 2];
     struct bits signs, raw;
     uint8_t second_bytes[32];
-    struct bits second; /* raw bits of all tokens of one step that the format calls suffix2 */
+    struct bits second; /* raw bits that the format calls suffix2, for all tokens of one step */
 };
 
-/* Returns the tokens of a row: one for each column with 16 bits, one for each pair with 8 bits. */
+/* Returns the number of tokens in a row: one for each column with 16 bits, one for each pair of
+ * columns with 8 bits. */
 static int n_tokens(const struct making *m)
 {
     return (int)(m->recipe->bits == 8 ? (m->recipe->width + 1) / 2 : m->recipe->width);
@@ -59,7 +61,7 @@ static uint32_t token_at(const struct making *m, int plane, int y, int x)
     return m->g[plane][y][x];
 }
 
-/* Returns the energy of 16 bits (section 5.6). */
+/* Returns the energy of the neighbours with 16 bits (docs/format-pli.md, section 5.6). */
 static uint32_t energy_u16(const struct making *m, int c, int y, int x, bool first)
 {
     uint32_t l = token_at(m, c, y, x - 1), ll = token_at(m, c, y, x - 2);
@@ -91,7 +93,7 @@ static uint32_t context_of(const struct making *m, int c, int y, int x)
     return psti_pli_wave_bucket[m->recipe->bits == 16][e < 255 ? e : 255];
 }
 
-/* The table of section 5.4. */
+/* The token table of docs/format-pli.md, section 5.4. */
 static const struct {
     uint8_t n_first, n_second, base, activity;
 } of_u8[16] = {{0, 0, 0, 0},   {2, 0, 0, 1},   {3, 0, 1, 2},   {4, 0, 3, 3},
@@ -125,8 +127,8 @@ static void point_of(struct coded c, int *x, int *y)
     *y = b;
 }
 
-/* Returns a token and its bits for the pair (x, y). If several tokens below the last stand for the
- * pair, it is the highest of them. If none does, it is the last token, 15. */
+/* Returns the token for the pair (x, y) and its raw bits: the highest token below the last that can
+ * stand for the pair, otherwise the last token, 15. */
 static const struct coded *find_coded(int x, int y)
 {
     static struct coded of[256][256];
@@ -191,7 +193,7 @@ static void code_sample(struct making *m, uint32_t lane, int c, int y, int x)
     do {
         magnitude = draw(m);
         token = token_of(magnitude, &n_raw, &raw);
-        if (m->freqs->f[context][token] == 0) { /* an image's own tables lack some tokens */
+        if (m->freqs->f[context][token] == 0) { /* some of the image's own tables lack tokens */
             token = pli_wave_random(m->seed) % 24;
             magnitude = token;
             n_raw = 0;
@@ -199,7 +201,7 @@ static void code_sample(struct making *m, uint32_t lane, int c, int y, int x)
     } while (m->freqs->f[context][token] == 0);
     m->g[c][y][x] = (uint8_t)token;
     put_token(m, lane, context, token);
-    if (magnitude > 0) /* the largest magnitude is always negative */
+    if (magnitude > 0) /* the largest magnitude always has a negative sign */
         put(&m->signs, magnitude >> 15 != 0 || (pli_wave_random(m->seed) & 1) != 0, 1);
     put(&m->raw, raw, n_raw);
 }
@@ -210,16 +212,16 @@ static int draw_signed(struct making *m)
     return magnitude == 128 || (pli_wave_random(m->seed) & 1) != 0 ? -magnitude : magnitude;
 }
 
-/* Codes one pair. A second sample beyond the unit's width is drawn like any other, because decoders
- * pass over it. */
+/* Codes one pair. If its second sample lies beyond the unit's width, its value is random, because
+ * decoders skip it. */
 static void code_pair(struct making *m, uint32_t lane, int c, int y, int p)
 {
     uint32_t context = context_of(m, c, y, p);
     const uint16_t *freqs = m->freqs->f[context];
     int first = draw_signed(m), second = draw_signed(m);
     struct coded coded = *find_coded(first, second);
-    /* The last token may stand for every pair but (0, 0). An image's own tables may lack it, too.
-     */
+    /* The last token may stand for every pair except (0, 0). The image's own tables may lack the
+     * chosen token. */
     if (coded.token > 0 && (freqs[coded.token] == 0 || pli_wave_random(m->seed) % 32 == 0))
         coded = (struct coded){15, (uint8_t)first, (uint8_t)second};
     while (freqs[coded.token] == 0) {
@@ -233,7 +235,7 @@ static void code_pair(struct making *m, uint32_t lane, int c, int y, int p)
     put(&m->second, coded.second, of_u8[coded.token].n_second);
 }
 
-/* Codes all samples in the order of section 5.5. */
+/* Codes all samples in the order of docs/format-pli.md, section 5.5. */
 static void code_samples(struct making *m)
 {
     const struct pli_wave_recipe *r = m->recipe;
@@ -284,7 +286,7 @@ static size_t put_records(const struct making *m, uint8_t *out)
     return at;
 }
 
-/* Writes the states, by section 5.7 backwards. */
+/* Writes the states by running section 5.7 of docs/format-pli.md backwards. */
 static size_t put_states(struct making *m, uint8_t *out)
 {
     static uint8_t raw[MAX_TOKENS * 3], words[MAX_TOKENS * 2];

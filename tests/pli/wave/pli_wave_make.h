@@ -1,6 +1,6 @@
 /* pli_wave_make.h - makes valid wave units with any residuals, written from docs/format-pli.md,
- * section 5, alone. It is slow and plain, and works in coordinates of pixels where decoders work in
- * lanes. */
+ * section 5, alone. The code is slow and simple: it works with pixel coordinates, not with lanes
+ * like the decoders. */
 #ifndef PST_TESTS_PLI_WAVE_MAKE_H
 #define PST_TESTS_PLI_WAVE_MAKE_H
 
@@ -14,9 +14,9 @@ struct pli_wave_recipe {
         int8_t a, b;
         uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS];
     } planes[4];
-    uint32_t spread; /* residuals are up to about this */
+    uint32_t spread; /* approximate largest residual */
     uint32_t zeros;  /* number of residuals, out of 256, that are 0 */
-    /* some residuals are -B/2, the largest magnitude, or magnitudes beyond it modulo B */
+    /* some residuals are -B/2, the largest magnitude, or exceed it and wrap modulo B */
     bool extremes;
 };
 

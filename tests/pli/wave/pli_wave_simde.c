@@ -1,4 +1,4 @@
-/* pli_wave_simde.c - the AVX-512 level of the wave decoder without its predictions, compiled from
+/* pli_wave_simde.c - the AVX-512 level of the wave decoder, except its predictions, compiled from
  * the same source against SIMDe. */
 #include "simde/simde_avx512.h"
 

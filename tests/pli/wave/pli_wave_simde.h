@@ -1,5 +1,5 @@
-/* pli_wave_simde.h - other names for the AVX-512 level of the wave decoder, where it is compiled
- * against SIMDe. */
+/* pli_wave_simde.h - renames the functions of the wave decoder's AVX-512 level, so that it can be
+ * compiled a second time, against SIMDe. */
 #ifndef PST_TESTS_PLI_WAVE_SIMDE_H
 #define PST_TESTS_PLI_WAVE_SIMDE_H
 

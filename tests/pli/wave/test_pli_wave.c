@@ -1,6 +1,6 @@
-/* The wave mode through the doors of encoder and decoder. Pictures of every size, bit depth,
- * transform, predictor and kind are restored exactly. Errors name the fault in a unit. Units end at
- * a page that may not be touched. */
+/* Tests the wave mode through the public functions of its encoder and decoder. Pictures of every
+ * size, bit depth, transform, predictor and kind are restored exactly. Errors name the fault in a
+ * unit. Units end where an inaccessible page begins. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -22,7 +22,7 @@ struct bench {
     struct psti_pli_wave_codes *codes;
     struct psti_pli_wave_tables *tables;
     struct psti_wave_work *work;
-    uint8_t *decode_work, *guarded; /* `guarded` is the place where forbidden memory begins */
+    uint8_t *decode_work, *guarded; /* `guarded` is the address where inaccessible memory begins */
     void *map;
     size_t map_nbytes;
     uint8_t *planes[4];
@@ -127,7 +127,7 @@ static struct psti_pli_source source_of(const struct bench *b, uint32_t height, 
     return s;
 }
 
-/* Encodes a unit with tables made for it, or with the built-in ones if those are no better. */
+/* Encodes a unit with tables made for it, or with the built-in ones if its own are no better. */
 static void encode(struct bench *b, const struct psti_pli_source *s,
                    const struct psti_pli_wave_counts *counts)
 {
@@ -196,7 +196,7 @@ static void round_trip(struct bench *b, const struct psti_pli_source *s, enum ki
     decode_and_compare(b, s);
     if (effort < 4)
         return;
-    memset(&counts, 0, sizeof counts); /* plans again with the tables of the first plan */
+    memset(&counts, 0, sizeof counts); /* plans again, now with the tables of the first plan */
     psti_pli_wave_plan(s, dense, effort, b->codes, &b->plan, &counts, b->work);
     encode(b, s, &counts);
     decode_and_compare(b, s);
@@ -230,7 +230,7 @@ static void test_kinds(void **state)
                     }
 }
 
-/* Computes the residuals of a plan by the format's definition. */
+/* Computes the residuals of a plan as the format defines them. */
 static void apply_plane(const struct psti_pli_source *s, uint32_t p,
                         const struct psti_wave_plane_plan *plane, struct psti_wave_work *work)
 {
@@ -292,7 +292,7 @@ static void test_all_predictors(void **state)
         }
         apply(&s, &b->plan, b->work);
         psti_pli_wave_tokenise(&s, &b->plan, b->work);
-        /* no counts, so the built-in tables are used, which have every token */
+        /* all counts are 0, so the encoder uses the built-in tables, which have every token */
         memset(&counts, 0, sizeof counts);
         encode(b, &s, &counts);
         assert_int_equal(b->block_nbytes, 0);
@@ -300,8 +300,8 @@ static void test_all_predictors(void **state)
     }
 }
 
-/* Checks the division by multiplication. Tries both ends of every quotient that could be the first
- * one to be wrong. Waves and coefficients of JPEGs have different numbers of bits. */
+/* Checks that division by multiplication is exact. Tries both ends of every range of dividends
+ * where an error could first appear. Waves and JPEG coefficients have different numbers of bits. */
 static void check_codes_of_vectors(uint32_t bits)
 {
     const uint32_t range = 1u << (32 - bits), sum = 1u << bits;
@@ -331,7 +331,7 @@ static void test_codes_of_vectors(void **state)
     assert_true(psti_pli_wave_slot_code(77, 5) == psti_pli_rans_code(PSTI_PLI_PROB_BITS, 77, 5));
 }
 
-/* Tries all quotients. A frequency of 256 does not change the state, so it needs no division. */
+/* Tries all quotients. A frequency of 256 leaves the state unchanged, so it needs no division. */
 static void test_codes_of_bytes(void **state)
 {
     (void)state;
@@ -379,8 +379,8 @@ static void bind_planes(struct bench *b, uint32_t from, uint32_t to)
         b->planes[to][i] = (uint8_t)(b->planes[from][i] + draw(b) % 5);
 }
 
-/* Fills planes with one value and few other samples. MED makes three wrong predictions for each of
- * these, other predictors make two. */
+/* Fills planes with one value and a few other samples. For each of these the predictor MED is wrong
+ * three times, other predictors twice. */
 static void fill_few(struct bench *b)
 {
     for (size_t c = 0; c < 4; c++)
@@ -388,10 +388,10 @@ static void fill_few(struct bench *b)
             b->planes[c][i] = draw(b) % 400 == 0 ? 99 : 50;
 }
 
-/* With 8 bits and tier small the encoder plans plain units, in which all coded planes are MED
- * without taps, where other predictors save next to nothing. It does so at every effort, with and
- * without tables. It does not if another predictor helps one plane, or if the little that is saved
- * is a large part of the unit. */
+/* With 8 bits and tier small, the encoder plans plain units where other predictors save next to
+ * nothing: all coded planes use MED without taps. It does so at every effort, with and without
+ * tables. It does not if another predictor helps one plane, or if the small saving is a large part
+ * of the unit. */
 static void test_plain(void **state)
 {
     struct bench *b = *state;
@@ -403,7 +403,7 @@ static void test_plain(void **state)
         fill(b, &s, NOISE);
         round_trip(b, &s, NOISE, false, effort);
         assert_true(is_plain(&s, &b->plan));
-        memset(b->planes[1], 7, (size_t)EDGE * EDGE); /* a constant plane does not count */
+        memset(b->planes[1], 7, (size_t)EDGE * EDGE); /* constant planes are ignored */
         psti_pli_wave_plan(&s, false, effort, codes, &b->plan, &counts, b->work);
         assert_int_equal(b->plan.planes[1].predictor, PSTI_PLI_PREDICT_CONSTANT);
         assert_true(is_plain(&s, &b->plan));
@@ -441,13 +441,13 @@ static void test_truncated(void **state)
     }
 }
 
-/* Any bytes give an error or some picture. Nothing outside of the memory is touched. */
+/* Random bytes give an error or some picture. No memory outside of the buffers is accessed. */
 static void test_hostile(void **state)
 {
     struct bench *b = *state;
     for (uint32_t turn = 0, bits = 8; turn < 3000; turn++) {
         uint32_t channels = 1 + draw(b) % 4;
-        if (turn % 8 == 0) /* the tables of probabilities stay those of the last round trip */
+        if (turn % 8 == 0) /* keeps the probability tables of the last round trip */
             bits = 8 + 8 * (draw(b) % 2);
         struct psti_pli_source s =
             source_of(b, 1 + draw(b) % 64, 1 + draw(b) % 64, channels, bits, channels > 2);
@@ -497,7 +497,7 @@ static uint32_t token_of(uint32_t m)
     return 25 + 2 * (e - 5) + ((m >> (e - 1)) & 1);
 }
 
-/* The built-in constants obey the format. */
+/* Checks that the built-in constants obey the format. */
 static void test_constants(void **state)
 {
     (void)state;
@@ -525,7 +525,8 @@ static void test_constants(void **state)
     }
 }
 
-/* Tries all pairs. The token must stand for the pair, and its suffixes must fit their bits. */
+/* Tries all pairs of residuals. The token must be able to represent the pair, and its suffixes must
+ * fit their bits. */
 static void test_pairs(void **state)
 {
     const uint8_t *activities = psti_pli_wave_activities;

@@ -1,7 +1,7 @@
 /* test_pli_wave_levels.c - every CPU level of the wave decoder gives the same status and samples as
- * plain C, on valid units of every shape and predictor and on damaged units. So do levels that
- * decode several units at once. Units end at unreadable pages, so that a read past them crashes.
- * AVX-512 is tested by emulation if the processor lacks it. */
+ * plain C, on valid units of every shape and predictor and on damaged units. The same holds for
+ * levels that decode several units at once. Units end at unreadable pages, so that a read past them
+ * crashes. AVX-512 is emulated if the processor lacks it. */
 #include "pli/pli_levels.h"
 #include "pli/wave/pli_wave_make.h"
 
@@ -25,10 +25,10 @@ struct fixture {
     struct pli_wave_freqs freqs;
     uint8_t *work[PLI_LEVELS_MAX], *unit; /* `unit` has PLI_WAVE_MAX_NBYTES bytes */
     uint8_t *pages;           /* PLI_WAVE_MAX_NBYTES bytes, then a page that must not be read */
-    uint8_t *all_pages[MOST]; /* the same for units that are decoded at once; [0] is `pages` */
+    uint8_t *all_pages[MOST]; /* one for each unit decoded at once; [0] is `pages` */
     uint8_t *plain_work[MOST], *some_work;
     uint64_t seed;
-    uint32_t bits;           /* bits of the units that are made */
+    uint32_t bits;           /* bits per sample of the units that tests make */
     size_t n_some[MOST + 1]; /* [n]: number of groups of n units that were decoded at once */
     /* number of damaged units that were decoded nevertheless, and that were refused */
     size_t n_same, n_failed;
@@ -159,7 +159,7 @@ static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *
     return statuses[0];
 }
 
-/* Moves the unit up, so that there are bytes after it that may be read. */
+/* Moves the unit towards lower addresses, so that readable bytes follow it. */
 static void put_behind(struct fixture *f, struct psti_pli_unit *unit)
 {
     enum { BEHIND = 128 };
@@ -171,8 +171,8 @@ static void put_behind(struct fixture *f, struct psti_pli_unit *unit)
     unit->nbytes_behind = BEHIND;
 }
 
-/* Decodes the units at the ends of f->all_pages at once. Each must give the status and the samples
- * that plain C gives for it alone. The error must be that of the first unit that fails. */
+/* Decodes the units at the ends of f->all_pages in one call. Each must give the status and samples
+ * that plain C gives for it alone. The call's error must be that of the first unit that fails. */
 static void compare_some(struct fixture *f, const struct pli_wave_recipe *recipes,
                          const size_t *nbytes, uint32_t n_units)
 {
@@ -216,7 +216,7 @@ static void compare_some(struct fixture *f, const struct pli_wave_recipe *recipe
     }
 }
 
-/* Makes all coded planes MED without taps. Some levels have code of their own for such units. */
+/* Makes all coded planes MED without taps. Some levels have special code for such units. */
 static void make_plain(struct pli_wave_recipe *r)
 {
     for (uint32_t c = 0; c < r->channels; c++) {
@@ -226,7 +226,7 @@ static void make_plain(struct pli_wave_recipe *r)
     }
 }
 
-/* Draws a recipe of any unit. */
+/* Draws a recipe for a random unit. */
 static struct pli_wave_recipe any_recipe(struct fixture *f)
 {
     static const uint8_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 34, 47, 63, 64, 64, 64, 64};
@@ -265,12 +265,12 @@ static size_t make(struct fixture *f, const struct pli_wave_recipe *r)
     return n;
 }
 
-/* Makes as many units of the recipe as any level decodes at once, and compares them. */
+/* Makes units of the recipe, as many as any level decodes at once, and compares their results. */
 static void compare_most(struct fixture *f, const struct pli_wave_recipe *r)
 {
     struct pli_wave_recipe recipes[MOST];
     size_t n[MOST];
-    /* units are made on f->pages; the first one is made last and stays there */
+    /* each unit is made on f->pages; unit 0 is made last, so it stays there */
     for (uint32_t u = MOST; u-- > 0;) {
         recipes[u] = *r;
         n[u] = make(f, r);
@@ -296,7 +296,7 @@ static void test_valid_units(struct fixture *f)
     }
 }
 
-/* Tries all predictors of three planes in units of full width and 32 or 64 rows, for which levels
+/* Tries all predictors of three planes in units of full width with 32 or 64 rows, for which levels
  * have faster code. */
 static void test_whole_units(struct fixture *f)
 {
@@ -315,10 +315,11 @@ static void test_whole_units(struct fixture *f)
     }
 }
 
-/* Tries images' own tables, with few tokens in some contexts. */
+/* Tries tables that belong to an image, with few tokens in some contexts. */
 static void test_own_tables(struct fixture *f)
 {
-    const uint32_t most = f->bits == 8 ? PSTI_PLI_N_TOKENS_8 : 24; /* entries of a table, at most */
+    /* largest number of entries of a table */
+    const uint32_t most = f->bits == 8 ? PSTI_PLI_N_TOKENS_8 : 24;
     for (uint32_t i = 0; i < rounds(200); i++) {
         struct psti_pli_wave_own own[PSTI_PLI_N_CONTEXTS];
         uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES];
@@ -335,8 +336,8 @@ static void test_own_tables(struct fixture *f)
         struct pli_wave_recipe r = any_recipe(f);
         r.spread = r.spread > 20 ? 20 : r.spread;
         r.extremes = false;
-        /* Tokens that some table lacks are drawn again from 0..23, so every table must have one of
-         * these. */
+        /* A token that some table lacks is drawn again from 0..23, so every table must have at
+         * least one of these tokens. */
         bool all = true;
         for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
             bool any = false;
@@ -356,7 +357,7 @@ static void damage(struct fixture *f, size_t n)
 {
     uint8_t *bytes = f->pages + PLI_WAVE_MAX_NBYTES - n;
     for (uint32_t k = 1 + below(f, 3); k > 0; k--) {
-        /* Half of the damage hits the head and the raw bits, where decoding may go on. */
+        /* Half of the damage hits the head and the raw bits, after which decoding may go on. */
         uint32_t reach = below(f, 2) && n > 400 ? 400 : (uint32_t)n;
         bytes[below(f, reach)] ^= (uint8_t)(1u << below(f, 8));
     }
@@ -393,14 +394,14 @@ static void test_truncated_units(struct fixture *f)
             memcpy(f->pages + PLI_WAVE_MAX_NBYTES - (n - cut), f->unit, n - cut);
             assert_int_not_equal(compare(f, &r, n - cut), PST_OK);
         }
-        /* The same unit with bytes after it. */
+        /* Decodes the same unit with bytes after it. */
         memcpy(f->pages + PLI_WAVE_MAX_NBYTES - n - 2, f->unit, n);
         memset(f->pages + PLI_WAVE_MAX_NBYTES - 2, 0, 2);
         assert_int_not_equal(compare(f, &r, n + 2), PST_OK);
     }
 }
 
-/* Units have random bytes after a valid beginning. */
+/* Tests units of random bytes after a valid beginning. */
 static void test_noise(struct fixture *f)
 {
     use_tables(f, NULL, 0, f->bits);
@@ -419,7 +420,7 @@ static void test_noise(struct fixture *f)
     }
 }
 
-/* Draws a recipe of a unit that can be decoded at once with `r`. One of twenty cannot. One of four
+/* Draws a recipe for a unit to be decoded together with `r`. One of twenty cannot be. One of four
  * has another width. */
 static struct pli_wave_recipe any_companion(struct fixture *f, const struct pli_wave_recipe *r)
 {
@@ -439,7 +440,7 @@ static struct pli_wave_recipe any_companion(struct fixture *f, const struct pli_
     return s;
 }
 
-/* Decodes two to MOST units at once. Some groups have one or more damaged units. */
+/* Decodes two to MOST units at once. Some groups contain damaged units. */
 static void test_some_units(struct fixture *f)
 {
     use_tables(f, NULL, 0, f->bits);
@@ -448,7 +449,7 @@ static void test_some_units(struct fixture *f)
         size_t n[MOST];
         uint32_t n_units = 2 + i % (MOST - 1);
         r[0] = any_recipe(f);
-        if (i % 4 == 0) { /* whole units, for which levels have faster code */
+        if (i % 4 == 0) { /* units of full size, for which levels have faster code */
             r[0].height = r[0].width = 64;
             r[0].channels = 3;
             r[0].planes[2].predictor = r[0].planes[0].predictor;
@@ -456,7 +457,7 @@ static void test_some_units(struct fixture *f)
         bool plain = below(f, 6) == 0;
         if (plain)
             make_plain(r);
-        /* units are made on f->pages; the first one is made last and stays there */
+        /* each unit is made on f->pages; unit 0 is made last, so it stays there */
         for (uint32_t u = n_units; u-- > 0;) {
             if (u > 0)
                 r[u] = any_companion(f, r);
@@ -476,8 +477,8 @@ static void test_some_units(struct fixture *f)
             assert_true(f->n_some[n_units] > 50);
 }
 
-/* Checks that both factors fit into signed bytes, and sums of two products with 0..255 into 16
- * bits. */
+/* Checks that both factors fit into signed bytes, and that the sum of their products with samples
+ * of 0..255 fits into 16 bits. */
 static void assert_pair_fits(int a, int b)
 {
     assert_true(a >= -128 && a <= 127 && b >= -128 && b <= 127);
@@ -496,8 +497,8 @@ static void test_constants(void **state)
         for (uint32_t e = 0; e < 256; e++)
             assert_true(bucket[e] < PSTI_PLI_N_CONTEXTS);
     }
-    /* The factors of a filter fit into 8 bits. Its sum of products with samples less 128 fits into
-     * 16 bits. */
+    /* The factors of a filter fit into 8 bits. The sum of their products with samples minus 128
+     * fits into 16 bits. */
     for (uint32_t i = 0; i < 3 * PSTI_PLI_N_FILTERS; i++) {
         const struct psti_pli_filter *filter =
             &psti_pli_filters[i / PSTI_PLI_N_FILTERS][i % PSTI_PLI_N_FILTERS];

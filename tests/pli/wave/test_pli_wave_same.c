@@ -1,6 +1,6 @@
 /* The encoder of the wave mode writes the same bytes at every CPU level, in both tiers and at all
- * efforts: this program runs itself again with the level lowered and compares hashes. It also
- * compares the AVX2 loops with plain C one by one. */
+ * efforts: the program runs itself again at a lower level and compares hashes. It also compares
+ * each AVX2 loop with plain C. */
 #include "pixels.h"
 #include "test.h"
 
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* widths are WIDTH and one less */
+/* images are WIDTH or WIDTH - 1 pixels wide */
 enum { HEIGHT = 83, WIDTH = 150, MAX_NBYTES = HEIGHT * WIDTH * 4 * 2 };
 
 static uint32_t draw(uint64_t *random)
@@ -27,8 +27,8 @@ static uint32_t draw(uint64_t *random)
     return (uint32_t)(*random >> 33);
 }
 
-/* Fills a picture with slopes and noise, and some samples that are far off. With 16 bits noise
- * grows to the right. With 8 bits the first units are slopes that only MED follows. */
+/* Fills a picture with slopes, noise and a few outliers. With 16 bits noise grows to the right.
+ * With 8 bits the first units are slopes that only the predictor MED follows. */
 static void fill(uint8_t *data, uint32_t width, uint32_t channels, uint32_t bits, uint64_t *random)
 {
     for (size_t i = 0; i < (size_t)HEIGHT * width * channels; i++) {
@@ -93,8 +93,8 @@ static void test_levels(void **state)
 }
 
 #if defined(__x86_64__)
-/* Compares the contexts of a padded row, made from its activities, those of the two rows above and
- * those of the two planes before. */
+/* Compares the contexts of a padded row. They depend on the activities of this row, of the two rows
+ * above and of the two planes before. */
 static void test_contexts(void **state)
 {
     enum { S = PSTI_WAVE_PADDED };
@@ -126,7 +126,7 @@ static void test_contexts(void **state)
 /* The result of tokenising a plane of 8 bits. */
 struct plane_of_pairs {
     uint8_t g[PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
-    /* Indices and values, by lane and band. */
+    /* Indices and values of pairs, by lane and band. */
     uint16_t indices[PSTI_PLI_LANES][2][PSTI_PLI_WAVE_PAIRS];
     uint16_t values[PSTI_PLI_LANES][2][PSTI_PLI_WAVE_PAIRS];
 };
@@ -141,7 +141,7 @@ static struct psti_pli_wave_coded_pair pair_at(const struct psti_wave_record_row
     return psti_pli_wave_code_pair(x, v);
 }
 
-/* Makes a row by the format's definition. Finds the contexts, replaces tokens that their contexts
+/* Computes a row as the format defines it. Finds the contexts, replaces tokens that their contexts
  * lack by the last token, and finds the contexts again. */
 static void expect_row(const struct psti_wave_record_rows *r, uint32_t y,
                        struct plane_of_pairs *out)
@@ -187,7 +187,7 @@ static void check_plane(const struct psti_wave_record_rows *r, const struct plan
         }
 }
 
-/* Draws residuals of all sizes. The first 32 turns have every possible pair. */
+/* Draws residuals of all sizes. The first 32 turns cover every possible pair. */
 static int16_t draw_residual(uint64_t *random, uint32_t turn, uint32_t i)
 {
     if (turn < 32)
@@ -236,7 +236,8 @@ static void test_pairs(void **state)
     }
 }
 
-/* A pick moves the words of the mask's lanes to the end of 16 bytes and puts zeros before them. */
+/* Tests the shuffle tables: each moves the words of the lanes in a mask to the end of 16 bytes and
+ * fills the bytes before them with zeros. */
 static void test_picks(void **state)
 {
     (void)state;
@@ -254,8 +255,8 @@ static void test_picks(void **state)
     }
 }
 
-/* Draws a plane of a unit and the residuals g and r of two other planes. Every second turn has
- * samples of the whole range. */
+/* Draws a plane of a unit and the residuals g and r of two other planes. In every second turn
+ * samples have the whole range. */
 static struct psti_pli_source draw_unit(uint64_t *random, uint32_t turn, uint32_t bits, void *plane,
                                         int16_t *g, int16_t *r)
 {

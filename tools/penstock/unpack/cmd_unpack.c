@@ -1,8 +1,8 @@
 /* cmd_unpack.c - the verb unpack: writes a data set's original files into a folder.
  *
  * Workers take samples in order, one at a time, and write a file for each. The calling thread
- * waits, draws progress and watches for an interrupt. The first failure stops all, unless bad
- * samples are to be skipped. The label file is written last. */
+ * waits, shows progress and watches for an interrupt. The first failure stops everything, unless
+ * bad samples are to be skipped. The label file is written last. */
 #include "unpack.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ struct unpack {
     char *skipped; /* [count]: true for bad samples */
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    /* Guarded by the lock: */
+    /* Members that the lock guards: */
     uint64_t next, n_done, n_files, n_masks, n_restored, n_other, n_there, n_bad, nbytes;
     uint32_t n_workers, n_running;
     struct unpack_names names;
@@ -51,7 +51,7 @@ static bool same_pixels(const struct cli_image *a, const struct cli_image *b)
            a->nbytes == b->nbytes && memcmp(a->pixels.data, b->pixels.data, a->nbytes) == 0;
 }
 
-/* Checks that the existing PNG has the sample's pixels. */
+/* Checks that an existing PNG has the sample's pixels. */
 static enum pst_status compare_pixels(const struct unpack_plan *plan, uint64_t sample,
                                       uint32_t i_field, const struct unpack_file *file, bool *same,
                                       struct pst_error *err)
@@ -80,8 +80,8 @@ static enum pst_status compare_pixels(const struct unpack_plan *plan, uint64_t s
     return status;
 }
 
-/* When resuming: checks that the existing file has the right length, or the pixels of the
- * sample. No other sample has the name. */
+/* When resuming: checks that an existing file has the right length, or the pixels of the sample.
+ * Names are unique, so the file can only belong to this sample. */
 static enum pst_status look(const struct unpack_plan *plan, uint64_t sample, uint32_t i_field,
                             const struct unpack_file *file, bool *there, struct pst_error *err)
 {
@@ -102,7 +102,7 @@ static enum pst_status look(const struct unpack_plan *plan, uint64_t sample, uin
     return PST_ERROR_EXISTS;
 }
 
-/* Makes the bytes of the file; the caller frees them. */
+/* Makes the contents of the file; the caller frees them. */
 static enum pst_status make_bytes(const struct unpack_plan *plan, uint64_t sample, uint32_t i_field,
                                   const struct unpack_file *file, void **bytes, size_t *nbytes,
                                   struct pst_error *err)
@@ -126,7 +126,7 @@ static enum pst_status make_bytes(const struct unpack_plan *plan, uint64_t sampl
     return status;
 }
 
-/* Finds and claims the names of a sample's files. The caller holds the lock. */
+/* Chooses and reserves the names of a sample's files. The caller holds the lock. */
 static enum pst_status take_names(struct unpack *unpack, uint64_t sample, struct outcome *image,
                                   struct outcome *mask, struct pst_error *err)
 {
@@ -161,7 +161,7 @@ static enum pst_status write_one(const struct unpack_plan *plan, const char *tem
     return status;
 }
 
-/* The caller holds the lock. */
+/* Adds the outcome to the counters. The caller holds the lock. */
 static void count(struct unpack *unpack, const struct outcome *outcome)
 {
     unpack->n_files++;
@@ -171,7 +171,7 @@ static void count(struct unpack *unpack, const struct outcome *outcome)
     unpack->n_other += !outcome->file.is_original;
 }
 
-/* True for a failure of the sample alone. */
+/* True if the failure concerns this sample only. */
 static bool is_bad_sample(enum pst_status status)
 {
     return status == PST_ERROR_CORRUPT || status == PST_ERROR_TRUNCATED ||
@@ -292,8 +292,8 @@ static enum pst_status fail_folder(const struct unpack_plan *plan, enum pst_stat
     return status;
 }
 
-/* Opens the folder, which must be new or empty unless existing files may stay. The caller may
- * name a link to a folder; a new folder is no link. */
+/* Opens the folder, which must be new or empty unless existing files may stay. The caller may pass
+ * a link to an existing folder. */
 static enum pst_status open_folder(struct unpack_plan *plan, struct pst_error *err)
 {
     bool empty = true, made = mkdir(plan->folder, 0777) == 0;
@@ -319,9 +319,9 @@ static enum pst_status open_folder(struct unpack_plan *plan, struct pst_error *e
                        err);
 }
 
-/* Locks the folder: only one run at a time may use it, because names of unfinished files are the
- * workers' numbers. Removes the unfinished files of a killed run. If the file system has no
- * locks, the run goes on without one. */
+/* Locks the folder, because two runs would use the same names for unfinished files, which are the
+ * numbers of workers. Removes unfinished files of a killed run. If the file system has no locks,
+ * the run continues without one. */
 static enum pst_status hold_folder(const struct unpack_plan *plan, struct pst_error *err)
 {
     char name[40];
@@ -336,7 +336,7 @@ static enum pst_status hold_folder(const struct unpack_plan *plan, struct pst_er
     return PST_OK;
 }
 
-/* Chooses the fields that become files. */
+/* Chooses the fields whose values become files. */
 static enum pst_status choose_fields(struct unpack_plan *plan, struct pst_error *err)
 {
     plan->i_image = pst_dataset_find_field(plan->dataset, "image");
@@ -448,7 +448,7 @@ static int run_unpack(struct unpack *unpack, uint32_t n_workers)
         print_json(unpack);
     else if (unpack->status == PST_OK && !cli->quiet)
         print_text(unpack);
-    /* Callers that read only the exit status must not mistake a part for the whole. */
+    /* The exit status is a failure if anything is missing, because some callers read only that. */
     int exit_status = unpack->n_bad > 0 || unpack->labels.n_lost > 0 ? CLI_FAILED : CLI_OK;
     if (unpack->status != PST_OK) {
         struct cli plain = *cli;

@@ -1,4 +1,4 @@
-/* unpack.h - shared by the files of the verb unpack. */
+/* unpack.h - declarations that the files of the verb unpack share. */
 #ifndef PENSTOCK_UNPACK_H
 #define PENSTOCK_UNPACK_H
 
@@ -8,15 +8,15 @@
 
 #define UNPACK_LABELS "labels.jsonl"
 #define UNPACK_MASKS "masks/"
-/* Names of unfinished files: that of worker %u, and the label file's. */
+/* Names of unfinished files: of worker %u, and of the label file. */
 #define UNPACK_TEMPORARY ".penstock-%u.tmp"
 #define UNPACK_LABELS_TEMPORARY ".penstock-labels.tmp"
 
-/* Constant while workers run. */
+/* Data for all workers. Constant while they run. */
 struct unpack_plan {
     const pst_dataset *dataset;
     const char *folder;
-    int fd;              /* the open folder; no link in it is followed */
+    int fd;              /* the open folder; links in it are never followed */
     int i_image, i_mask; /* fields whose items become files; -1 if none */
     bool resume;         /* existing files stay */
 };
@@ -25,35 +25,35 @@ struct unpack_plan {
 struct unpack_file {
     struct pst_item item;
     uint32_t variant;
-    bool restores, encodes; /* restores a JPEG from its PLI; encodes raw pixels as PNG */
-    bool is_original;       /* the file is the original */
+    bool restores, encodes; /* restore a JPEG from its PLI; encode raw pixels as PNG */
+    bool is_original;       /* true: the file is the one that was packed */
     char path[PATH_MAX];    /* relative to the folder */
 };
 enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, bool mask,
                             struct unpack_file *file, struct pst_error *err);
 
-/* Names that samples have taken. All zero at first. */
+/* The set of file names that samples use. Initially all zero. */
 struct unpack_names {
     struct unpack_name *slots;
     uint64_t n, capacity;
-    char folder[PATH_MAX]; /* of the last file */
+    char folder[PATH_MAX]; /* folder of the last file that was looked at */
 };
-/* Gives `path` to the sample's image or mask. PST_ERROR_EXISTS if an earlier sample has it. */
+/* Reserves `path` for the sample's image or mask. PST_ERROR_EXISTS if an earlier sample uses it. */
 enum pst_status unpack_claim(const struct unpack_plan *plan, struct unpack_names *names,
                              uint64_t sample, bool mask, const char *path, struct pst_error *err);
 void unpack_names_free(struct unpack_names *names);
 
-/* Finds out whether there is a plain file at `path` in the folder, and its length.
- * PST_ERROR_EXISTS if there is something else, or a link or file in the place of a folder. */
+/* Finds out whether there is a regular file at `path` in the folder, and its length.
+ * PST_ERROR_EXISTS if something else is there, or a part of the path is a link or a file. */
 enum pst_status unpack_look(const struct unpack_plan *plan, const char *path, bool *there,
                             uint64_t *nbytes, struct pst_error *err);
 /* Reads the file at `path`; the caller frees the bytes. */
 enum pst_status unpack_read(const struct unpack_plan *plan, const char *path, void **bytes,
                             size_t *nbytes, struct pst_error *err);
 
-/* Writes bytes to `path` in the folder: whole and durably, or not at all. `temporary` is the
- * caller's own name in the folder. PST_ERROR_EXISTS if `path` exists, or a link or file is in
- * the place of a folder. PST_ERROR_LIMIT if a name is too long for the file system. */
+/* Writes bytes to `path` in the folder: completely and durably, or not at all. `temporary` is a
+ * name in the folder that only this caller uses. PST_ERROR_EXISTS if `path` exists, or a part of it
+ * is a link or a file. PST_ERROR_LIMIT if a name is too long for the file system. */
 enum pst_status unpack_write(const struct unpack_plan *plan, const char *temporary,
                              const char *path, const void *bytes, size_t nbytes,
                              struct pst_error *err);
@@ -61,20 +61,20 @@ enum pst_status unpack_write(const struct unpack_plan *plan, const char *tempora
 /* Makes all names in the folder durable. */
 enum pst_status unpack_sync(const struct unpack_plan *plan, struct pst_error *err);
 
-/* Fields that become neither files nor labels, with the reasons. */
+/* A field whose values are stored neither as files nor as labels, with the reason. */
 struct unpack_lost {
     const char *name, *why;
 };
 struct unpack_labels {
-    bool needed; /* false if names of folders are enough */
+    bool needed; /* false if the folders' names are enough as labels */
     bool holds[PST_MAX_FIELDS];
     uint32_t n_lost;
     struct unpack_lost lost[PST_MAX_FIELDS];
 };
 enum pst_status unpack_plan_labels(const struct unpack_plan *plan, struct unpack_labels *labels,
                                    struct pst_error *err);
-/* Writes one line for each sample without a mark in `skipped`. When resuming, `*nbytes` is 0 if
- * the same file exists already. PST_ERROR_EXISTS if another file has its name. */
+/* Writes one line for each sample that is not marked in `skipped`. When resuming, `*nbytes` is 0 if
+ * an identical file already exists. PST_ERROR_EXISTS if another file has its name. */
 enum pst_status unpack_write_labels(const struct unpack_plan *plan,
                                     const struct unpack_labels *labels, const char *skipped,
                                     size_t *nbytes, struct pst_error *err);

@@ -1,10 +1,10 @@
-/* unpack_file.c - the files of the verb unpack: finds each file's name, and writes it whole or not
- * at all.
+/* unpack_file.c - the files of the verb unpack: chooses each file's name, and writes the file
+ * completely or not at all.
  *
- * In: samples of a data set that may be hostile: no name leads out of the folder. A file is
- * written under a name that `pack` ignores, and renamed when it is complete and durable. So
- * neither a kill nor a loss of power leaves a part of a file under its own name, and no existing
- * file is replaced. Names are durable when unpack_sync() has returned. Any thread. */
+ * In: samples of a data set that may be hostile: no name may lead out of the folder. A file is
+ * written under a temporary name that `pack` ignores, and renamed when it is complete and durable.
+ * So neither a kill nor a power loss leaves a partial file under its final name, and no existing
+ * file is replaced. Names are durable after unpack_sync(). Any thread. */
 #include "unpack.h"
 
 #include <errno.h>
@@ -28,12 +28,12 @@ static enum pst_status fail_os(struct pst_error *err, int os_error, const char *
                                                         : PST_ERROR_IO;
     cli_error(err, status, "%s", what);
     err->os_error = os_error == EEXIST ? 0 : os_error;
-    size_t n = strlen(path); /* a long path keeps its end */
+    size_t n = strlen(path); /* a path that is too long is cut at its start */
     snprintf(err->file, sizeof err->file, "%.255s", n > 255 ? path + n - 255 : path);
     return err->status;
 }
 
-/* True for a path below the folder: no empty part, no "." and no "..". */
+/* True if the path stays inside the folder: no empty part, no "." and no "..". */
 static bool stays_within(const char *name)
 {
     for (const char *at = name;;) {
@@ -64,12 +64,12 @@ static const char *suffix_of(const struct unpack_file *file)
         return ".pli";
     case PST_FORM_PLI_JPEG:
         return file->restores ? ".jpg" : ".pli";
-    default: /* raw pixels become PNG, too */
+    default: /* raw pixels are written as PNG */
         return ".png";
     }
 }
 
-/* Finds the original's variant, else the first variant. */
+/* Finds the variant that gives the original file, or else the first variant. */
 static enum pst_status find_item(const struct unpack_plan *plan, uint64_t sample, uint32_t i_field,
                                  const char *name, struct unpack_file *file, struct pst_error *err)
 {
@@ -98,13 +98,13 @@ enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, boo
     enum pst_status status = pst_dataset_sample_name(plan->dataset, sample, name, err);
     if (status == PST_OK)
         status = find_item(plan, sample, i_field, name, file, err);
-    if (status == PST_OK) /* the bytes of files of others say their form */
+    if (status == PST_OK) /* in tars, zips and tables the bytes tell the form */
         status = cli_complete_item(plan->dataset, sample, i_field, file->variant, &file->item, err);
     if (status != PST_OK)
         return status;
     file->restores = pst_dataset_is_packed(plan->dataset) && pst_item_was_jpeg(&file->item);
     file->encodes = file->item.form == PST_FORM_RAW;
-    /* An original may have had any image's suffix. Other files must not take such a name. */
+    /* An original file may have any image suffix. Other files must not use such a name. */
     bool named = file->is_original ? has_image_suffix(name) : cli_ends_with(name, suffix_of(file));
     if (mask || !named)
         suffix = suffix_of(file);
@@ -117,9 +117,9 @@ enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, boo
     return PST_OK;
 }
 
-/* Opens the folder of `path`, part by part, and makes missing parts if `make`. No link is
- * followed, so the path cannot lead out of the folder. *last is the file's own name. -1 with
- * errno: EEXIST for a link or a file in the place of a folder. */
+/* Opens the folder of `path`, one part after the other, and creates missing parts if `make`. Links
+ * are never followed, so the path cannot lead out of the folder. *last: the file's own name.
+ * Returns -1 with errno: EEXIST if a part is a link or a file. */
 static int open_parent(const struct unpack_plan *plan, const char *path, bool make,
                        const char **last)
 {
@@ -210,15 +210,15 @@ static bool write_all(int fd, const char *bytes, size_t nbytes)
     return true;
 }
 
-/* Gives a complete file its name, unless the name is taken. renameat2 is called by its number,
- * because the C library has it from version 2.28 on only. */
+/* Renames a complete file, unless the name is taken. renameat2 is called by its number, because C
+ * libraries before version 2.28 lack it. */
 static bool rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
     if (syscall(SYS_renameat2, from_dir, from, to_dir, to, NO_REPLACE) == 0)
         return true;
     if (errno != EINVAL && errno != ENOSYS)
         return false;
-    /* For file systems that cannot rename without replacing. linkat does not replace links
+    /* For file systems that cannot rename without replacing: a hard link does not replace anything
      * either. */
     if (linkat(from_dir, from, to_dir, to, 0) != 0)
         return false;
@@ -230,7 +230,8 @@ static bool rename_new(int from_dir, const char *from, int to_dir, const char *t
 static enum pst_status write_temporary(const struct unpack_plan *plan, const char *name,
                                        const void *bytes, size_t nbytes, struct pst_error *err)
 {
-    /* A file of that name is left from a run that ended early, or is a foreign link. */
+    /* Removes a file of that name, which a run that ended early has left, or which is a foreign
+     * link. */
     int fd = -1;
     if (unlinkat(plan->fd, name, 0) == 0 || errno == ENOENT)
         fd = openat(plan->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -266,7 +267,7 @@ enum pst_status unpack_write(const struct unpack_plan *plan, const char *tempora
     return status;
 }
 
-/* Some network and FUSE file systems cannot sync a directory and need not. */
+/* Syncs a directory. Some network and FUSE file systems cannot and need not do that. */
 static bool sync_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

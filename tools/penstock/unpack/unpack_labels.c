@@ -1,8 +1,8 @@
-/* unpack_labels.c - writes fields other than images as a label file that `pack --labels` reads.
+/* unpack_labels.c - writes the fields other than images as a label file that `pack --labels` reads.
  *
  * In: the fields of a data set. Out: one JSON object per line, or no file if the images' folders
- * are their classes, which `pack` finds by itself. Fields that a label file cannot hold are
- * reported. One thread. */
+ * are their classes, which `pack` detects. Fields that a label file cannot hold are reported. One
+ * thread. */
 #include "unpack.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text that grows. */
+/* A text buffer that grows. */
 struct text {
     FILE *file;
     char *bytes;
@@ -33,7 +33,7 @@ static void put_string(FILE *file, const char *text, size_t nbytes)
     fputc('"', file);
 }
 
-/* Prints as many digits as needed, and not as a whole number. */
+/* Prints a float with as many digits as needed, and never like an integer. */
 static void put_float(FILE *file, double value, int digits)
 {
     char number[40];
@@ -43,7 +43,7 @@ static void put_float(FILE *file, double value, int digits)
         fputs(".0", file);
 }
 
-/* Prints f32 rows of `n_columns`. */
+/* Prints rows of `n_columns` f32 numbers. */
 static bool put_rows(FILE *file, const void *bytes, size_t nbytes, size_t n_columns)
 {
     size_t n = nbytes / sizeof(float);
@@ -65,7 +65,7 @@ static void lose(struct unpack_labels *labels, const char *name, const char *why
     labels->lost[labels->n_lost++] = (struct unpack_lost){name, why};
 }
 
-/* Finds out whether the label of each sample is the name of its folder. */
+/* Finds out whether each sample's label is the name of its folder. */
 static enum pst_status folders_say_it(const struct unpack_plan *plan, uint32_t i_field, bool *so,
                                       struct pst_error *err)
 {

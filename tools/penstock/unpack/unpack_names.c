@@ -1,10 +1,10 @@
-/* unpack_names.c - the names of samples' files: no two samples may share one.
+/* unpack_names.c - the set of file names in use, because no two samples may share a file.
  *
- * In: the names of files, in the order of samples. Out: OK, or PST_ERROR_EXISTS for a name that
- * an earlier sample has, also if one sample's file is another one's folder. The result depends
- * on the data set alone, not on threads or on files in the folder. The caller holds a lock. The
- * table keeps 16 bytes for each name: its hash, and the sample from which the name can be made
- * again. */
+ * In: names of files, in the order of samples. Out: OK, or PST_ERROR_EXISTS for a name that an
+ * earlier sample uses, also if one sample's file would be another's folder. The result depends only
+ * on the data set, not on threads or on files in the folder. The caller holds a lock. The table
+ * keeps 16 bytes for each name: its hash, and the sample that the name can be derived from again.
+ */
 #include "unpack.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { OF_MASK = 1, AS_FOLDER = 2, N_FLAGS = 2 };
 
 struct unpack_name {
     uint64_t hash;
-    uint64_t owner; /* sample + 1, shifted by the flags; 0 if free */
+    uint64_t owner; /* (sample + 1) shifted left by the flags' bits; 0 if free */
 };
 
 static uint64_t hash_of(const char *path, size_t nbytes)
@@ -45,14 +45,14 @@ static bool grow(struct unpack_names *names)
     return true;
 }
 
-/* True if the owner of a table entry has the first `nbytes` of `path`, as its file or as its
+/* True if the sample of a table entry uses the first `nbytes` of `path`, as its file or as its
  * folder. */
 static bool is_same(const struct unpack_plan *plan, uint64_t owner, const char *path, size_t nbytes)
 {
     struct unpack_file file;
     struct pst_error unused;
     if (unpack_find(plan, (owner >> N_FLAGS) - 1, (owner & OF_MASK) != 0, &file, &unused) != PST_OK)
-        return true; /* the data set changed: refuse rather than lose a file */
+        return true; /* the data set changed: fail rather than overwrite a file */
     return strncmp(file.path, path, nbytes) == 0 &&
            file.path[nbytes] == ((owner & AS_FOLDER) != 0 ? '/' : '\0');
 }

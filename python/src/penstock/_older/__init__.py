@@ -1,1 +1,1 @@
-"""Modules by the names that they had before 0.1, for pickles of that time: the package finds them by its __path__."""
+"""Modules under the names that they had before 0.1, which old pickles import. The package finds them by its __path__."""

@@ -1,4 +1,4 @@
-"""penstock.base.counters, in pickles of versions before 0.1."""
+"""The former path of penstock.base.counters. Pickles of versions before 0.1 import it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""penstock.transforms.detection, in pickles of versions before 0.1."""
+"""The former path of penstock.transforms.detection. Pickles of versions before 0.1 import it."""
 
 import sys
 

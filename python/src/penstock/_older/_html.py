@@ -1,4 +1,4 @@
-"""penstock.data.notebook, in pickles of versions before 0.1."""
+"""The former path of penstock.data.notebook. Pickles of versions before 0.1 import it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""penstock.data.image, in pickles of versions before 0.1."""
+"""The former path of penstock.data.image. Pickles of versions before 0.1 import it."""
 
 import sys
 

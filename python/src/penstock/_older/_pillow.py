@@ -1,4 +1,4 @@
-"""penstock.pillow, in pickles of versions before 0.1."""
+"""The former path of penstock.pillow. Pickles of versions before 0.1 import it."""
 
 import sys
 

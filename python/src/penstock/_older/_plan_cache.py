@@ -1,4 +1,4 @@
-"""penstock.caching.planned, in pickles of versions before 0.1."""
+"""The former path of penstock.caching.planned. Pickles of versions before 0.1 import it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""penstock.transforms.policies, in pickles of versions before 0.1."""
+"""The former path of penstock.transforms.policies. Pickles of versions before 0.1 import it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""penstock.data.schema, in pickles of versions before 0.1."""
+"""The former path of penstock.data.schema. Pickles of versions before 0.1 import it."""
 
 import sys
 

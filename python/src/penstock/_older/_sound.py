@@ -1,4 +1,4 @@
-"""penstock.transforms.sound, in pickles of versions before 0.1."""
+"""The former path of penstock.transforms.sound. Pickles of versions before 0.1 import it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""penstock.transforms.base, in pickles of versions before 0.1."""
+"""The former path of penstock.transforms.base. Pickles of versions before 0.1 import it."""
 
 import sys
 

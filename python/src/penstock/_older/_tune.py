@@ -1,4 +1,4 @@
-"""penstock.planning.tune, in pickles of versions before 0.1."""
+"""The former path of penstock.planning.tune. Pickles of versions before 0.1 import it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""penstock.stalls.model, in pickles of versions before 0.1."""
+"""The former path of penstock.stalls.model. Pickles of versions before 0.1 import it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Whole numbers in memory that a process shares with those that it starts, forked or spawned."""
+"""Arrays of integers in memory that a process shares with the processes it starts, by fork or by spawn."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _NBYTES = 8
 
 
 class Counters:
-    """``n`` numbers of 64 bits, 0 at first. Processes started by multiprocessing share them, also by spawn; a copy by pickle
-    or deepcopy has numbers of its own, of the same values.
+    """``n`` shared integers of 64 bits, 0 at first. A process that multiprocessing starts, also by spawn, shares them. A copy made
+    by pickle or deepcopy is separate: it has its own integers, with the same values.
 
-    They lie in an anonymous file: neither /dev/shm nor torch's default device, mode or sharing strategy has a part in it.
-    Where the system refuses such files, forked processes share the numbers and spawned ones get copies. Two processes must
-    not write the same number at once.
+    The integers lie in an anonymous file, so they depend neither on /dev/shm nor on torch's default device or sharing strategy.
+    Where the system refuses anonymous files, forked processes share the integers and spawned ones get copies. Two processes must
+    not write to the same integer at once.
     """
 
     def __init__(self, n: int, fd: int = -1) -> None:
         self._n = n
         self._fd = fd
         if fd < 0:
-            with contextlib.suppress(OSError):  # refused by a sandbox
+            with contextlib.suppress(OSError):  # a sandbox may refuse anonymous files
                 self._fd = os.memfd_create("penstock-counters", os.MFD_CLOEXEC)
                 os.ftruncate(self._fd, n * _NBYTES)
         self._memory = mmap.mmap(self._fd, n * _NBYTES)
@@ -62,7 +62,7 @@ def _shared(n: int, fd: Any) -> Counters:
 
 
 def _reduced(counters: Counters) -> Any:
-    """How multiprocessing sends counters: by their file."""
+    """Pickles counters for a new process of multiprocessing: sends the descriptor of their file."""
     if counters._fd < 0:
         return counters.__reduce__()
     return _shared, (counters._n, reduction.DupFd(counters._fd))

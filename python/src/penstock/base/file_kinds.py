@@ -1,6 +1,6 @@
-"""What the members of reports and plans may be, as far as answers are computed of them: docs/format-report.md, docs/format-plan.md.
+"""Checks of the members of reports and plans that answers are computed from. See docs/format-report.md and docs/format-plan.md.
 
-Members that are only shown are not listed. Unknown members are allowed, as the formats say.
+Members that are only displayed are not checked. Unknown members are allowed, as both formats say.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Files of others: read in bounded memory, parsed as JSON, and checked member by member.
+"""Reads files that users give: in bounded memory, parsed as JSON, and checked member by member.
 
-A file may be damaged, nested without end, huge, or no file at all. Each such case is an error of Penstock that names the file.
+A file may be damaged, nested too deeply, huge, or not a file at all. Each case raises an error of Penstock that names the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..errors import (
     in_file,
 )
 
-#: Most bytes of a file of JSON that people and Penstock write: plans, reports, machines.
+#: The largest JSON file in bytes that is read: plans, reports and descriptions of machines.
 MOST_BYTES = 16 << 20
 
 _P = ParamSpec("_P")
@@ -34,14 +34,14 @@ Check = Callable[[Any, str], None]
 
 
 def unreadable(error: OSError, path: str, what: str) -> PenstockError:
-    """Returns the error of a file that cannot be read."""
+    """Returns the error for a file that cannot be read."""
     kind = NotFoundError if isinstance(error, (FileNotFoundError, NotADirectoryError)) else StorageError
     return kind(f"{what} {path!r}: {error.strerror or error}", text=f"{what}: {error.strerror or error}", file=path,
                 os_error=error.errno or 0)
 
 
 def open_data(path: str, what: str) -> BinaryIO:
-    """Opens a file for reading. A pipe, a socket, a device or a folder in its place is refused at once."""
+    """Opens a regular file for reading. Refuses a pipe, a socket, a device or a folder at once."""
     if "\0" in path:
         raise ArgumentError(f"{what}: the path {path!r} has a character NUL")
     try:
@@ -56,11 +56,12 @@ def open_data(path: str, what: str) -> BinaryIO:
 
 
 def read_file(path: str, what: str, most: int | None = None) -> bytes:
-    """Reads a whole file of at most `most` bytes."""
+    """Reads a whole file. It may have at most `most` bytes."""
     with open_data(path, what) as file:
         nbytes = os.fstat(file.fileno()).st_size
         try:
-            # read(n) takes memory for n bytes at once. One byte more than the file has tells whether it grows.
+            # file.read(n) allocates n bytes at once. Asking for one byte more than the file's size shows whether the file grows
+            # meanwhile.
             data = b"" if most is not None and nbytes > most else file.read(nbytes + 1)
         except OSError as error:
             raise unreadable(error, path, what) from None
@@ -72,7 +73,7 @@ def read_file(path: str, what: str, most: int | None = None) -> bytes:
 
 
 def text_of(data: bytes, path: str, advice: str = "") -> str:
-    """Returns the text of a file in UTF-8, without a mark of the order of bytes (BOM). `advice` ends the error's text."""
+    """Decodes the bytes of a file as UTF-8, without a byte order mark (BOM). `advice` is added to the end of the error's text."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -93,19 +94,20 @@ def parse(data: bytes, path: str, hook: Callable[[dict[str, Any]], Any] | None =
         raise bad(f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})", offset=error.pos) from None
     except RecursionError:
         raise bad("nested too deep") from None
-    except ValueError as error:  # an integer of more digits than Python takes
+    except ValueError as error:  # an integer has more digits than Python accepts
         raise bad(f"not JSON: {error}") from None
 
 
 def read_json(path: str | os.PathLike[str], what: str, most: int = MOST_BYTES) -> Any:
-    """Reads a file of JSON."""
+    """Reads and parses a JSON file of at most `most` bytes."""
     name = os.fspath(path)
     return parse(read_file(name, what, most), name)
 
 
 @contextmanager
 def of_file(path: str | None) -> Iterator[None]:
-    """Adds the path to errors about a member that name no file. That something is not possible (LimitError) is an answer."""
+    """Adds the path to errors about a member that name no file. A LimitError passes: it is a valid answer, not a fault of the
+    file."""
     try:
         yield
     except (ArgumentError, CorruptError) as error:
@@ -114,14 +116,14 @@ def of_file(path: str | None) -> Iterator[None]:
         raise in_file(error, path) from error.__cause__
 
 
-# Exceptions that Python raises when code meets an unfit member that no check has looked at.
+# Exceptions that Python raises when code uses a member of the wrong type or value that no check has tested.
 _SURPRISES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @contextmanager
 def unfit(what: str, path: str | None) -> Iterator[None]:
-    """Makes an error of Penstock of whatever an unfit member of the file leads to. Checks come first: this is for members that
-    are only shown."""
+    """Turns any exception that an invalid member of the file causes into an error of Penstock. This is for members that are only
+    displayed. The others have been checked before."""
     try:
         with of_file(path):
             yield
@@ -134,8 +136,8 @@ def unfit(what: str, path: str | None) -> Iterator[None]:
 
 
 def tells(of: Callable[..., tuple[str, str | None] | None]) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator: `unfit` around a function. `of` gets the function's arguments and says what is read, and its file; None:
-    nothing."""
+    """A decorator that runs a function within `unfit`. `of` gets the function's arguments and returns what is read and its file, or
+    None to run the function without `unfit`."""
 
     def decorator(function: Callable[_P, _R]) -> Callable[_P, _R]:
         @functools.wraps(function)
@@ -160,7 +162,7 @@ def _shown(value: Any) -> str:
 
 
 def number(low: float = 0.0, high: float = 1e18, whole: bool = False) -> Check:
-    """A number, or null."""
+    """Returns a check: the value is a number in [low, high], or null."""
     kinds = (int,) if whole else (int, float)
 
     def check(value: Any, where: str) -> None:
@@ -171,7 +173,7 @@ def number(low: float = 0.0, high: float = 1e18, whole: bool = False) -> Check:
 
 
 def needed(check: Check) -> Check:
-    """A member that must be there."""
+    """Returns a check: the member is present and passes `check`."""
 
     def with_value(value: Any, where: str) -> None:
         if value is None:
@@ -182,7 +184,7 @@ def needed(check: Check) -> Check:
 
 
 def kind(types: type | tuple[type, ...], name: str) -> Check:
-    """A value of these types, or null."""
+    """Returns a check: the value has one of these types, or is null."""
 
     def check(value: Any, where: str) -> None:
         if value is not None and not isinstance(value, types):
@@ -196,7 +198,7 @@ truth = kind(bool, "true or false")
 
 
 def listed(check: Check, least: int = 0, most: int | None = None) -> Check:
-    """A list, or null."""
+    """Returns a check: the value is a list of `least` to `most` elements that pass `check`, or null."""
 
     def each(value: Any, where: str) -> None:
         if value is None:
@@ -211,7 +213,7 @@ def listed(check: Check, least: int = 0, most: int | None = None) -> Check:
 
 
 def by_name(check: Check) -> Check:
-    """An object with members of any name, or null."""
+    """Returns a check: the value is an object whose members, of any name, pass `check`, or null."""
 
     def each(value: Any, where: str) -> None:
         if value is None:
@@ -225,7 +227,7 @@ def by_name(check: Check) -> Check:
 
 
 def members(checks: Mapping[str, Check]) -> Check:
-    """An object with these members, and perhaps others; or null."""
+    """Returns a check: the value is an object whose members pass their checks, or null. Other members are allowed."""
 
     def each(value: Any, where: str) -> None:
         if value is None:

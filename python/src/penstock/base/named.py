@@ -1,4 +1,4 @@
-"""Functions that the user names as MODULE:FUNCTION."""
+"""Imports functions that the user names as MODULE:FUNCTION."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 
 
 def function_of(text: str) -> Callable[..., Any]:
-    """Imports the module, which is looked for in the working directory first, and returns the function."""
+    """Imports the module, looking in the working directory first, and returns the function."""
     module, _, function = text.partition(":")
     if not module or not function:
         raise ArgumentError(f"MODULE:FUNCTION is expected, not {text!r}")
@@ -25,7 +25,7 @@ def function_of(text: str) -> Callable[..., Any]:
         raise ArgumentError(f"{text}: {error}{_install(error.name or '', module)}") from None
     except (ImportError, AttributeError) as error:
         raise ArgumentError(f"{text}: {error}") from None
-    except Exception as error:  # of the user's module
+    except Exception as error:  # any exception, because the user's module runs here
         raise ArgumentError(f"{text}: importing {module} failed: {type(error).__name__}: {error}") from error
     if not callable(found):
         raise ArgumentError(f"{text}: {function} is no function")
@@ -34,7 +34,7 @@ def function_of(text: str) -> Callable[..., Any]:
 
 
 def _install(missing: str, module: str) -> str:
-    """Returns how to install a missing module; "" if the module is the user's own."""
+    """Returns advice on installing a missing module. For a module of the user's own: where modules are looked for."""
     if missing in ("", module) or module.startswith(missing + "."):
         return f"; modules are looked for in {os.getcwd()} first"
     package = missing.partition(".")[0]

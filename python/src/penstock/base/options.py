@@ -1,4 +1,4 @@
-"""Arguments of several modules: sizes, counts, ranks, dtypes."""
+"""Checks and converts arguments that several modules take: sizes, counts, ranks, dtypes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typing import Any
 from .. import _native
 from ..errors import ArgumentError, UnsupportedError
 
-#: The tiers of PLI, the fastest to decode first, the smallest last.
+#: The tiers of PLI, from the fastest to decode to the smallest in bytes.
 TIERS = ("fast", "small", "dense")
 
-# enum pst_identity: what two data sets must have alike to count as one.
+# enum pst_identity: what must be equal for two data sets to count as the same.
 IDENTITY_BYTES, IDENTITY_SAMPLES, IDENTITY_LISTED, IDENTITY_FILES = 1, 2, 3, 4
 
 _UNITS = {
@@ -41,13 +41,13 @@ _UNITS = {
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
-    """Makes a path absolute, so that it means the same file after a change of directory and in other processes."""
+    """Makes a path absolute, because other processes may have another working directory and this one may change its own."""
     return os.path.abspath(os.fspath(path))
 
 
 @functools.cache
 def boot() -> str:
-    """Returns a text for this run of this machine; "" where the system does not tell."""
+    """Returns an identifier of the current boot of this machine; "" where the system does not provide it."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -56,13 +56,13 @@ def boot() -> str:
 
 
 def seconds(value: float | str) -> float | None:
-    """Returns the seconds of 60, "60", "60s", "1.5 s", "2min". None: it is no such number or text."""
+    """Converts 60, "60", "60s", "1.5 s" or "2min" to seconds. Returns None for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min)?", str(value).strip().lower())
     return float(match[1]) * (60 if match[2] in ("m", "min") else 1) if match else None
 
 
 def nbytes(name: str, value: int | float | str) -> int:
-    """Returns the bytes of a number or of a text such as "4GiB" or "4G" (1024s) or "500 MB" (1000s)."""
+    """Converts a number or a text to bytes. "4GiB" and "4G" count in powers of 1024, "500 MB" in powers of 1000."""
     number: float
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
@@ -80,7 +80,7 @@ def nbytes(name: str, value: int | float | str) -> int:
 
 
 def near(word: str, known: Iterable[str]) -> str | None:
-    """Returns the known word that is most like an unknown one; None: none is near."""
+    """Returns the known word that is most similar to a misspelled one, or None if none is similar."""
     import difflib
 
     found = difflib.get_close_matches(word, known, 1)
@@ -88,13 +88,14 @@ def near(word: str, known: Iterable[str]) -> str | None:
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """Returns the end of an error about an unknown word: the nearest known one, or all of them."""
+    """Returns the end of an error message about an unknown word: the most similar known word, or the list of all known words."""
     found = near(word, known)
     return f": did you mean {found!r}?" if found is not None else f"; there are {', '.join(known)}"
 
 
 def flag(name: str, value: Any) -> bool:
-    """Returns a bool of Python or numpy, or 0 or 1. A text such as "no" would be true."""
+    """Checks a flag and returns it as a bool. It may be a bool of Python or numpy, or 0 or 1. Texts are refused: "no" would be
+    true."""
     if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
         return bool(value)
     raise ArgumentError(f"{name} is True or False, not {value!r}")
@@ -113,12 +114,12 @@ def count(name: str, value: Any, low: int, high: int = 2**32 - 1) -> int:
 
 
 def words(given: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Returns the words as a tuple, a single text as one word."""
+    """Returns the words as a tuple. A single text counts as one word."""
     return None if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
 def choice(name: str, value: Any, choices: Iterable[str]) -> int:
-    """Returns the place of `value` in `choices`."""
+    """Returns the index of `value` in `choices`."""
     known = list(choices)
     if isinstance(value, str) and value in known:
         return known.index(value)
@@ -126,9 +127,9 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> int:
 
 
 def device_name(device: Any) -> str:
-    """ "cpu", or "cuda:k"; from a name, a torch.device, or None for host memory.
+    """Returns "cpu" or "cuda:k" for a name, a torch.device, or None, which means host memory.
 
-    "cuda" alone is torch's current GPU if the process uses torch's CUDA already, else GPU 0.
+    "cuda" alone means torch's current GPU if this process has initialised torch's CUDA, else GPU 0.
     """
     name = "cpu" if device is None else str(device)
     if name in ("cpu", "cpu:0"):
@@ -146,7 +147,7 @@ def device_name(device: Any) -> str:
 
 
 def dtype_name(dtype: Any) -> str:
-    """Returns the name of a dtype given as a name, a numpy or a torch dtype."""
+    """Returns the name of a dtype, which is given as a name or as a dtype of numpy or torch."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
     if name is None:
         name = getattr(dtype, "__name__", None) or str(dtype)
@@ -154,7 +155,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def dtype_number(dtype: Any) -> int:
-    """Returns the number of a dtype given as a name, a numpy or a torch dtype."""
+    """Returns the library's number of a dtype, which is given as a name or as a dtype of numpy or torch."""
     number = _native.dtype_number(dtype_name(dtype))
     if number == 0:
         raise ArgumentError(f"dtype {dtype!r} is not known")
@@ -162,7 +163,8 @@ def dtype_number(dtype: Any) -> int:
 
 
 def workers(num_workers: int | None) -> int:
-    """Returns the number of threads: the argument, else PENSTOCK_NUM_THREADS, else this rank's part of the cores."""
+    """Returns the number of worker threads: the argument, else PENSTOCK_NUM_THREADS, else this rank's share of the machine's
+    cores."""
     if num_workers is not None:
         return count("num_workers", num_workers, 0, 4096)
     text = os.environ.get("PENSTOCK_NUM_THREADS", "")
@@ -173,27 +175,27 @@ def workers(num_workers: int | None) -> int:
     return count("PENSTOCK_NUM_THREADS", int(text), 0, 4096)
 
 
-# Variables of the launchers. The first that is set counts. Open MPI comes before Slurm, because mpirun may start its
-# processes through a Slurm step that has one task per node.
+# Environment variables in which launchers pass the rank and the world size. The first pair that is set counts. Open MPI comes
+# before Slurm, because mpirun may start its processes through a Slurm step of one task per node.
 _LAUNCHERS = (
     ("torchrun", "RANK", "WORLD_SIZE"),
     ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
-_SLURM_STEPS_END = 0xFFFFFFF0  # batch scripts, shells and the like have step numbers from here on
+_SLURM_STEPS_END = 0xFFFFFFF0  # step numbers from here on are batch scripts, shells and the like
 
 
 def _in_slurm_step() -> bool:
-    """True if srun started this process. A batch script has the variables of its whole job instead."""
+    """True if srun started this process. In a batch script the variables describe the whole job instead."""
     step = os.environ.get("SLURM_STEP_ID") or os.environ.get("SLURM_STEPID") or ""
     return step.isdigit() and int(step) < _SLURM_STEPS_END
 
 
-_lone: list[str] = []  # what _outside_of_srun has warned of
+_lone: list[str] = []  # the warnings that _outside_of_srun has given
 
 
 def _outside_of_srun(names: list[str]) -> tuple[int, int, str] | None:
-    """Ranks of a process that no step of Slurm has: a batch script, a shell of salloc, or no Slurm at all."""
+    """Returns the ranks of a process that srun did not start: a batch script, a shell of salloc, or no Slurm at all."""
     rank = os.environ.get("SLURM_PROCID", "0")
     if rank != "0":
         raise ArgumentError(
@@ -237,7 +239,7 @@ def _launched() -> tuple[int, int, str] | None:
 
 
 def ranks(rank: int | None, world_size: int | None) -> tuple[int, int, str]:
-    """Returns (rank, world_size, source): both given, or both found, or (0, 1)."""
+    """Returns (rank, world_size, source): from the arguments, or from a launcher's variables, or (0, 1)."""
     if (rank is None) != (world_size is None):
         raise ArgumentError("give both rank= and world_size=, or neither")
     source = "arguments"
@@ -255,7 +257,7 @@ def ranks(rank: int | None, world_size: int | None) -> tuple[int, int, str]:
     return rank, world_size, source
 
 
-_warned: set[str] = set()  # what _warn_once has said in this process
+_warned: set[str] = set()  # the texts that _warn_once has warned with in this process
 
 
 def _warn_once(subject: str, text: str) -> None:
@@ -265,28 +267,28 @@ def _warn_once(subject: str, text: str) -> None:
 
 
 def _has_torch() -> bool:
-    """True if torch is installed and can be imported. Imports it, so that no other import before or after changes the answer."""
+    """True if torch can be imported. Imports torch, so that the answer stays the same for the life of the process."""
     try:
         found = importlib.util.find_spec("torch")
-    except ValueError:  # a module without __spec__ was put into sys.modules in torch's place
+    except ValueError:  # sys.modules["torch"] is a stand-in without __spec__
         found = None
-    # A mere folder named torch in the working directory is found, too: as a package without an origin.
+    # A mere folder named torch in the working directory is found as a package without an origin. It does not count as torch.
     if "torch" not in sys.modules and (found is None or found.origin is None):
         return False
     try:
         return hasattr(importlib.import_module("torch"), "from_dlpack")
     except ModuleNotFoundError as error:
-        if error.name == "torch":  # sys.modules["torch"] is None
+        if error.name == "torch":  # a program has set sys.modules["torch"] to None
             return False
         cause: Exception = error
-    except Exception as error:  # torch's libraries do not fit: ImportError, OSError, RuntimeError, AttributeError
+    except Exception as error:  # torch's libraries do not fit: ImportError, OSError, RuntimeError or AttributeError
         cause = error
     _warn_once("torch", f'torch is installed and cannot be imported, so output="auto" gives numpy arrays: {cause}')
     return False
 
 
 def output_kind(output: str, device: str) -> str:
-    """Returns "numpy", "torch" or "dlpack". "auto" is torch where it is installed and can be imported."""
+    """Returns "numpy", "torch" or "dlpack". For "auto": "torch" if torch can be imported."""
     if output == "auto":
         if _has_torch():
             return "torch"
@@ -299,34 +301,34 @@ def output_kind(output: str, device: str) -> str:
     return output
 
 
-MADE_FOR = ("", "upright", "stored")  # the places are the numbers of enum pst_made_for
+MADE_FOR = ("", "upright", "stored")  # the index of each word is its number in enum pst_made_for
 
 
 def made_for(value: object) -> int:
-    """Returns the number of made_for; None is 0."""
+    """Returns the number of `made_for` in enum pst_made_for. None is 0."""
     return 0 if value is None else choice("made_for", value, MADE_FOR[1:]) + 1
 
 
-PINS = {False: 0, "auto": 1, True: 2}  # numbers of enum pst_pin
+PINS = {False: 0, "auto": 1, True: 2}  # the numbers of enum pst_pin
 
 
 def pin(given: Any, device: str) -> int:
-    """Returns the enum pst_pin of the argument pin_memory."""
+    """Returns the number in enum pst_pin of the argument pin_memory."""
     if not (isinstance(given, bool) or given == "auto"):
         raise ArgumentError(f'pin_memory is True, False or "auto", not {given!r}')
     if given and device != "cpu":
         raise ArgumentError(f"pin_memory is for batches in host memory: those of device={device!r} lie on the GPU")
     if given is True:
         try:
-            _native.cuda_info(0)  # fails if there is no driver or no GPU; page-locked memory needs both, but no kernels
+            _native.cuda_info(0)  # fails without a driver or a GPU; page-locked memory needs both
         except UnsupportedError as error:
             _warn_once("pin_memory", f"pin_memory=True has no effect here, batches are in plain memory: {error.text}")
-            given = "auto"  # "auto" counts batches in plain memory: stats()["fallbacks"]["pin"]
+            given = "auto"  # "auto" counts batches that are in plain memory in stats()["fallbacks"]["pin"]
     return PINS[given]
 
 
 def service_program() -> str:
-    """The program that is started as the host service if none runs: the command beside the interpreter, or in PATH."""
+    """Returns the program to start as the host service if none runs: the command beside the interpreter, else the one in PATH."""
     if os.environ.get("PENSTOCK_SERVE"):
         return os.environ["PENSTOCK_SERVE"]
     beside = os.path.join(os.path.dirname(sys.executable), "penstock")

@@ -1,4 +1,4 @@
-"""What a verb writes: its files, whole or not at all, and the room on the disk. Both are looked at before anything is measured."""
+"""Writes the output files of commands, each whole or not at all, and checks the free disk space before anything is measured."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from ..errors import ArgumentError, NoSpaceError
 from .units import size
 
-_MARGIN = 1.02  # of the bytes that are stored: the index, and blocks of the file system
+_MARGIN = 1.02  # ratio of disk space to stored bytes: adds the index and the file system's partial blocks
 
 
 def checked(name: str, path: str | os.PathLike[str], *others: Any) -> str:
-    """Returns the absolute path of a file that will be written.
+    """Checks that a file can be written, and returns its absolute path.
 
-    name: of the option, for errors. others: paths of what must not be written over; None counts as none.
+    name: name of the option, for errors. others: paths of files that must not be overwritten; None stands for no file.
     ArgumentError: a file cannot be written there.
     """
     found = os.path.abspath(os.fspath(path))
@@ -35,9 +35,10 @@ def checked(name: str, path: str | os.PathLike[str], *others: Any) -> str:
 
 
 def write(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Writes a file whole, texts as UTF-8: after an interruption, or on a full disk, it has its old content or the new one.
+    """Writes a file whole, texts as UTF-8. After an interruption, or if the disk is full, the file has its old content or the new
+    one.
 
-    A pipe or a device is written to as it is.
+    A pipe or a device is written to directly.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     target = Path(os.path.realpath(path))
@@ -61,7 +62,7 @@ def write(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def free_nbytes(path: str) -> int:
-    """Returns the bytes that this user can still write to the disk of a path, of which the end need not be there."""
+    """Returns the free bytes that this user may write to the disk of a path. The last folders of the path need not exist."""
     place = os.path.abspath(path)
     while not os.path.exists(place):
         place = os.path.dirname(place)
@@ -70,12 +71,13 @@ def free_nbytes(path: str) -> int:
 
 
 def storable_nbytes(path: str) -> float:
-    """Returns the bytes of stored samples for which there is room."""
+    """Returns how many bytes of stored samples fit on the disk of `path`."""
     return free_nbytes(path) / _MARGIN
 
 
 def need_room(path: str, nbytes: float, what: str, mend: str) -> None:
-    """NoSpaceError, with what mends it, if so many bytes of stored samples do not fit on the disk of a path."""
+    """Raises NoSpaceError if `nbytes` of stored samples do not fit on the disk of `path`. `mend` is the advice in the error's
+    text."""
     room = storable_nbytes(path)
     if nbytes > room:
         raise NoSpaceError(

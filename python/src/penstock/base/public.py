@@ -1,4 +1,4 @@
-"""Public paths of what lies in sub-packages: the names that messages, documents, pickles and programs have for it."""
+"""Gives things defined in sub-packages the shorter public paths that messages, documents, pickles and programs use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def public(home: str, path: str) -> None:
-    """Gives what the module `home` offers, its ``__all__``, the path of the public module that has it, too."""
+    """Sets the public path of all names in ``__all__`` of the module `home`: their ``__module__`` becomes `path`."""
     module = sys.modules[home]
     for name in module.__all__:
         if getattr(getattr(module, name), "__module__", None) == home:
@@ -14,8 +14,8 @@ def public(home: str, path: str) -> None:
 
 
 def door(home: str, path: str) -> None:
-    """Makes `path`, "penstock.loader", another name of the module `home`, whole: pickles, also of older versions, and tools that
-    read sources find all that it defines by that path."""
+    """Makes `path`, such as "penstock.loader", an alias of the whole module `home`. Pickles, also of older versions, and tools that
+    read sources then find all its definitions under that path."""
     module = sys.modules[home]
     for thing in vars(module).values():
         if getattr(thing, "__module__", None) == home:

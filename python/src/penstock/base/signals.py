@@ -1,4 +1,4 @@
-"""Which exceptions are those of a signal's handler, and not of the code that it interrupted."""
+"""Tells exceptions that a signal handler raised from those of the code that it interrupted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 
 
 def handled() -> list[int]:
-    """Returns the signals that have handlers in Python."""
+    """Returns the numbers of the signals that have a handler in Python."""
     return [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
 
 
 @contextlib.contextmanager
 def blocked() -> Iterator[set[int | signal.Signals]]:
-    """Blocks signals while a thread or process is started. If a handler raised an exception in the middle of that, the exception
-    would be lost, or the thread or process would run on unknown to anybody. Yields the signals that were blocked before."""
+    """Blocks signals while a thread or process is started. If a handler raised an exception meanwhile, the exception would be lost,
+    or nobody would know of the new thread or process. Yields the signals that were blocked before."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, handled())
@@ -31,7 +31,7 @@ def blocked() -> Iterator[set[int | signal.Signals]]:
 
 
 def how_ended(code: int | None) -> str:
-    """Returns in words how a process of `multiprocessing` with that exit code ended."""
+    """Describes how a process of `multiprocessing` ended. `code` is its exit code; None: it closed its pipe."""
     if code is not None and code < 0:
         with contextlib.suppress(ValueError):
             return f"was ended by signal {-code} ({signal.Signals(-code).name})"
@@ -39,11 +39,11 @@ def how_ended(code: int | None) -> str:
 
 
 def raised_by_handler(error: BaseException) -> bool:
-    """Whether a signal's handler raised it, or something that a handler called.
+    """Whether a signal handler, or a function that it called, raised `error`.
 
-    A handler runs in the main thread between any two instructions, so that its exception comes out of whatever ran there. Code
-    that takes exceptions for faults of a sample asks this first. A handler is known by its arguments: the number of a signal,
-    and the interrupted frame, which is the one before it in the traceback.
+    A handler runs in the main thread between any two instructions, so its exception seems to come from the interrupted code. Code
+    that takes exceptions for faults of a sample calls this first. A frame is a handler's if its arguments are a signal number and
+    the interrupted frame, which precedes it in the traceback.
     """
     if threading.current_thread() is not threading.main_thread():
         return False
@@ -59,7 +59,7 @@ def _is_handler(frame: FrameType, interrupted: FrameType) -> bool:
 
 
 def _arguments(frame: FrameType) -> list[Any]:
-    """Returns what a frame's function was called with, the values of ``*args`` one by one."""
+    """Returns the arguments that a frame's function was called with. The values of ``*args`` follow one by one."""
     code = frame.f_code
     names = list(code.co_varnames[: code.co_argcount])
     if code.co_flags & inspect.CO_VARARGS:

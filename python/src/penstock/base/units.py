@@ -1,4 +1,4 @@
-"""Amounts as people read them."""
+"""Formats numbers, sizes and durations for people."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 
 
 def amount(value: float, digits: int = 3) -> str:
-    """Returns a number with so many digits that count, never with an exponent: "1,774", "14.4", "0.0005".
+    """Formats a number with `digits` significant digits, never with an exponent: "1,774", "14.4", "0.0005".
 
-    Whole numbers of more digits keep them all. Infinity is "any".
+    Whole numbers keep all their digits. Infinity is "any".
     """
     if not math.isfinite(value):
         return "any" if value > 0 else "unknown"
@@ -20,13 +20,13 @@ def amount(value: float, digits: int = 3) -> str:
 
 
 def percent(part: float) -> str:
-    """Returns a part as a percentage: "0.4 %", "27 %"."""
+    """Formats a fraction as a percentage: "0.4 %", "27 %"."""
     shown = 100 * part
     return f"{shown:.0f} %" if abs(shown) >= 10 else f"{amount(round(shown, 1))} %"
 
 
 def size(nbytes: float) -> str:
-    """Returns bytes as people read them, in powers of 1000 as rates of disks are: "114 kB"."""
+    """Formats bytes in powers of 1000: "114 kB"."""
     for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if nbytes >= 0.9995 * factor:
             return f"{amount(nbytes / factor)} {unit}"
@@ -34,7 +34,7 @@ def size(nbytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Returns seconds with the unit that fits: "114 ms", "42 s", "3 min"."""
+    """Formats seconds with a fitting unit: "114 ms", "42 s", "3 min"."""
     for unit, factor, least in (
         ("h", 3600.0, 2.0),
         ("min", 60.0, 2.0),

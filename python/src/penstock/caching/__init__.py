@@ -1,1 +1,1 @@
-"""Caches of stored bytes and of decoded images, fleets of memcached servers, and what a plan keeps in a cache."""
+"""Caches of stored bytes and of decoded images, fleets of memcached servers, and the choice of samples that a plan caches."""

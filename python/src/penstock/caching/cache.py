@@ -1,4 +1,4 @@
-"""A cache of stored bytes, or of JPEGs re-coded. It never evicts anything."""
+"""A cache of the stored bytes of samples, or of re-coded JPEGs. It never evicts single items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger("penstock")
 
 
 class CacheUse(TypedDict):
-    """What a cache holds: bytes (limit, used), items, data sets, and how often an item found no room."""
+    """The content of a cache: its limit and used bytes, items, data sets, and how often an item was refused for lack of memory."""
 
     limit: int
     used: int
@@ -35,11 +35,11 @@ class CacheUse(TypedDict):
 
 
 class CacheReport(NamedTuple):
-    """What :meth:`Cache.save` wrote or :meth:`Cache.load` took: items, their stored bytes, and the data sets they are of.
+    """What :meth:`Cache.save` wrote or :meth:`Cache.load` loaded: the items, their stored bytes, and the number of their data sets.
 
-    ``file_nbytes`` is the length of the file. ``present`` counts the items of a loaded file that the cache had already,
-    ``refused`` those that found no room; both are 0 for a saved one. ``unsaved`` counts the items that were left out of it,
-    because the index of their data set (tars, zips and tables in place) has no checksums of items: see :meth:`Cache.save`.
+    ``file_nbytes`` is the length of the file. After a load, ``present`` counts the items that the cache had already, and
+    ``refused`` those that did not fit; both are 0 after a save. ``unsaved`` counts the items that a save left out, because the
+    index of their data set (tars, zips and tables read in place) has no checksums of items: see :meth:`Cache.save`.
     """
 
     items: int
@@ -52,52 +52,52 @@ class CacheReport(NamedTuple):
 
 
 class Cache:
-    """Memory of this process for stored bytes of samples, which loaders that are given it share.
+    """Memory of this process for stored bytes of samples. All loaders that are given the same cache share it.
 
         cache = ps.Cache("8GiB")
         train = ps.Loader(train_set, batch_size=256, shuffle=True, cache=cache)
         check = ps.Loader(check_set, batch_size=256, cache=cache)
 
-    Items are kept as they are read until the bytes are used up, and stay: in each later epoch exactly these are not
-    read. Loaders of the same data set find each other's items, if they keep them in the same form (``cache_form``); in
-    two forms, it counts as two data sets. The items of a data set that no loader uses any more
-    give way, all at once, when another one needs the room. A data set that was written anew, or a folder of which a
-    file has changed since, is another data set.
+    Items are kept as they are read until the memory is used up, and then stay: in later epochs these items are not read again.
+    Loaders of the same data set find each other's items, if they keep them in the same form (``cache_form``); a data set that is
+    kept in two forms counts as two data sets. When a data set needs memory, all items of a data set that no loader uses any more
+    are removed at once. A data set that was written anew counts as another data set, and so does a folder in which a file has
+    changed.
 
-    nbytes: a number of bytes, or a text like "8GiB": items, 16 to 31 bytes beside each, and 8 bytes for each item of
-        a data set that uses the cache. It is no part of a loader's ``host_memory``. LimitError if it is more than the
-        machine or a control group leaves this process.
+    nbytes: the limit, a number of bytes or a text like "8GiB". It counts the items, 16 to 31 bytes beside each, and 8 bytes for
+        each item of every data set that uses the cache. It is not part of a loader's ``host_memory``. LimitError if it is more than
+        the machine or a control group leaves this process.
 
-    :meth:`host` gives another kind: the cache of the host service, which all processes share.
+    :meth:`host` returns another kind of cache: that of the host service, which all processes share.
 
-    It belongs to its process: pickled or in a forked child it is a new, empty one of the same size. The memory is
-    freed when neither you nor a loader holds the cache. :meth:`save` and :meth:`load` keep the items in a file.
+    A cache belongs to its process: a pickled copy, or the cache in a forked child, is new and empty, with the same limit. The
+    memory is freed when neither you nor a loader holds the cache. :meth:`save` and :meth:`load` keep the items in a file.
     """
 
     def __init__(self, nbytes: int | str) -> None:
         self._nbytes = options.nbytes("nbytes", nbytes)
-        self._host: tuple[str | None, bool] | None = None  # socket, and whether to start a service
-        self._strict = self._later = False  # of the host cache: see struct pst_cache_host_options
+        self._host: tuple[str | None, bool] | None = None  # the host cache: path of the socket, and whether to start a service
+        self._strict = self._later = False  # options of the host cache: see struct pst_cache_host_options
         self._native = _native.Cache(self._nbytes)
 
     @classmethod
     def host(cls, socket: str | os.PathLike[str] | None = None, *, start: bool = True) -> Cache:
-        """The host cache: one for all loaders, processes and jobs of this user on this machine.
+        """Returns the host cache: one cache for all loaders, processes and jobs of this user on this machine.
 
             cache = ps.Cache.host()
             loader = ps.Loader("photographs", batch_size=256, cache=cache)      # or cache="host"
 
-        The host service keeps it, in memory that processes map for reading only; it reads each missing item once for all
-        of them. If it ends or stops, or cannot be used when a loader is made, loaders read for themselves, counted in
-        ``stats()["fallbacks"]["host"]``, and look for it again at their next epoch. :meth:`stats`, :meth:`save` and
-        :meth:`load` are of the whole host cache; stats are zero while no service runs.
+        The host service keeps the cache in memory that other processes map for reading only. The service reads each missing item
+        once for all of them. If the service ends or stops, or cannot be used when a loader is made, loaders read the storage
+        themselves, which is counted in ``stats()["fallbacks"]["host"]``, and look for the service again at their next epoch.
+        :meth:`stats`, :meth:`save` and :meth:`load` work on the whole host cache. The stats are zero while no service runs.
 
         socket: path of the service's socket; None: PENSTOCK_SOCKET, else one for each user.
         start: start the service (``penstock serve``, or the program that PENSTOCK_SERVE names) if none runs. It ends 10
             minutes after its last client.
 
-        NotFoundError: no service runs, and none was to be started or there is no program. VersionError: the service is of
-        another version. ArgumentError: it is another user's. StorageError: it does not answer.
+        NotFoundError: no service runs, and ``start`` is False or the program was not found. VersionError: the service has another
+        version. ArgumentError: the service belongs to another user. StorageError: the service does not answer.
         """
         return cls._host_cache(socket, start)
 
@@ -123,7 +123,7 @@ class Cache:
         return self._nbytes if self._host is None else self.stats()["limit"]
 
     def stats(self) -> CacheUse:
-        """What it holds now."""
+        """The present content of the cache."""
         found = self._open().stats()
         return {
             "limit": found["limit"],
@@ -136,40 +136,41 @@ class Cache:
     def save(self, path: str | os.PathLike[str]) -> CacheReport:
         """Writes the items of all data sets in the cache to a local file, for :meth:`load`.
 
-        path: the file. An older one is replaced when the new one is whole and durable; if anything fails, it stays as it
-            was. A symbolic link is refused. The file can be read by its owner only.
+        path: the file. An older file is replaced only when the new one is complete and durable. If anything fails, the older one
+            stays as it was. A symbolic link is refused. Only its owner can read the file.
 
-        Loaders may go on meanwhile: an item that they add during the call may be in the file or not. The file takes as
-        many bytes as the items, with 40 to 55 bytes for each.
+        Loaders may run during the call: an item that they add meanwhile may be in the file or not. The file takes as many bytes as
+        the items, and 40 to 55 bytes more for each.
 
-        Items of tars, zips and tables that are read in place are left out, with a warning in the log, while their index has no
-        checksums of items: nothing would tell later whether the bytes are theirs. ``penstock index PATH --sums`` makes
-        the checksums. Loaders with a cache of their own make them, too, when they have read all items of their fields once,
-        all ranks together: as a rule in the first epoch. They count for those who open the data set from then on.
+        Items of tars, zips and tables that are read in place are left out, with a warning in the log, if their index has no
+        checksums of items: a later load could not tell whether the bytes are still theirs. ``penstock index PATH --sums`` makes the
+        checksums. Loaders with a cache of their own make them, too, when all ranks together have read every item of their fields
+        once, usually in the first epoch. A data set that is opened after that has them.
 
-        Returns a :class:`CacheReport`. StorageError: what the file system refuses; NoSpaceError: the disk is full.
+        Returns a :class:`CacheReport`. StorageError: the file system refuses something; NoSpaceError: the disk is full.
         ForkedError: the cache belongs to the parent process. May be called from any thread.
         """
         return CacheReport(**self._native.save(os.fspath(path)))
 
     def load(self, path: str | os.PathLike[str]) -> CacheReport:
-        """Takes items from a file that :meth:`save` wrote, in one sequential read.
+        """Loads the items of a file that :meth:`save` wrote, in one sequential read.
 
-        Loaders with this cache find the items of a data set if it is the same, unchanged one. Items are taken in the
-        order of the file, each if the cache lacks it and has room; nothing gives way to them. Call it before the first
-        epoch: an item that a loader adds during the call may take memory twice.
+        Loaders with this cache find the items if their data set is the same and unchanged. Items are loaded in the order of the
+        file, if the cache lacks them and has memory left; no other item is removed for them. Call it before the first epoch: an
+        item that a loader adds during the call may take memory twice.
 
-        path: the file. Load files only from where you would load the data set: checksums find damage, not forgery.
+        path: the file. Load a file only if you trust its source as you trust that of the data set: checksums find damage, not
+        forgery.
 
-        Returns a :class:`CacheReport`. CorruptError and its kinds: the file is no saved cache, or is damaged; the error
-        names the offset, and the cache holds what it held before. VersionError: the file's format is of another
-        version. ForkedError: the cache belongs to the parent process. May be called from any thread.
+        Returns a :class:`CacheReport`. CorruptError and its subclasses: the file is not a saved cache, or is damaged; the error
+        names the offset, and the cache keeps what it held before. VersionError: the file's format has another version. ForkedError:
+        the cache belongs to the parent process. May be called from any thread.
         """
         return CacheReport(**self._native.load(os.fspath(path)))
 
     def _open(self) -> _native.Cache:
         if self._native.pid != os.getpid():
-            self._native = self._make(later=not self._strict)  # what a child makes looks for the service by itself
+            self._native = self._make(later=not self._strict)  # the cache of a forked child looks for the service at its epochs
         return self._native
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -187,11 +188,12 @@ def _host_again(socket: str | None, start: bool, strict: bool, later: bool) -> C
 
 
 class CachePlan(NamedTuple):
-    """Which samples a cache should admit, and what that brings: see :func:`plan_cache`.
+    """The samples that a cache should admit, and the benefit: see :func:`plan_cache`.
 
     admit: a bool for each sample of the data set. ``numpy.save(path, plan.admit)`` keeps it in a file that
-    ``Loader(cache_plan=path)`` takes. samples and nbytes: how many are admitted and what they take of the cache.
-    seconds: saved in each epoch. bound: no choice saves more; it is less than the seconds of one sample above.
+    ``Loader(cache_plan=path)`` takes. samples and nbytes: how many samples are admitted, and their bytes in the cache. seconds:
+    time saved in each epoch. bound: an upper limit of the time that any choice can save. It exceeds ``seconds`` by less than one
+    sample saves.
     """
 
     admit: npt.NDArray[np.bool_]
@@ -211,20 +213,20 @@ def plan_cache(
     read_seconds: float = 0.0,
     decode_seconds: Any = 0.0,
 ) -> CachePlan:
-    """Chooses which samples a cache should admit, so that each later epoch takes the least time.
+    """Chooses which samples a cache should admit, so that later epochs take the least time.
 
-    Those are admitted that save the most seconds for each byte, as far as they fit. Without a plan a cache takes samples
-    as they come, which is as good where all bytes cost the same.
+    Admits the samples that save the most seconds per byte, until the cache is full. Without a plan, a cache admits samples in the
+    order in which they are read. That is equally good if all bytes cost the same.
 
     Args:
-        dataset: the data set. A plan is for the whole of it, also if this is a view.
+        dataset: the data set. A plan is for the whole data set, also if this is a view.
         cache: bytes of the cache, or a text like "8GiB".
-        nbytes: bytes of each sample as the cache will keep it; None: as it is stored.
-        seconds: what each sample saves in an epoch, 0 or more, measured; None: read_seconds + bytes / read_rate +
+        nbytes: bytes that each sample takes in the cache; None: the stored bytes.
+        seconds: measured time that caching each sample saves in an epoch, 0 or more; None: read_seconds + bytes / read_rate +
             decode_seconds.
-        read_rate: bytes a second of the storage. None: only needed without ``seconds``.
-        read_seconds: what one read costs besides.
-        decode_seconds: decoding time that the cache's form saves, one number or one for each sample.
+        read_rate: bytes a second of the storage. Needed unless ``seconds`` is given.
+        read_seconds: the fixed time of one read, which does not depend on its bytes.
+        decode_seconds: decoding time that the form in the cache saves: one number for all samples, or one for each.
     """
     import numpy as np
 
@@ -245,7 +247,7 @@ def plan_cache(
 
 
 def _stored_nbytes(dataset: Dataset) -> tuple[Any, int]:
-    """Bytes of each sample's first variants, and how many items a cache's table counts."""
+    """Returns the stored bytes of each sample's first variants, and how many items the cache's table counts for the data set."""
     import numpy as np
 
     stored = np.zeros(dataset._count, np.uint64)
@@ -256,8 +258,8 @@ def _stored_nbytes(dataset: Dataset) -> tuple[Any, int]:
 
 
 def plan_bytes(plan: Any, dataset: Dataset) -> Any:
-    """Converts the argument ``cache_plan`` of a loader: a byte for each sample of the whole data set, not 0 if the cache may admit
-    it. An object that chooses samples has a method `of`, which is called."""
+    """Converts the argument ``cache_plan`` of a loader to one byte for each sample of the whole data set: not 0 if the cache may
+    admit the sample. If `plan` has a method `of`, as a plan that chooses samples does, the method is called."""
     import numpy as np
 
     n = dataset._count
@@ -277,10 +279,10 @@ def plan_bytes(plan: Any, dataset: Dataset) -> Any:
 def chosen(
     given: Any, dataset_nbytes: Callable[[], int], in_memory: bool, shares: bool = False
 ) -> tuple[Cache | None, str]:
-    """Returns the cache that the argument ``cache`` of a loader means, and for "auto" the reason of the choice.
+    """Returns the cache that the argument ``cache`` of a loader means, and for "auto" the reason for the choice.
 
-    dataset_nbytes: returns the bytes of the data set. in_memory: the loader's storage holds them all already. shares:
-    its batches come from the host service.
+    dataset_nbytes: returns the bytes of the data set. in_memory: the loader's storage already holds the whole data set in memory.
+    shares: the loader gets its batches from the host service.
     """
     if given is None or isinstance(given, Cache):
         return given, ""
@@ -300,19 +302,19 @@ def chosen(
 
 
 def is_own(given: Any) -> bool:
-    """Whether the argument ``cache`` of a loader means a cache of this process, whatever runs on the machine."""
+    """Whether the argument ``cache`` of a loader always means a cache of this process, whether a host service runs or not."""
     if isinstance(given, str):
         return given.strip().lower() not in ("auto", "host")
     return given is not None and (not isinstance(given, Cache) or given._host is None)
 
 
 def _host_or_later() -> Cache:
-    """The host cache; if its service does not answer now, loaders look for it at their epochs."""
+    """Returns the host cache. If its service does not answer now, loaders look for it again when their epochs begin."""
     try:
         return Cache.host()
     except (NotFoundError, VersionError, ArgumentError):
         raise
-    except (PenstockError, MemoryError, OSError) as error:  # it was killed just now, say, or descriptors are short
+    except (PenstockError, MemoryError, OSError) as error:  # e.g. it was just killed, or file descriptors are short
         _log.warning("the host service is not there yet: %s", error)
         return Cache._host_cache(None, False, later=True)
 
@@ -324,7 +326,8 @@ def tell(path: str, reason: str) -> None:
 
 
 def _running_host() -> tuple[Cache, str] | None:
-    """The host cache, if its service runs already. What is made with it fails if it cannot be used: then "auto" goes without."""
+    """Returns the host cache if its service already runs, else None. The cache is strict: a loader made with it fails if the cache
+    cannot be used, and "auto" then goes without a cache."""
     try:
         return Cache._host_cache(None, False, strict=True), "the host cache: a host service runs"
     except NotFoundError:
@@ -340,7 +343,7 @@ def _advised(dataset_nbytes: int) -> tuple[Cache | None, str]:
         return None, reason
     try:
         return Cache(nbytes), reason
-    except (LimitError, MemoryError) as error:  # memory went meanwhile, or no address space is left
+    except (LimitError, MemoryError) as error:  # another process took the memory meanwhile, or no address space is left
         return None, f"no cache: {error}"
 
 

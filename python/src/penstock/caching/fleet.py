@@ -17,14 +17,14 @@ _AUTH = ("ascii", "sasl")
 
 
 class FleetUse(TypedDict):
-    """Counters of a fleet since it was opened, of this process, over all servers.
+    """Counters of this process for all servers of a fleet, since the fleet was opened.
 
-    hits, misses, declined: items that were there, were not, and that a server did not give, because it was down, late or
-    gave other bytes. added, present: items added, and found to be there already when they were to be added. full: items
-    that were refused because the server is full. dropped: not offered, because too many were on the way or the server was
-    down. bad_values: values that were not those of their key, and answers that nothing had asked for. late: items not
-    given in time. lost, found: how often servers were given up, and answered (again). Seconds and bytes per second are
-    those of hits.
+    hits, misses: items that a server had, and had not. declined: items that a server did not give because it was down or late or
+    sent other bytes. added: items added to a server. present: items that were to be added but were there already. full: items
+    refused because the server was full. dropped: items not offered to a server, because too many were on their way or the server
+    was down. bad_values: values that do not belong to their key, and answers without a request. late: items not given in time.
+    lost, found: how often a server was given up, and how often one answered for the first time or again. Seconds and bytes per
+    second are those of hits.
     """
 
     servers: int
@@ -48,7 +48,7 @@ class FleetUse(TypedDict):
 
 
 class ServerUse(TypedDict):
-    """One server, as this process sees it: up (it answers), local (it runs on this host), error (why it was lost last)."""
+    """One server, as this process sees it: up (it answers), local (it runs on this host), error (why it was last given up)."""
 
     name: str
     up: bool
@@ -68,22 +68,22 @@ class Fleet:
         fleet = ps.Fleet("node1,node2,node3")
         loader = ps.Loader(data, batch_size=256, shuffle=True, fleet=fleet)
 
-    An item is on the server that its key chooses. What no rank has read yet is read from storage once and added to its
-    server in the background; from then on every rank gets it from there. Servers that are dead, slow, full, started
-    again or wrong cost speed only: their items are read from storage and counted (``stats()["fallbacks"]``), and they
-    are tried again. ``penstock cache fleet`` prints the command that starts a server; docs/fleet.md tells more.
+    An item's key decides which server keeps the item. An item that no rank has read yet is read from storage once and added to its
+    server in the background; from then on every rank gets it from there. Servers that are dead, slow, full, restarted or faulty
+    only cost speed: their items are read from storage and counted (``stats()["fallbacks"]``), and the servers are tried again.
+    ``penstock cache fleet`` prints the command that starts a server; docs/fleet.md tells more.
 
-    servers: a list of servers, or a text of them with commas between: ``host``, ``host:port`` (11211), ``[address]:port``
-        or the path of a Unix socket, each after ``name=`` if the ranks are to know it by another name; or ``"@path"``
-        of a file with one a line. All ranks give the same names. None: the variable PENSTOCK_FLEET.
+    servers: a list of servers, or a text with commas between them. A server is ``host``, ``host:port`` (default 11211),
+        ``[address]:port`` or the path of a Unix socket. ``name=`` before it gives the ranks another name for it. ``"@path"`` names
+        a file with one server a line. All ranks give the same names. None: the variable PENSTOCK_FLEET.
     timeout: the longest time in seconds that a row waits for a server, 0.01 to 60.
-    max_item: what one value takes of a server's memory at most, in bytes or as text like "32KiB", not above memcached's
-        -I; longer items are kept in parts of that size. All ranks give the same.
+    max_item: the largest size of one value on a server, in bytes or as text like "32KiB", not above memcached's -I. A longer item
+        is kept in parts of that size. All ranks give the same number.
     auth_file: a file with ``user:password`` in its first line. None: the file that PENSTOCK_FLEET_AUTH names, if any.
     auth: "ascii" (memcached -Y). "sasl" is refused, because it needs memcached's binary protocol.
 
-    UnsupportedError for auth="sasl"; ArgumentError for servers that are not understood.
-    Servers that do not answer are no error. It belongs to its process: pickled or in a forked child it is opened again.
+    UnsupportedError for auth="sasl"; ArgumentError for servers that cannot be parsed. Servers that do not answer are no error. A
+    fleet belongs to its process: a pickled copy, or the fleet in a forked child, is opened again.
     """
 
     def __init__(
@@ -109,12 +109,12 @@ class Fleet:
         self._native = _native.Fleet(*self._arguments)
 
     def stats(self) -> FleetUse:
-        """Counters since it was opened."""
+        """Counters since the fleet was opened."""
         found: FleetUse = self._open().stats()
         return found
 
     def servers(self) -> list[ServerUse]:
-        """The servers, by name."""
+        """The servers of the fleet, sorted by name."""
         found: list[ServerUse] = self._open().servers()
         return found
 
@@ -139,14 +139,14 @@ def _is_auto(given: Any) -> bool:
 
 
 def is_wanted(given: Any, in_memory: bool) -> bool:
-    """Whether the argument ``fleet`` of a loader means a fleet, of whatever servers: see :func:`chosen`."""
+    """Whether the argument ``fleet`` of a loader means any fleet at all: see :func:`chosen`."""
     return bool(os.environ.get("PENSTOCK_FLEET")) and not in_memory if _is_auto(given) else given is not None
 
 
 def chosen(given: Any, in_memory: bool) -> Fleet | None:
     """Returns the fleet that the argument ``fleet`` of a loader means.
 
-    in_memory: the loader's storage is memory, for which "auto" chooses none.
+    in_memory: the loader's storage is memory. "auto" then chooses no fleet.
     """
     if given is None or isinstance(given, Fleet):
         return given

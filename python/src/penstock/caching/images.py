@@ -1,4 +1,4 @@
-"""Decoded images for any data set class, from a cache that keeps them small."""
+"""Decoded images for any data set class, from a cache that keeps them compressed."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
 _COLORS = ("rgb", "bgr")
 _ORIENTATIONS = ("upright", "stored")
 _OUTPUTS = ("numpy", "torch")
-_LARGEST = 2**62  # bytes of a data set that no machine holds
+_LARGEST = 2**62  # bytes: more than the data set of any machine
 
 
 class CachedImagesStats(TypedDict):
     """Counters of a :class:`CachedImages` in this process.
 
-    hits and nbytes_hit: images taken from the cache and their bytes there; misses and nbytes_read: images that were read.
-    recoded: images re-coded for the cache; not_recoded: images kept as they are stored although the form is for them
-    (those of the host service are not in these two); refused: how often an image found no room. limit, used, items: the
-    cache's bytes, and its items of this data set; 0 without a cache and in a forked child that has its parent's. forked:
-    this process was forked with such a cache, and adds nothing to it. fetched: images that the host service brought
-    because this process asked. lost: images that were read because the host service was lost; renewed: how often it was
-    found again.
+    hits and nbytes_hit: images taken from the cache, and their bytes there. misses and nbytes_read: images read from storage, and
+    their bytes. recoded: images re-coded for the cache. not_recoded: images that the form would re-code, but that are kept as they
+    are stored. Neither counts images of the host service. refused: how often the cache had no memory for an image. limit, used,
+    items: the cache's bytes, and its items of this data set; 0 without a cache and in a forked child that uses its parent's.
+    forked: this process was forked with such a cache and adds nothing to it. fetched: images that the host service brought because
+    this process asked. lost: images that were read because the host service was lost. renewed: how often the service was found
+    again.
     """
 
     hits: int
@@ -55,43 +55,43 @@ class CachedImagesStats(TypedDict):
 
 
 class CachedImages(Sequence[Any]):
-    """Images by number as numpy arrays or torch tensors, kept in a cache several times smaller than pixels.
+    """Images by number as numpy arrays or torch tensors. The cache that keeps them is several times smaller than their pixels.
 
         images = ps.CachedImages("photographs", cache="8GiB", color="bgr")
-        images[3]                       # uint8 (H, W, 3); the second time nothing is read
+        images[3]                       # uint8 (H, W, 3); the second time, the image comes from the cache
 
-    For data set classes of torchvision, COCO or ultralytics, which read images by path: :meth:`load_image` takes a path
-    where they call ``cv2.imread`` or ``PIL.Image.open``. JPEGs are kept as pli-jpeg, others as small-tier PLI. Pixels
-    are those of libjpeg-turbo's default decoder, so those of PIL and OpenCV.
+    Made for data set classes of torchvision, COCO or ultralytics, which read images by path: :meth:`load_image` takes a path where
+    they call ``cv2.imread`` or ``PIL.Image.open``. JPEGs are kept as pli-jpeg, other images as small-tier PLI. The pixels are those
+    of libjpeg-turbo's default decoder, and so equal those of PIL and OpenCV.
 
     Args:
         source: a :class:`Dataset`, a view of one, a folder, a packed data set, or a list of files.
-        cache: where images are kept. Bytes, or a text like "8GiB", or "50%" of the stored bytes: memory of this
-            process; a :class:`Cache`: shared with whoever else was given it; "host": that of the host service, which
-            all processes of this user share; "auto": that one if a service runs and has room; else as much as the images need, at
-            most half of the memory that is available; none where a launcher started several processes on this
-            machine, because each would have its own. None: each image is read each time. LimitError if it is more than
-            the machine or a control group leaves.
+        cache: where images are kept. Bytes, a text like "8GiB", or "50%" of the stored bytes: memory of this process. A
+            :class:`Cache`: shared with all others that were given it. "host": the cache of the host service, which all processes of
+            this user share. "auto": the host cache if a service runs and has memory left; else as much memory as the images need,
+            but at most half of what is available; no cache if a launcher started several processes on this machine, because each
+            would have its own. None: each image is read from storage each time. LimitError if the cache is larger than the machine
+            or a control group allows.
         form: the form in which images are kept: "pli", "pli-fast", "pli-jpeg", "stored" or "raw", as ``cache_form`` of
-            :class:`Loader`, which finds the same items.
-        color: "rgb", or "bgr" as OpenCV has it.
-        orientation: "upright": the orientation in the file's metadata is applied, as by ``PIL.ImageOps.exif_transpose``;
-            "stored": it is not, as by ``PIL.Image.open``.
-        channels: 3, 1 or 4, or 0 for those of each image.
+            :class:`Loader`. A loader with the same cache and form finds the same items.
+        color: order of the channels: "rgb", or "bgr" as in OpenCV.
+        orientation: "upright": images are rotated as their file's metadata says, as by ``PIL.ImageOps.exif_transpose``; "stored":
+            they are not, as by ``PIL.Image.open``.
+        channels: 3, 1 or 4, or 0 for the channels that each image has.
         output: "numpy", or "torch" for tensors (H, W, C).
         field: name of the field of images or masks; None: the first field of images.
         verify: compare the checksums of stored bytes, where a data set has them.
-        cache_plan: which images the cache admits, as ``cache_plan`` of :class:`Loader`: what :func:`plan_cache` gives, a
-            bool for each sample of the whole data set, or the path of such an array. None: all, as they come.
+        cache_plan: which images the cache admits, as ``cache_plan`` of :class:`Loader`: a result of :func:`plan_cache`, a bool for
+            each sample of the whole data set, or the path of such an array. None: all, in the order in which they are read.
 
-    ``images[i]`` is uint8 (H, W, C) and belongs to the caller, who may write to it. Any number of threads may call. An
-    error names data set, sample and file (see :mod:`penstock.errors`).
+    ``images[i]`` is uint8 (H, W, C) and belongs to the caller, who may write to it. Any number of threads may call. An error names
+    the data set, the sample and the file (see :mod:`penstock.errors`).
 
-    **Other processes.** With ``cache="host"`` forked workers and spawned or unpickled copies share one cache: each
-    connects to the service by itself when it is made or first used. If the service is lost, images are read, and the
-    service is looked for again, at most every two seconds. A cache of this process stays in this process. A forked
-    worker of torch's DataLoader uses what was cached when it was forked, without copying it, and adds nothing: call
-    :meth:`fill` before. A spawned or unpickled copy has no cache, and says so in the log ("penstock", WARNING).
+    **Other processes.** With ``cache="host"`` forked workers and spawned or unpickled copies share one cache: each connects to the
+    service by itself when it is made or first used. If the service is lost, images are read from storage, and the service is looked
+    for again, at most every two seconds. A cache of this process is not shared with others. A forked worker of torch's DataLoader
+    uses what was cached when it was forked, without copying it, and adds nothing: so call :meth:`fill` before. A spawned or
+    unpickled copy has no cache, and says so in the log ("penstock", WARNING).
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class CachedImages(Sequence[Any]):
 
     @property
     def dataset(self) -> Dataset:
-        """The data set that the images are of."""
+        """The data set of these images."""
         return self._dataset
 
     def __len__(self) -> int:
@@ -186,13 +186,13 @@ class CachedImages(Sequence[Any]):
         return self._asarray(self._native.get(self._sample(i)))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """The images of a batch, as torch's DataLoader asks for them."""
+        """Returns the images of a batch. torch's DataLoader calls this method."""
         return [self[i] for i in indices]
 
     def batch(self, indices: Iterable[int], num_threads: int = 1) -> list[Any]:
-        """The images of these numbers, in this order.
+        """Returns the images of these numbers, in the given order.
 
-        num_threads: 1 or more threads that decode them.
+        num_threads: number of threads that decode the images, 1 or more.
         """
         numbers = [int(i) for i in indices]
         threads = min(_options.count("num_threads", num_threads, 1, 1024), max(1, len(numbers)))
@@ -202,11 +202,11 @@ class CachedImages(Sequence[Any]):
             return list(pool.map(self.__getitem__, numbers))
 
     def index(self, path: Any, start: int = 0, stop: int | None = None) -> int:
-        """The number of the image with this path.
+        """Returns the number of the image with this path.
 
-        path: of the file, absolute or relative to the current folder; or the sample's name in the data set.
+        path: path of the file, absolute or relative to the current folder; or the sample's name in the data set.
 
-        NotFoundError if no image has it.
+        NotFoundError if no image has this path or name.
         """
         if self._places is None:
             self._places = self._find_places()
@@ -230,17 +230,17 @@ class CachedImages(Sequence[Any]):
         return places
 
     def load_image(self, path: str | os.PathLike[str]) -> Any:
-        """The image with this path, where a data set class calls ``cv2.imread(path)`` or the like.
+        """Returns the image with this path. A data set class calls it in place of ``cv2.imread(path)`` or the like.
 
-        path: see :meth:`index`. NotFoundError if it is none of these images.
+        path: see :meth:`index`. NotFoundError if no image has it.
         """
         return self[self.index(path)]
 
     def fill(self, num_threads: int | None = None, *, on_error: str = "raise") -> int:
-        """Brings all images into the cache, as far as it has room. Returns how many of them it holds.
+        """Loads all images into the cache until it is full. Returns how many of them the cache holds.
 
         num_threads: threads that read, decode and re-code; None: one for each core that this process may use.
-        on_error: "raise": the first bad image ends it; "skip": bad images are left out.
+        on_error: "raise": the first bad image ends the call with its error; "skip": bad images are left out.
 
         Re-coding takes about a second of one core for 100 MB of pixels.
         """
@@ -259,7 +259,7 @@ class CachedImages(Sequence[Any]):
             return sum(_in_order(pool, load, len(self), 4 * threads))
 
     def stats(self) -> CachedImagesStats:
-        """Counters of this process."""
+        """Counters of the images that this process has loaded."""
         found = self._native.stats()
         return {
             "hits": found["hits"],
@@ -287,14 +287,14 @@ class CachedImages(Sequence[Any]):
 
 
 def _shared(cache: _cache.Cache | None) -> _cache.Cache | None:
-    """The cache, if other processes can use it: the host cache."""
+    """Returns the cache if it is the host cache, which other processes can use, else None."""
     return cache if getattr(cache, "_host", None) is not None else None
 
 
 def _unpickled(
     dataset: Dataset, shared: _cache.Cache | None, had_cache: bool, arguments: dict[str, Any]
 ) -> CachedImages:
-    """Makes a copy in another process, which cannot see this one's memory."""
+    """Makes the copy of a pickled object in another process, which cannot use a cache in the memory of the first process."""
     if had_cache and shared is None:
         _log.warning("%s: a copy of CachedImages in another process has no cache", dataset.path)
     if shared is None:
@@ -315,14 +315,14 @@ def _is_auto(given: Any) -> bool:
 
 
 def _chosen(given: Any, dataset: Dataset, form: str) -> tuple[_cache.Cache | None, str]:
-    """Returns the cache that the argument means, and for "auto" the reason."""
+    """Returns the cache that the argument ``cache`` means, and for "auto" the reason for the choice."""
     if not _is_auto(given):
         return _cache.chosen(given, dataset._native.nbytes, False)
     return _cache._running_host() or _advised(dataset, form)
 
 
 def _advised(dataset: Dataset, form: str) -> tuple[_cache.Cache | None, str]:
-    """Returns a cache of this process for "auto", and the reason."""
+    """Returns a cache of this process for "auto", or None, and the reason for the choice."""
     most, reason = _native.cache_advise(_LARGEST)
     if most == 0:
         return None, reason
@@ -331,14 +331,15 @@ def _advised(dataset: Dataset, form: str) -> tuple[_cache.Cache | None, str]:
     nbytes = most if form == "raw" else min(most, needed)
     try:
         return _cache.Cache(nbytes), f"a cache of {nbytes} bytes for images of {stored}"
-    except (LimitError, MemoryError) as error:  # memory went meanwhile
+    except (LimitError, MemoryError) as error:  # another process took the memory meanwhile
         return None, f"no cache: {error}"
 
 
 def _in_order(
     pool: ThreadPoolExecutor, call: Callable[[int], bool], n: int, ahead: int
 ) -> Iterator[bool]:
-    """Calls for 0 to n - 1, a bounded number ahead, so that an error or Ctrl-C ends it soon."""
+    """Runs `call` for 0 to n - 1 in a pool and yields the results in order. At most `ahead` calls wait, so an error or Ctrl-C ends
+    it soon."""
     waiting = []
     try:
         for i in range(n):

@@ -1,11 +1,12 @@
-"""Which samples the cache of a plan admits.
+"""Chooses the samples that the cache of a plan admits.
 
-A plan says which share of each class is cached. Which samples these are is made of the plan and of the data set that a loader has
-opened, and is kept nowhere: so it is never of other samples, and all ranks find the same ones without a word between them.
+A plan says which share of each class is cached. The samples themselves are computed from the plan and the data set when a loader
+opens it, and are saved nowhere. So they always fit the data set, and all ranks compute the same ones without communication.
 
-Samples that the same ways of the plan are for make a cell: those that have the form that the ways store, and a number of pixels in
-their range. A sample that no way is for (it was not written by the plan) counts to the class of its form. A cell's share of cached
-bytes is that of its ways. Within it those are admitted that save the most seconds for each byte of the cache.
+In a plan, a class is a group of images of one form and a range of pixel counts; a way says how a share of a class is stored and
+cached. Samples that match the same ways (stored form and pixel count) make a cell. A sample that matches no way, because the plan
+did not write it, belongs to the class of its form. The cached share of a cell's bytes is the mean over its ways. Within a cell, the
+samples that save the most seconds per byte of the cache are admitted.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ if TYPE_CHECKING:
 
 _ALL = 1 - 1e-9
 _HEADER_NBYTES = 1 << 16
-_LEAST_SECONDS = 1e-12  # saved by a sample whose plan does not say what it saves
+_LEAST_SECONDS = 1e-12  # time saved by caching a sample, where the plan does not give it
 
 
 @dataclass(frozen=True)
 class _Way:
-    """A way of a plan: samples of a form and size, how many it has, and what caching one of them brings (None: not cached)."""
+    """A way of a plan: the form and the pixel counts of its samples, their number, and the benefit of caching one (None: not
+    cached)."""
 
     form: str
     low: float
     high: float
     samples: float
     cached: Mapping[str, Any] | None
-    sources: frozenset[str] | None = None  # of a mixture; None: all
+    sources: frozenset[str] | None = None  # names of the mixture's sources that it applies to; None: all
 
     def takes(self, samples: _Samples) -> Any:
         found = (samples.form == self.form) & (samples.pixels >= self.low) & (samples.pixels < self.high)
@@ -52,8 +54,8 @@ class _Way:
 
 @dataclass
 class _Samples:
-    """Of each sample: the form and the stored bytes of the image, its pixels and their bytes when decoded, and the stored bytes of
-    the other fields, which the cache keeps, too; and the data set that they are of."""
+    """Arrays with one element per sample: form and stored bytes of the image, its pixels and their decoded bytes, and the stored
+    bytes of the other fields, which are cached, too; and the data set of the samples."""
 
     form: Any
     stored: Numbers
@@ -63,7 +65,7 @@ class _Samples:
     dataset: Dataset
 
     def are_of(self, sources: Collection[str]) -> Any:
-        """Returns a bool for each: it is of one of these data sets of the mixture."""
+        """Returns a bool for each sample: whether it belongs to one of these sources of the mixture."""
         import numpy as np
 
         found = np.zeros(len(self.stored), bool)
@@ -72,7 +74,7 @@ class _Samples:
         return found
 
     def room(self, cached: Mapping[str, Any], cache_form: str, is_whole: bool) -> Numbers:
-        """Returns the bytes of each in a cache, of the whole image or at the training size."""
+        """Returns the bytes that each sample takes in the cache, with its image whole or at the training size."""
         if not is_whole and cached.get("cached_nbytes"):
             return self.others + float(cached["cached_nbytes"])
         if cache_form == "raw":
@@ -82,7 +84,7 @@ class _Samples:
         return self.others + factor * self.stored
 
     def seconds(self, cached: Mapping[str, Any]) -> Numbers:
-        """Returns what each saves in an epoch."""
+        """Returns the seconds that caching each sample saves in an epoch."""
         saves = cached.get("saves") or {}
         found: Numbers = saves.get("sample", 0.0) + saves.get("nbyte", 0.0) * self.stored + saves.get("pixel", 0.0) * self.pixels
         found = found.clip(_LEAST_SECONDS)
@@ -90,7 +92,7 @@ class _Samples:
 
 
 class Planned:
-    """The samples that a plan caches, for any data set: :meth:`of` chooses them. It can be pickled, and is small."""
+    """Chooses the samples of any data set that a plan caches (:meth:`of`). The object is small and can be pickled."""
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
         loader = plan.get("loader") or {}
@@ -98,25 +100,25 @@ class Planned:
         self._cache_form = str(loader.get("cache_form") or "stored")
         self._is_whole = (loader.get("cache_resolution") or "full") == "full"
         self._nbytes = int(loader.get("cache_nbytes") or 0)
-        self._stored: list[_Way] = []  # by the form that a way stores
-        self._now: list[_Way] = []  # by the form that its samples had
+        self._stored: list[_Way] = []  # the ways, matched by the form in which they store samples
+        self._now: list[_Way] = []  # the ways, matched by the form that the samples had before
         for part in plan.get("classes") or ():
             low, high = part["pixels"]
             sources = frozenset(part["sources"]) if part.get("sources") else None
             for way in part["ways"]:
                 cached = dict(way) if way.get("cache") else None
                 span = (float(low or 0), float("inf") if high is None else float(high), float(part["samples"] * way["share"]))
-                is_smaller = "resize" in way["store"][0]  # than the pixels of the class say
+                is_smaller = "resize" in way["store"][0]  # stored smaller than the class's pixel counts
                 held = (0.0, float("inf"), span[2]) if is_smaller else span
                 self._stored.append(_Way(way["store"][0]["form"], *held, cached, sources))
                 self._now.append(_Way(part["form"], *span, cached, sources))
 
     def __bool__(self) -> bool:
-        """Whether the plan caches some samples, but not all."""
+        """Whether the plan caches some samples but not all."""
         return len({way.cached is None for way in self._stored if way.samples > 0}) > 1
 
     def of(self, dataset: Dataset) -> CachePlan:
-        """Chooses the samples of a data set, also if it is a view: a plan is for the whole of it."""
+        """Chooses the samples of a data set to cache. A plan is for the whole data set, also if `dataset` is a view."""
         import numpy as np
 
         samples = self._look(dataset)
@@ -130,7 +132,7 @@ class Planned:
         return CachePlan(found, *report)
 
     def _cells(self, samples: _Samples) -> list[tuple[Any, Sequence[_Way]]]:
-        """Returns the samples of each cell as bools, and the ways that they have."""
+        """Groups the samples by the ways that they match. Returns for each group a mask of its samples, and its ways."""
         import numpy as np
 
         found: list[tuple[Any, Sequence[_Way]]] = []
@@ -144,7 +146,7 @@ class Planned:
         return found
 
     def _choose(self, part: Any, ways: Sequence[_Way], samples: _Samples, admit: Any, room: Any, seconds: Any) -> None:
-        """Fills in the samples `part` of a cell."""
+        """Fills `admit`, `room` (bytes) and `seconds` for the samples `part` of one cell."""
         whole = sum(way.samples for way in ways)
         cached = [(way.samples / whole, way.cached) for way in ways if way.cached is not None and way.samples > 0]
         share = sum(weight for weight, _ in cached)
@@ -157,7 +159,7 @@ class Planned:
         admit[part] = everything if share >= _ALL else _greedy(room[part], seconds[part], round(share * nbytes))[0]
 
     def _look(self, dataset: Dataset) -> _Samples:
-        """Looks at all samples. Headers of a folder's files are read only where the choice depends on them."""
+        """Collects form and sizes of all samples. Reads the headers of a folder's files only if the choice depends on them."""
         import numpy as np
 
         n = dataset._count
@@ -176,7 +178,7 @@ class Planned:
                 form[i], height, width, nbytes = _header(dataset, i, i_field, item) if self._needs_headers(item) else _sizes(item)
                 pixels[i], raw[i] = height * width, height * width * nbytes
         if not dataset.is_packed and not self._needs_headers({"form": None}):
-            form[form == ""] = self._now[0].form  # there is one class
+            form[form == ""] = self._now[0].form  # the plan has one class, so all have its form
         return _Samples(form, stored, pixels, raw, others, dataset)
 
     def _needs_headers(self, item: Mapping[str, Any]) -> bool:
@@ -191,7 +193,7 @@ def _items(dataset: Dataset) -> list[Any]:
 
 
 def _sizes(item: Mapping[str, Any]) -> tuple[str, int, int, int]:
-    """Returns form, height, width and bytes of a pixel."""
+    """Returns an item's form, height, width and bytes per pixel."""
     return str(item["form"] or ""), item["height"], item["width"], (item["channels"] or 3) * (2 if (item["bits"] or 8) > 8 else 1)
 
 
@@ -200,14 +202,14 @@ def _header(dataset: Dataset, sample: int, i_field: int, item: Mapping[str, Any]
         try:
             info = image_info(dataset._native.read(sample, i_field, 0, 0, nbytes))
         except PenstockError:
-            continue  # its header is longer; or a damaged file: loading says so
+            continue  # the header is longer than this; or the file is damaged, which loading reports
         return info.form, info.height, info.width, info.channels * (2 if info.bits > 8 else 1)
     return _sizes(item)
 
 
 def _greedy(room: Any, seconds: Any, limit: int | None) -> tuple[Any, tuple[int, int, float, float]]:
-    """Returns a bool for each sample: those that save most for a byte, within the limit (None: all); and their number, bytes,
-    seconds and the bound of these."""
+    """Admits the samples that save the most seconds per byte, within `limit` bytes (None: no limit). Returns a bool for each
+    sample, and the number, bytes and saved seconds of the admitted samples with an upper bound of the seconds."""
     import numpy as np
 
     chosen = np.zeros(len(room), np.uint8)

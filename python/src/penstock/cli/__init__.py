@@ -1,1 +1,1 @@
-"""The verbs of the command line that are in Python. The program `penstock` starts them."""
+"""The commands of the program `penstock` that are written in Python. The program, which is written in C, starts them."""

@@ -1,4 +1,4 @@
-"""The verb info where Python writes: --croissant. All else of it is the program's own."""
+"""The part of `penstock info` that runs in Python: --croissant. The C program does everything else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .output import shown
 
 
 def info_verb(arguments: Sequence[str]) -> str:
-    """Writes Croissant metadata; returns what is printed."""
+    """Runs `penstock info --croissant`: writes Croissant metadata to a file, and returns the text to print."""
     parser = Parser("info PATH --croissant FILE", "Writes Croissant metadata of a data set or folder.", "", ("path",), 1)
     parser.option("--croissant", metavar="FILE", text="the file to make")
     parser.option("--all", "-a", action="store_true", text="has no effect here")

@@ -1,5 +1,5 @@
-"""The verbs of the command line that Python runs: analyze, plan, tune, view, whatif, and pack of annotations. The program
-`penstock` starts it with the words that it was given."""
+"""The commands that Python runs: analyze, plan, tune, view, whatif, and pack of annotations. The C program `penstock` starts this
+module with the words of its command line."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _analyze_parser() -> Parser:
 
 
 def _add_accelerator(parser: Parser, budget: str, about_budget: str, command: bool = False) -> None:
-    """Adds the options that say what trains, and how long that may be measured."""
+    """Adds the options that name the training or its rate, and the time that measuring it may take."""
     parser.heading("what trains")
     how = parser.add_mutually_exclusive_group()
     parser.option("--train", metavar="MODULE:FUNCTION", group=how, text="step(batch), which returns when the step is done; the "
@@ -91,7 +91,7 @@ def _add_accelerator(parser: Parser, budget: str, about_budget: str, command: bo
 
 
 def _add_usual(parser: Parser) -> None:
-    """Adds what can be said of the loader of DATA."""
+    """Adds the options of the loader that is made for DATA."""
     parser.heading("the loader of DATA")
     parser.option("--batch-size", type=whole, metavar="N", text="samples per batch of DATA", shown="the accelerator's, or 64")
     parser.option("--transforms", "-t", metavar="FILE", shown="RandomResizedCrop(224), flip, Normalize",
@@ -104,7 +104,7 @@ def _add_usual(parser: Parser) -> None:
 
 
 def _add_plan(parser: Parser) -> None:
-    """Adds the limits of a plan."""
+    """Adds the options that limit a plan."""
     parser.heading("limits of the plan")
     parser.option("--storage-limit", metavar="SIZE", text="most bytes on storage: 100GiB, or 150% of today's")
     parser.option("--cache", default="auto", metavar="SIZE", shown="auto",
@@ -128,7 +128,7 @@ _USUAL = (
 
 
 def _given_of_usual(given: argparse.Namespace) -> list[str]:
-    """Returns the options of the loader that is made for DATA."""
+    """Returns the given options of the loader that is made for DATA, as they are written on the command line."""
     return ["--" + name.replace("_", "-") for name in _USUAL if getattr(given, name) not in (None, False)]
 
 
@@ -138,7 +138,7 @@ def _refuse_usual(given: argparse.Namespace, why: str) -> None:
 
 
 def _per_box(text: str | None) -> Any:
-    """Returns names of fields; if any is written A=BOXES, a dict: field A to the field of its boxes."""
+    """Returns the listed names of fields. If one is written A=BOXES, returns a dict from each field to the field of its boxes."""
     names = words_of(text)
     if names is None or not any("=" in name for name in names):
         return names
@@ -149,7 +149,7 @@ def _per_box(text: str | None) -> Any:
 
 
 def _usual_of(given: argparse.Namespace, accelerator: Any) -> usual.Usual:
-    """Returns what makes the loader of DATA."""
+    """Returns the settings from which the loader of DATA is made."""
     side = None if given.size is None else stages.size_of(given.size)
     if given.size is not None and side is None:
         raise ArgumentError(f"--size is PIXELS or HEIGHTxWIDTH, not {given.size!r}")
@@ -168,7 +168,7 @@ def _usual_of(given: argparse.Namespace, accelerator: Any) -> usual.Usual:
         ignore_labels=given.ignore_labels,
         split=given.split,
         members=members_of(given.members),
-        output="auto" if given.train else "numpy",  # only --train looks into batches, so only then is torch imported
+        output="auto" if given.train else "numpy",  # only --train reads the batches, so torch is imported only for it
     )
 
 
@@ -179,7 +179,7 @@ def _forms(text: str | None) -> tuple[str, ...] | None:
 
 
 def _outputs_of(verb: str, given: argparse.Namespace, *names: str) -> None:
-    """Looks at the files that will be written: none is DATA, or another one of them. Asks before one is written over."""
+    """Checks the files that will be written: none may be DATA or another output file. Asks before a file is overwritten."""
     data = getattr(given, "data", None) or getattr(given, "report", None)
     written: list[str] = []
     for name in names:
@@ -196,7 +196,7 @@ _PATHS = ("data", "out", "html", "plan", "report", "transforms", "labels", "mach
 
 
 def _fix_paths(given: argparse.Namespace) -> None:
-    """Makes paths absolute where a module of the user will be imported, which may change the working directory."""
+    """Makes the paths of options absolute if a module of the user will be imported, because it may change the working directory."""
     if not given.train and not getattr(given, "loader", None):
         return
     for name in _PATHS:
@@ -206,13 +206,13 @@ def _fix_paths(given: argparse.Namespace) -> None:
 
 
 def _accelerator(given: argparse.Namespace) -> tuple[Any, int]:
-    """Returns the accelerator that is given, a name, a rate or None, and how many of them there are."""
+    """Returns the given accelerator (a name, a rate or None) and the number of accelerators."""
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
     return name or given.rate, count if given.accelerators is None else given.accelerators
 
 
 def _sayer(verb: str, given: argparse.Namespace) -> Callable[[str], Any]:
-    """Returns what tells the progress of a verb on stderr, or nothing if that shall be quiet."""
+    """Returns a function that prints a line of progress on stderr, or nothing if --quiet is given."""
 
     def say(line: str) -> None:
         if not given.quiet:
@@ -222,14 +222,14 @@ def _sayer(verb: str, given: argparse.Namespace) -> Callable[[str], Any]:
 
 
 def _need_torch(python: str) -> None:
-    """UnsupportedError: this Python, which will run a training script, has no torch."""
+    """Raises UnsupportedError if this Python, which will run a training script, has no torch."""
     if not re.fullmatch(r"python[\d.]*", os.path.basename(python)):
         return
     look = "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec('torch') is None else 0)"
     try:
         found = subprocess.run([python, "-c", look], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
     except OSError:
-        return  # it cannot be started: running the script says so
+        return  # this Python cannot be started, which running the script will report
     if found == 3:
         raise UnsupportedError(
             f"--command measures torch's DataLoader, and {python} has no torch: {shlex.quote(python)} -m pip install torch"
@@ -276,7 +276,7 @@ def _of_data(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
 
 
 def _of_command(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
-    """Runs the script once, with the hook on its path, and puts together what its ranks have written."""
+    """Runs the user's script once, with the measuring hook on its path, and makes a report from the files of its ranks."""
     forms = _forms(given.forms)
     words = shlex.split(given.command)
     if not words:
@@ -305,7 +305,7 @@ def _of_command(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
         if forms is not None:
             environment["PENSTOCK_ANALYZE_FORMS"] = ",".join(forms)
         try:
-            # The script's own output is no part of this program's output.
+            # The script's stdout goes to stderr, because stdout is for this program's result.
             ended = subprocess.run(words, env=environment, stdout=sys.stderr, check=False)
         except OSError as error:
             raise ArgumentError(f"--command {words[0]}: {error.strerror}") from None
@@ -391,7 +391,7 @@ def _whatif_verb(arguments: Sequence[str]) -> str:
 
 
 def _answer(given: argparse.Namespace, report: Report) -> str:
-    """Answers the question of `whatif`."""
+    """Answers the question of `penstock whatif`."""
     question: dict[str, Any] = {}
     for name in (*model.QUESTIONS, *model.OLD):
         value = getattr(given, name)
@@ -554,7 +554,7 @@ def _tune_parser() -> Parser:
 
 
 def _asks(given: argparse.Namespace) -> Callable[[str], bool] | None:
-    """Returns who is asked before anything is written; None: nobody."""
+    """Returns the function that asks the user before anything is written, or None with --yes."""
     if given.yes:
         return None
     if not sys.stdin.isatty():
@@ -624,12 +624,13 @@ _PARSERS: dict[str, Callable[[], Parser]] = {
 
 
 def describe() -> dict[str, dict[str, Any]]:
-    """Returns the tables of options of these verbs, of which manual pages and completion are made (scripts/write_cli_pages.py)."""
+    """Returns the option tables of these commands, from which manual pages and shell completions are made
+    (scripts/write_cli_pages.py)."""
     return {name: parser().describe() for name, parser in _PARSERS.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a verb; returns the exit status."""
+    """Runs one command and returns its exit status."""
     verb, *words = [*(sys.argv[1:] if arguments is None else arguments)] or [""]
     if verb == "pack":
         return pack_verb(words)
@@ -647,7 +648,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (PenstockError, OSError) as error:
         status = USAGE if isinstance(error, ArgumentError) else FAILED
         return failed(verb, error, getattr(error, "status", "IO"), as_json, status)
-    except Exception as error:  # of the user's step or loader, or a fault of ours: both want the traceback
+    except Exception as error:  # the user's step or loader failed, or Penstock has a bug: a traceback helps with both
         traceback.print_exc()
         return failed(verb, error, "INTERNAL", as_json, FAILED)
     return print_result(*found) if isinstance(found, tuple) else print_result(found)
@@ -655,7 +656,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _old_names() -> Iterator[None]:
-    """Prints warnings of old names as lines of the command, without file and line of a Python program."""
+    """Prints warnings of renamed options as plain lines of the command, without the file and line of a Python program."""
     show = warnings.showwarning
 
     def say(
@@ -672,7 +673,7 @@ def _old_names() -> Iterator[None]:
 
 
 def _end(signal_number: int, frame: Any) -> None:
-    """Ends the program as Ctrl-C does; a second signal ends it at once."""
+    """Handles a signal: ends the program as Ctrl-C does. A second signal ends it at once."""
     signal.signal(signal_number, signal.SIG_DFL)
     raise KeyboardInterrupt
 

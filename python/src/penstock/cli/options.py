@@ -1,4 +1,4 @@
-"""Options of the verbs that Python runs: argparse, with the help and the errors that the program's other verbs have."""
+"""The options of the commands that Python runs: argparse with the help and the errors of the C program."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _COLUMNS_MOST, _COLUMNS_LEAST, _COLUMNS_WIDE, _INDENT, _INDENT_NARROW = 100, 20,
 
 
 class UsageError(ArgumentError):
-    """The words of a command are wrong."""
+    """The words of the command line are wrong."""
 
     default_status = "USAGE"
 
 
 class HelpAsked(Exception):
-    """--help was given; str() is the help."""
+    """Raised for --help. str() of it is the text of the help."""
 
 
 class _Help(argparse.Action):
@@ -33,7 +33,7 @@ class _Help(argparse.Action):
 
 
 class Row(NamedTuple):
-    """An option, as help, manual pages and completion have it: the attributes of its entry in `penstock --describe`."""
+    """One option in help, manual pages and shell completion. Its attributes are those of an entry of `penstock --describe`."""
 
     group: str
     name: str
@@ -46,10 +46,11 @@ class Row(NamedTuple):
 
 
 class Parser(argparse.ArgumentParser):
-    """The options of a verb.
+    """Parses the options of one command.
 
-    usage: what follows "penstock " in the first line of the help. about: paragraphs. examples: commands, one a line. operands:
-    their names in what is parsed. n_least: how many of them must be given; the others are None.
+    usage: text after "penstock " in the first line of the help. about: paragraphs of the help. examples: commands, one a line.
+    operands: names of the positional arguments. n_least: how many of the operands must be given; the others are None if they are
+    missing.
     """
 
     def __init__(self, usage: str, about: str, examples: str, operands: Sequence[str], n_least: int) -> None:
@@ -61,7 +62,7 @@ class Parser(argparse.ArgumentParser):
         self._names: list[str] = []
 
     def heading(self, title: str) -> None:
-        """Says above what the next options stand in the help."""
+        """Sets the heading that the following options stand under in the help."""
         self._heading = title
 
     def option(
@@ -69,9 +70,9 @@ class Parser(argparse.ArgumentParser):
     ) -> None:
         """Adds an option.
 
-        names: "--name", and its letter "-n" if it has one. text: what it does; None: an old name, which the help leaves out.
-        shown: the default, in words. group: of options of which one at most may be given. several: words of which a list with
-        commas is its value. more: of argparse.
+        names: "--name", and its short form "-n" if it has one. text: help of the option; None: an old name, which the help leaves
+        out. shown: the default, in words. group: a group of which at most one option may be given. several: the words that the
+        comma-separated value may contain. more: arguments of argparse.
         """
         action = (group or self).add_argument(*names, **more)
         self._names.append(names[0])
@@ -83,14 +84,14 @@ class Parser(argparse.ArgumentParser):
             self._rows.append(row)
 
     def common(self) -> None:
-        """Adds the options that every verb has; they come last."""
+        """Adds the options that every command has. Call it last."""
         self.heading("options of every verb")
         self.option("--json", action="store_true", text="results and errors as JSON on stdout")
         self.option("--quiet", action="store_true", text="no progress and no remarks on stderr")
         self.option("--help", "-h", action=_Help, nargs=0, text="this text")
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """Parses the words after the verb. UsageError: they are wrong. HelpAsked: --help is among them."""
+        """Parses the words after the command's name. UsageError: they are wrong. HelpAsked: --help is among them."""
         before = list(takewhile(lambda word: word != "--", words))
         for word in before:
             if word.startswith("--") and word.partition("=")[0] not in self._names:
@@ -119,7 +120,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the table of options, as `penstock --describe` has that of a verb that C runs."""
+        """Returns the table of options in the format of `penstock --describe`."""
         rows = [row._asdict() for row in self._rows]
         return {"usage": self._usage, "about": self._about, "examples": self._examples, "options": rows}
 
@@ -134,7 +135,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _shown(row: Row, width: int) -> str:
-    """Returns the lines of one option in the help."""
+    """Returns the help lines of one option."""
     letter = f"-{row.letter}, " if row.letter else "    "
     left = f"  {letter}--{row.name}{f' {row.argument}' if row.argument else ''}"
     text = row.help if row.default is None else f"{row.help} (default {row.default})"
@@ -146,7 +147,7 @@ def _shown(row: Row, width: int) -> str:
 
 
 def _command(line: str, width: int) -> str:
-    """Returns a command in lines that a shell can read: they end with a backslash, and no quoted word is broken."""
+    """Splits a long command into lines for the shell. Lines end with a backslash, and no quoted word is split."""
     lines, at = [""], 2
     for word in re.findall(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""", line):
         if lines[-1] and at + 1 + len(word) > width - 2:
@@ -158,7 +159,7 @@ def _command(line: str, width: int) -> str:
 
 
 def whole(text: str) -> int:
-    """A whole number, 0 or more."""
+    """argparse type: converts the text of a whole number, 0 or more."""
     if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) >= 2**64:
         raise argparse.ArgumentTypeError(f'"{text}": a whole number is expected')
     return int(text)
@@ -172,7 +173,7 @@ def number(text: str) -> float:
 
 
 def add_source(parser: Parser) -> None:
-    """Adds the options that say how to read a plain folder, or files of others."""
+    """Adds the options that say how to read a plain folder or containers of other programs."""
     parser.heading("plain folders")
     parser.option("--labels", metavar="FILE", shown="one class per sub-folder",
                   text="file of CSV, JSON lines, or lines of path and label that names the images of a plain folder and their "
@@ -208,7 +209,7 @@ def add_force(parser: Parser) -> None:
 
 
 def members_of(text: str | None) -> dict[str, Any] | None:
-    """Returns the rules of --members, as :class:`penstock.Dataset` has them; None if there are none."""
+    """Returns the rules that --members gives, as the argument of :class:`penstock.Dataset`; None if there are none."""
     if text is None:
         return None
     found: dict[str, Any] = {}
@@ -222,5 +223,5 @@ def members_of(text: str | None) -> dict[str, Any] | None:
 
 
 def words_of(text: str | None) -> tuple[str, ...] | None:
-    """Returns the parts of a list with commas; None if there is none."""
+    """Splits a comma-separated list. None stays None."""
     return None if text is None else tuple(filter(None, (part.strip() for part in text.split(","))))

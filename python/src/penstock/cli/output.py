@@ -1,4 +1,4 @@
-"""What the verbs that Python runs write on stdout and stderr: results, errors as text and JSON, progress."""
+"""Writes what the Python commands print on stdout and stderr: results, errors as text or JSON, and progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = ("status", "text", "room", "dataset", "sample", "file", "offset", "code
 
 
 def shown(text: str) -> str:
-    """Returns a text that cannot upset a terminal."""
+    """Escapes the characters that are not printable, such as terminal control codes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
@@ -31,7 +31,7 @@ def size(nbytes: float) -> str:
 
 
 def columns(fd: int, otherwise: int) -> int:
-    """Returns the columns of a terminal; else those that COLUMNS says, else `otherwise`."""
+    """Returns the width of the terminal in columns, else the variable COLUMNS, else `otherwise`."""
     with contextlib.suppress(OSError):
         if found := os.get_terminal_size(fd).columns:
             return found
@@ -40,7 +40,7 @@ def columns(fd: int, otherwise: int) -> int:
 
 
 def fitted(text: str, width: int) -> str:
-    """Returns the beginning of a text that takes no more than so many columns of a terminal."""
+    """Cuts a text to at most `width` columns of a terminal."""
     used = 0
     for i, c in enumerate(text):
         if unicodedata.category(c) not in ("Mn", "Me", "Cf"):
@@ -51,10 +51,10 @@ def fitted(text: str, width: int) -> str:
 
 
 def may_write(verb: str, path: str, force: bool, as_json: bool, option: str = "--force") -> None:
-    """Asks whether a file that is there may be written over, unless `force`.
+    """Asks whether an existing file may be overwritten, unless `force`.
 
-    option: what writes without a question, for errors. CancelledError: the answer was no. ArgumentError: there is no terminal to
-    ask on.
+    option: name of the option that overwrites without asking, for the error's text. CancelledError: the user said no.
+    ArgumentError: there is no terminal to ask on.
     """
     if path == "-" or force or not os.path.isfile(path):
         return
@@ -69,7 +69,8 @@ def may_write(verb: str, path: str, force: bool, as_json: bool, option: str = "-
 
 
 class Meter:
-    """A line of progress now and then, on a terminal one that is written over and stays one line, whatever the terminal's width."""
+    """Prints lines of progress from time to time. On a terminal each line overwrites the last one and is cut to the terminal's
+    width."""
 
     def __init__(self, quiet: bool) -> None:
         self._is_bar = sys.stderr.isatty()
@@ -78,24 +79,24 @@ class Meter:
         self._next = time.monotonic() + self._every
 
     def show(self, line: str) -> None:
-        """Prints the line if the last one was long enough ago."""
+        """Prints the line, unless the last one was printed too recently."""
         if self._quiet or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self._every
         if self._is_bar:
-            # The last column stays empty: some terminals begin a new line after it.
+            # The last column stays empty, because some terminals begin a new line after it.
             line = f"\r{fitted(line, columns(2, 80) - 1)}\033[K"
         print(line, end="" if self._is_bar else "\n", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        """Leaves an empty line on a terminal."""
+        """Clears the line of progress on a terminal."""
         if self._is_bar and not self._quiet:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def print_result(result: str | bytes, status: int = OK) -> int:
-    """Writes the result of a verb to stdout: a text, or the bytes of a file. Returns the verb's exit status, or that of a stdout
-    which takes nothing."""
+    """Writes the result of a command to stdout: a text, or the bytes of a file. Returns `status`, or the exit status for a stdout
+    that cannot be written."""
     try:
         if isinstance(result, bytes):
             sys.stdout.buffer.write(result)
@@ -103,7 +104,7 @@ def print_result(result: str | bytes, status: int = OK) -> int:
         else:
             print(result.rstrip("\n"), flush=True)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout again when it ends
         if isinstance(error, BrokenPipeError):
             return PIPE
         print(f"penstock: writing to stdout: {error.strerror}", file=sys.stderr)
@@ -112,7 +113,7 @@ def print_result(result: str | bytes, status: int = OK) -> int:
 
 
 def parts(error: PenstockError | dict[str, Any]) -> dict[str, Any]:
-    """Returns an error, or its attributes as a dict, as the JSON of all verbs has it."""
+    """Converts an error, or a dict of its attributes, to the dict that all commands print as JSON."""
     found = {part: error.get(part) if isinstance(error, dict) else getattr(error, part) for part in _PARTS}
     found["status"] = str(found["status"]).removeprefix("PST_ERROR_")
     if found["os_error"] is not None:
@@ -121,7 +122,7 @@ def parts(error: PenstockError | dict[str, Any]) -> dict[str, Any]:
 
 
 def failed(verb: str, error: BaseException, status: str, as_json: bool, exit_status: int) -> int:
-    """Reports a failure on stderr, and with --json on stdout. Returns the exit status."""
+    """Reports a failure on stderr, and with --json on stdout, too. Returns the exit status."""
     text, notes = _reason(error), getattr(error, "__notes__", [])
     if as_json:
         known = {part: getattr(error, part, None) for part in _PARTS}
@@ -134,7 +135,7 @@ def failed(verb: str, error: BaseException, status: str, as_json: bool, exit_sta
 
 
 def bad_sample(verb: str, error: PenstockError) -> None:
-    """Reports a sample that is left out."""
+    """Reports on stderr a bad sample that is left out."""
     print(f"{_head(verb, 'bad sample:')} {shown(str(error))}", file=sys.stderr)
 
 
@@ -145,7 +146,7 @@ def _head(verb: str, more: str = "") -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Returns an error's text; an error of the system as "FILE: what"."""
+    """Returns the text of an error. An error of the operating system is "FILE: reason"."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, PenstockError):
@@ -157,7 +158,7 @@ def _reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def only_results() -> Iterator[None]:
-    """Keeps stdout for the result: what a step, a module or a library prints meanwhile goes to stderr."""
+    """Redirects stdout to stderr for a while, so that prints of the user's code and of libraries do not mix with the result."""
     sys.stdout.flush()
     saved = os.dup(1)
     os.dup2(2, 1)

@@ -1,5 +1,5 @@
-"""The verb pack where Python reads the source: annotations of others, --coco to --roboflow, and data sets of the user's own,
---from. The C program has checked the options, and has refused those that came without the option to which they belong."""
+"""The part of `penstock pack` that runs in Python: annotations in other programs' formats (--coco to --roboflow) and the user's own
+data sets (--from). The C program has checked the options before, also that each came with the option it belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The samples of a contact sheet: which fields are drawn, and their values as a loader with the same operations gives them."""
+"""The samples of a contact sheet: chooses the fields to draw, and loads their values as a training with the same operations
+would."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _BOX_LABELS = ("labels", "box_labels", "classes", "names", "categories", "catego
 
 
 class Fields(NamedTuple):
-    """Names of the fields that are drawn; None where there is none."""
+    """Names of the fields that are drawn; None where the data set has no such field."""
 
     image: str | None
     mask: str | None
@@ -36,7 +37,7 @@ class Fields(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A rectangle, in pixels."""
+    """A rectangle of the sheet, in pixels."""
 
     y: int
     x: int
@@ -46,15 +47,15 @@ class Place(NamedTuple):
 
 @dataclass
 class Tile:
-    """One sample of a sheet, as it is drawn.
+    """One sample to draw on a sheet.
 
     Attributes:
-        sample, epoch, name: which one; name is "" where it cannot be read.
-        image: uint8 (height, width, 3); mask: int32 (height, width). None: there is none.
-        boxes: float32 (n, 4), labels: a text for each, or none at all; points: float32 (n, 3).
-        label: the number of the sample's class, or its name; "": there is none.
-        error: of a bad sample, which has nothing of these.
-        place, n_boxes: of the picture on the sheet, and how many boxes were drawn; the sheet sets them.
+        sample, epoch, name: number of the sample, the epoch, and the sample's name, "" where it cannot be read.
+        image: uint8 (height, width, 3); mask: int32 (height, width); None if the sample has none.
+        boxes: float32 (n, 4). labels: a text for each box, or an empty list. points: float32 (n, 3).
+        label: number or name of the sample's class; "" if it has none.
+        error: the error of a bad sample. The other attributes are then empty.
+        place, n_boxes: rectangle of the picture on the sheet, and number of boxes drawn; the sheet sets both.
     """
 
     sample: int
@@ -88,10 +89,11 @@ class Tile:
 
 
 def choose(dataset: Dataset, picture: str | None, box_labels: str | None) -> Fields:
-    """Returns the fields to draw: `picture`, an image or a mask, else the loader's main image, with all that follows it.
+    """Chooses the fields to draw: the image or mask `picture`, else the loader's main image, with the boxes, points and labels of
+    it.
 
-    box_labels: field with a text or number for each box; None: one of a usual name. ArgumentError: there is nothing to draw, or no
-    such field.
+    box_labels: name of the field with a text or number for each box; None: a field with a usual name. ArgumentError: there is
+    nothing to draw, or no such field.
     """
     fields = dataset.fields
     image, mask = _pictures(dataset, picture)
@@ -108,7 +110,7 @@ def choose(dataset: Dataset, picture: str | None, box_labels: str | None) -> Fie
 
 
 def _pictures(dataset: Dataset, picture: str | None) -> tuple[str | None, str | None]:
-    """Returns the names of the image and the mask."""
+    """Returns the names of the image field and the mask field to draw."""
     fields = dataset.fields
     if picture is None and "image" in fields and fields["image"].type == "image":
         picture = "image"
@@ -137,7 +139,7 @@ def _find(dataset: Dataset, name: str, option: str) -> Field:
 
 
 def _labels_boxes(field: Field) -> bool:
-    """Returns whether a field may have a label for each box."""
+    """Whether the type of a field allows a label for each box."""
     return field.type == "json" or (field.type == "array" and len(field.shape) <= 1 and field.dtype in ("int64", "int32", "uint8"))
 
 
@@ -146,7 +148,8 @@ def _usual_box_labels(fields: Mapping[str, Field]) -> str | None:
 
 
 def _label(fields: Mapping[str, Field], of_boxes: str | None) -> str | None:
-    """Returns the field with the label of a sample: "label", an int with classes, or any int if no field has labels of boxes."""
+    """Returns the name of the field with a sample's label: an int with classes or named "label". Without such a field and without
+    labels of boxes: the first int."""
     ints = [field for field in fields.values() if field.type == "int"]
     sure = next((field.name for field in ints if field.n_classes or field.name == "label"), None)
     return sure or (None if of_boxes is not None or not ints else ints[0].name)
@@ -158,8 +161,8 @@ def _label(fields: Mapping[str, Field], of_boxes: str | None) -> str | None:
 class Samples:
     """Loads the samples of a sheet one by one, in the calling thread.
 
-    chains: operations, as a file of them has them; None: none. file: its name, for errors. by_position: samples are numbered by
-    their place in the shuffled order of the epoch. normalizes: Normalize was left out of the operations.
+    chains: operations, as read from the JSON file; None: no operations. file: name of that file, for errors. by_position: samples
+    are numbered by their position in the shuffled epoch. normalizes: Normalize was left out of the operations.
     """
 
     def __init__(
@@ -170,7 +173,7 @@ class Samples:
         self._box_classes = _names(dataset, fields.box_labels)
         self.normalizes = False
         with _files.of_file(file), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # what a loader warns of is for training
+            warnings.simplefilter("ignore", UserWarning)  # the loader's warnings are about training
             drawn = self._chains(chains)
             self._loader = Loader(
                 dataset,
@@ -188,12 +191,12 @@ class Samples:
                 output="numpy",
                 cache=None,
                 fleet=None,
-                annotations=Annotations(per_box=(), keep_boxes=True),  # labels stay beside their boxes
+                annotations=Annotations(per_box=(), keep_boxes=True),  # keep a label for each box
                 watch=Watch(live=False),
             )
 
     def _chains(self, chains: Any) -> Any:
-        """Returns the operations on what is drawn, without Normalize."""
+        """Returns the operations on the drawn fields, without Normalize."""
         if not isinstance(chains, Mapping):
             return None if chains is None else self._pixels(None, chains)
         for name in chains:
@@ -204,7 +207,7 @@ class Samples:
         return {name: self._pixels(name, ops) for name, ops in chains.items() if name in drawn}
 
     def _pixels(self, name: str | None, ops: Any) -> list[Transform]:
-        """Returns operations without Normalize: a sheet shows pixels."""
+        """Returns operations without Normalize, because a sheet shows pixels."""
         found = chain(name, ops)
         place = next((i for i, op in enumerate(found) if isinstance(op, transforms.Normalize)), None)
         if place is None:
@@ -216,7 +219,8 @@ class Samples:
         return found[:place] + behind
 
     def tile(self, number: int, epoch: int) -> Tile:
-        """Loads a sample, or the one at a position of the epoch. A bad sample is a tile with its error; other errors are raised."""
+        """Loads a sample by its number, or by its position in the epoch. A bad sample becomes a tile with its error; other errors
+        are raised."""
         try:
             batch = self._loader.replay(number, epoch) if self._by_position else self._loader.fetch([number], epoch)
         except PenstockError as error:
@@ -226,7 +230,7 @@ class Samples:
         sample = int(batch["index"][0])
         image, mask, boxes, points, box_labels, label = (None if name is None else batch[name][0] for name in self._fields)
         if image is not None and mask is not None and image.shape[:2] != mask.shape:
-            mask = None  # other operations than the image's: it cannot be laid over it
+            mask = None  # the mask has other operations than the image, so it does not match the picture
         tile = Tile(sample, epoch, self._name(sample), image, mask)
         tile.boxes = () if boxes is None else boxes
         tile.points = () if points is None else points
@@ -242,7 +246,7 @@ class Samples:
             return ""
 
     def _texts(self, labels: Any, n_boxes: int) -> list[str]:
-        """Returns the labels of boxes as texts; none if there is not one for each box."""
+        """Returns the labels of boxes as texts, or an empty list if their number is not that of the boxes."""
         if not isinstance(labels, list) and getattr(labels, "ndim", 0) != 1:
             return []
         return [self._text(label) for label in labels] if len(labels) == n_boxes else []

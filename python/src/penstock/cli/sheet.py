@@ -17,24 +17,24 @@ from .samples import Place, Tile
 
 _Color = tuple[int, int, int]
 
-_GAP, _CAPTION = 8, 36  # pixels between cells, and of the text below a picture
+_GAP, _CAPTION = 8, 36  # pixels: the gap between cells, and the height of the caption below a picture
 _PIXELS_MOST = 1 << 28
 _WHITE, _GREY, _PAPER, _RED, _BLACK = (240, 240, 240), (160, 160, 160), (32, 32, 36), (255, 96, 96), (0, 0, 0)
 _CELL, _BAD_CELL, _IGNORED = (20, 20, 22), (64, 16, 16), (150, 150, 150)
-_SHADES = (1.0, 0.69, 0.0, 0.5, 0.84)  # of one round of colours after another; 0: half way to white
-_TEXT_MOST = 300  # characters of a text that are looked at
-_FAR = 100_000  # pixels; boxes of any numbers are held to it
+_SHADES = (1.0, 0.69, 0.0, 0.5, 0.84)  # brightness of each round through COLORS; 0: mixed with white half and half
+_TEXT_MOST = 300  # longest text that is drawn, in characters
+_FAR = 100_000  # pixels; box coordinates are clipped to this range
 
 
 def palette(i: int) -> _Color:
-    """Returns a colour for a class, an instance or a box; neighbours are told apart. 0 is the first colour."""
+    """Returns the colour of a class, an instance or a box. Neighbouring numbers get different colours. The first number is 0."""
     hue, shade = COLORS[i % len(COLORS)], _SHADES[i // len(COLORS) % len(_SHADES)]
     red, green, blue = (int(part * shade) if shade else part + (255 - part) // 2 for part in hue)
     return red, green, blue
 
 
 def _font(size: int) -> Any:
-    """Returns Pillow's own font; that of pixels, which has one size, where Pillow is older than 10.1 or lacks FreeType."""
+    """Returns Pillow's default font in this size. Pillow before 10.1 or without FreeType has one bitmap font of one size."""
     try:
         return ImageFont.load_default(size)
     except (ImportError, TypeError):
@@ -42,9 +42,10 @@ def _font(size: int) -> Any:
 
 
 class Sheet:
-    """A picture of n cells, which are drawn one after another.
+    """A PNG with n cells, which are drawn one after another.
 
-    side: of a picture, pixels. columns: cells in a row; 0: as many as rows. LimitError: the sheet would be too large.
+    side: largest side of a picture in pixels. columns: cells in a row; 0: as many as rows. LimitError: the sheet would be too
+    large.
     """
 
     def __init__(self, n: int, side: int, columns: int) -> None:
@@ -67,7 +68,8 @@ class Sheet:
         return out.getvalue()
 
     def draw(self, i: int, tile: Tile, more: str = "") -> None:
-        """Draws a sample into cell i, with a caption: its number, `more`, and its class, and below them its name."""
+        """Draws a sample into cell i, with a caption: number of the sample, `more` and class, and on the next line the sample's
+        name."""
         cell = Place(_GAP + i // self._columns * (self._side + _CAPTION + _GAP), _GAP + i % self._columns * (self._side + _GAP),
                      self._side, self._side)  # fmt: skip
         corners = (cell.x, cell.y, cell.x + cell.width - 1, cell.y + cell.height - 1)
@@ -85,12 +87,12 @@ class Sheet:
         self._write(cell.x, y + 19, cell.width, tile.name, self._small, _GREY, keep_end=True)
 
     def _picture(self, tile: Tile) -> Image.Image:
-        """Returns the picture of a sample in its size on the sheet, with all that is drawn on it."""
+        """Returns the picture of a sample at its size on the sheet, with mask, boxes and points drawn on it."""
         height, width = tile.place.height, tile.place.width
         if tile.image is None:
             pixels = np.zeros((height, width, 3), np.uint8)
         else:
-            # Means of the pixels that one covers where the picture gets smaller; else each pixel as a square.
+            # A smaller picture averages the pixels (BOX); a larger one shows each pixel as a square (NEAREST).
             how = Image.Resampling.NEAREST if height >= tile.height else Image.Resampling.BOX
             pixels = np.array(Image.fromarray(np.ascontiguousarray(tile.image)).resize((width, height), how))
         if tile.mask is not None:
@@ -100,7 +102,7 @@ class Sheet:
         y_scale, x_scale = height / tile.height, width / tile.width
         for i, box in enumerate(tile.boxes):
             x0, y0, x1, y1 = (float(part) for part in box[:4])
-            if not (x1 - x0) * (y1 - y0) < 1:  # the loader would have dropped it
+            if not (x1 - x0) * (y1 - y0) < 1:  # the loader drops boxes smaller than one pixel
                 label = tile.labels[i] if tile.labels else ""
                 self._box(draw, picture.size, (x0 * x_scale, y0 * y_scale, x1 * x_scale, y1 * y_scale), label, i)
                 tile.n_boxes += 1
@@ -109,7 +111,7 @@ class Sheet:
         return picture
 
     def _box(self, draw: Any, size: tuple[int, int], corners: tuple[float, ...], label: str, i: int) -> None:
-        """Draws the outline of a box, with its label above it or, at the upper edge, inside."""
+        """Draws the outline of a box. Its label stands above it, or inside if the box is at the upper edge."""
         x0, y0, x1, y1 = (_pixel(corner) for corner in corners)
         color = _label_color(label, i)
         for inset, line in ((0, color), (1, color), (2, _BLACK)):
@@ -125,7 +127,7 @@ class Sheet:
         self._draw.text((x, y), self._cut(text, font, width, keep_end), color, font)
 
     def _write_error(self, cell: Place, text: str) -> None:
-        """Writes what is wrong with a sample into its cell, line by line."""
+        """Writes the error of a bad sample into its cell, broken into lines."""
         self._write(cell.x + 4, cell.y + 4, cell.width - 8, "bad sample", self._large, _RED)
         y, rest = cell.y + 26, self._writable(text, self._small)[: 4 * _TEXT_MOST]
         while rest and y < cell.y + cell.height - 13:
@@ -136,12 +138,13 @@ class Sheet:
             y, rest = y + 13, rest[n:]
 
     def _writable(self, text: str, font: Any) -> str:
-        """Returns a text of one line that a font can draw."""
+        """Escapes or replaces the characters of a text that the font cannot draw, so that it is one line."""
         text = shown(text)
         return text if isinstance(font, ImageFont.FreeTypeFont) else text.encode("latin-1", "replace").decode("latin-1")
 
     def _cut(self, text: str, font: Any, width: int, keep_end: bool) -> str:
-        """Returns as much of a text as fits; ".." stands for its beginning (`keep_end`) or its end. "": not even that fits."""
+        """Cuts a text to `width` pixels. ".." replaces its beginning (`keep_end`) or its end. Returns "" if even ".." does not
+        fit."""
         text = self._writable(text[-_TEXT_MOST:] if keep_end else text[:_TEXT_MOST], font)
         if font.getlength(text) <= width:
             return text
@@ -153,7 +156,7 @@ class Sheet:
 
 
 def _fitted(cell: Place, height: int, width: int) -> Place:
-    """Returns the largest place in a cell with a picture's proportions; small pictures grow by whole numbers."""
+    """Returns the largest rectangle in a cell with a picture's proportions. Small pictures are enlarged by whole factors."""
     longer = max(height, width)
     times = cell.height // longer
     h = height * times if times else max(1, height * cell.height // longer)
@@ -162,12 +165,12 @@ def _fitted(cell: Place, height: int, width: int) -> Place:
 
 
 def _pixel(value: float) -> int:
-    """Returns a number of a box as a pixel, near enough to be drawn. What is no number is far away."""
+    """Rounds a coordinate of a box to a pixel, clipped to a drawable range. NaN becomes a pixel far outside."""
     return math.floor(min(max(value, -_FAR), _FAR) + 0.5) if value == value else -_FAR
 
 
 def _label_color(label: str, i: int) -> _Color:
-    """Returns a colour that is the same for equal labels; without labels boxes are numbered."""
+    """Returns a colour that is the same for equal labels. Without a label, the colour of the box number `i`."""
     number = 0 if label else i
     for byte in label.encode("utf-8", "surrogatepass"):
         number = (10 * number + byte - 48 if 48 <= byte < 58 else 31 * number + byte) % 2**64
@@ -175,7 +178,7 @@ def _label_color(label: str, i: int) -> _Color:
 
 
 def _point(draw: Any, x: int, y: int, visible: bool, color: _Color) -> None:
-    """Draws a point with a dark rim; hollow if it is not visible."""
+    """Draws a keypoint with a dark rim. A point that is not visible is drawn hollow."""
     draw.ellipse((x - 4, y - 4, x + 4, y + 4), outline=_BLACK)
     draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=color if visible else None, outline=color, width=2)
 
@@ -184,7 +187,7 @@ def _point(draw: Any, x: int, y: int, visible: bool, color: _Color) -> None:
 
 
 def _resized(mask: npt.NDArray[np.int32], height: int, width: int) -> npt.NDArray[np.int32]:
-    """Makes a label map smaller: each pixel of the picture has the label in the middle of what it covers."""
+    """Scales a mask down without interpolation: each new pixel gets the label at the middle of the area that it covers."""
     rows = (2 * np.arange(height) + 1) * mask.shape[0] // (2 * height)
     columns = (2 * np.arange(width) + 1) * mask.shape[1] // (2 * width)
     found: npt.NDArray[np.int32] = mask[rows[:, None], columns]
@@ -192,9 +195,9 @@ def _resized(mask: npt.NDArray[np.int32], height: int, width: int) -> npt.NDArra
 
 
 def _tint(pixels: npt.NDArray[np.uint8], labels: npt.NDArray[np.int32], alone: bool) -> None:
-    """Tints pixels by labels: each label has its colour, with a dark line where labels meet. 0 is not tinted.
+    """Tints pixels by their labels: each label has a colour, and a dark line separates labels. Label 0 is not tinted.
 
-    alone: the labels are all there is, and colours cover the picture.
+    alone: there is no image, so the colours replace the pixels.
     """
     found, places = np.unique(labels, return_inverse=True)
     colors = np.array([_mask_color(int(label)) for label in found], np.int32)[places.reshape(labels.shape)]
@@ -212,4 +215,4 @@ def _tint(pixels: npt.NDArray[np.uint8], labels: npt.NDArray[np.int32], alone: b
 def _mask_color(label: int) -> _Color:
     if label == 0:
         return _BLACK
-    return _IGNORED if label == 255 or label < 0 else palette(label - 1)  # 255 is mostly the class to ignore
+    return _IGNORED if label == 255 or label < 0 else palette(label - 1)  # 255 usually marks pixels to ignore

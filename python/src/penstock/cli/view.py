@@ -1,4 +1,4 @@
-"""The verb view: its options, and what it says. samples.py finds and loads the samples, sheet.py draws them."""
+"""The command `penstock view`: its options and its output. samples.py finds and loads the samples, sheet.py draws them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_PIXELS = "Normalize is left out: the sheet shows the pixels before it"
 
 
 def parser() -> Parser:
-    """Returns the options of the verb."""
+    """Returns the parser of the command's options."""
     found = Parser(
         "view PATH SAMPLE|RANGE [options]",
         "Draws a sample, or samples A:B, on one PNG: masks in colours, boxes with their labels, keypoints, below them number, "
@@ -88,7 +88,7 @@ def _sheet_maker() -> Callable[..., Sheet]:
 
 
 def _range(dataset: Dataset, text: str, given: argparse.Namespace) -> range:
-    """Returns the samples, or positions of the epoch, that the second operand names."""
+    """Returns the range of samples, or of positions in the epoch, that the second operand names."""
     count = len(dataset)
     is_range = not given.name and not text.strip("0123456789:")
     if is_range and ":" in text:
@@ -108,7 +108,7 @@ def _range(dataset: Dataset, text: str, given: argparse.Namespace) -> range:
 
 
 def view_verb(words: Sequence[str]) -> tuple[str | bytes, int]:
-    """Draws a sheet. Returns what is printed, or the PNG that goes to stdout, and the exit status."""
+    """Runs `penstock view`. Returns the text to print, or the PNG for stdout, and the exit status."""
     given = parser().parse(words)
     _check(given)
     may_write("view", given.output, given.force, given.json)
@@ -134,7 +134,7 @@ def view_verb(words: Sequence[str]) -> tuple[str | bytes, int]:
 
 
 def _draw(samples: _samples.Samples, sheet: Sheet, numbers: range, given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Draws all samples, one at a time in memory. Returns the entry of each in the JSON output."""
+    """Draws all samples, with one at a time in memory. Returns their entries in the JSON output."""
     meter, tiles = Meter(given.quiet), []
     wanted = [(number, given.epoch + later) for number in numbers for later in range(given.epochs)]
     try:
@@ -145,7 +145,7 @@ def _draw(samples: _samples.Samples, sheet: Sheet, numbers: range, given: argpar
                 bad_sample("view", tile.error)
             sheet.draw(i, tile, f" e{epoch}" if given.epochs > 1 else "")
             tiles.append(_of_tile(tile))
-            del tile  # its arrays are the loader's memory
+            del tile  # the tile's arrays lie in the loader's memory
             meter.show(f"view: {i + 1} of {len(wanted)} pictures")
     finally:
         meter.end()
@@ -153,7 +153,7 @@ def _draw(samples: _samples.Samples, sheet: Sheet, numbers: range, given: argpar
 
 
 def _put(output: str, png: bytes) -> None:
-    """Writes the picture to a file, which gets its name when it is whole."""
+    """Writes the PNG to a file. The file appears under its name only when it is complete."""
     try:
         outputs.write(output, png)
     except OSError as error:
@@ -163,7 +163,7 @@ def _put(output: str, png: bytes) -> None:
 
 
 def _result(given: argparse.Namespace, sheet: Sheet, tiles: Sequence[Any], nbytes: int, n_bad: int) -> str:
-    """Returns what is printed of a sheet."""
+    """Returns the text to print after the sheet is drawn."""
     if given.json:
         found = {
             "file": given.output,
@@ -179,7 +179,7 @@ def _result(given: argparse.Namespace, sheet: Sheet, tiles: Sequence[Any], nbyte
 
 
 def _of_tile(tile: Tile) -> dict[str, Any]:
-    """Returns the entry of one picture in the JSON output."""
+    """Returns the entry of one sample in the JSON output."""
     found: dict[str, Any] = {"sample": tile.sample, "name": tile.name, "epoch": tile.epoch}
     if tile.error is not None:
         return {**found, "error": parts(tile.error)}

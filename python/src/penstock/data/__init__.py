@@ -1,1 +1,1 @@
-"""Data sets: reading, writing, packing; their fields, single images, PLI; and what notebooks show of all this."""
+"""Data sets: reads, writes and packs them; their fields, single images and PLI; and the HTML that notebooks show of them."""

@@ -1,4 +1,4 @@
-"""Data sets, opened for reading."""
+"""Data sets that are open for reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Dataset", "Field"]
 
 
 def mask_columns(masks: Sequence[str]) -> tuple[str, ...]:
-    """Converts the argument ``masks`` for the native module."""
+    """Converts the argument ``masks`` of :class:`Dataset` for the native module."""
     if isinstance(masks, str):
         raise ArgumentError(f"masks is a list of columns, not {masks!r}")
     return tuple(masks)
@@ -40,7 +40,7 @@ name may be None; None."""
 
 
 def path_text(path: Any) -> Any:
-    """Returns the text by which C opens this path. Several paths are one text, in which they are absolute."""
+    """Returns the text by which the C library opens a path. Several paths are joined to one text of absolute paths."""
     if isinstance(path, (str, bytes, os.PathLike)):
         text = os.fspath(path)
         if not isinstance(text, str) or "::" not in text or os.path.exists(text):
@@ -59,7 +59,7 @@ def path_text(path: Any) -> Any:
 
 
 def member_rules(fields: Rules | None) -> tuple[tuple[str, str | None, str | None, bool, int], ...]:
-    """Converts the argument ``fields`` for the native module."""
+    """Converts the argument ``fields`` of :class:`Dataset` for the native module."""
     if fields is None:
         return ()
     if not isinstance(fields, Mapping):
@@ -68,7 +68,7 @@ def member_rules(fields: Rules | None) -> tuple[tuple[str, str | None, str | Non
 
 
 def rules_text(fields: Rules) -> str:
-    """Returns the words of ``--members`` for these rules."""
+    """Converts rules for fields to the words of the option ``--members``."""
     found = []
     for suffix, name, kind, is_left_out, n_classes in member_rules(fields):
         typed = f":{kind}" if kind else ""
@@ -91,13 +91,13 @@ def _member_rule(suffix: Any, rule: Any) -> tuple[str, str | None, str | None, b
 
 
 class Field(NamedTuple):
-    """One column of a data set.
+    """One field (column) of a data set.
 
-    ``dtype`` and ``shape`` are those of an array field. They are "" and () for other fields; shape is also () for
-    ragged arrays. ``n_classes`` is 0 if labels have no bound. ``max_item_nbytes`` is the largest stored item,
-    ``max_pixels_nbytes`` the largest decoded image (0: not known). ``made_for`` of masks, boxes and keypoints is
-    "upright", "stored" or "": see :class:`Mask`. Of keypoints ``n_classes`` is the number of points of one instance (0:
-    not stated), and ``pairs`` are those of left and right, None if they are not stated: see :class:`Keypoints`.
+    ``dtype`` and ``shape`` are those of an array field. Other fields have "" and (); ragged arrays have the shape (), too.
+    ``n_classes`` is 0 if labels have no bound. ``max_item_nbytes`` is the size of the largest stored item, ``max_pixels_nbytes``
+    that of the largest decoded image (0: not known). ``made_for`` of masks, boxes and keypoints is "upright", "stored" or "": see
+    :class:`Mask`. For keypoints, ``n_classes`` is the number of points of one instance (0: not stated), and ``pairs`` are the pairs
+    of left and right points, None if they are not stated: see :class:`Keypoints`.
     """
 
     name: str
@@ -113,47 +113,48 @@ class Field(NamedTuple):
 
 
 class Dataset:
-    """A data set that a :class:`Writer` made, a plain folder of images, or tars, zips and tables that others made.
+    """A data set that a :class:`Writer` made, a plain folder of images, or tars, zips and tables of other programs.
 
     Args:
-        path: directory of the data set, or of the images; a tar, a folder of tars, a pattern such as
-            ``"train-{0000..0099}.tar"``, or a list of these (docs/tar-fields.md); and the same of zips and tables
-            (docs/table-fields.md). Of such files an index is made when they are opened for the first time: in the folder
-            .penstock beside them, or below ``PENSTOCK_CACHE_DIR``.
-        labels: plain folders: CSV (header ``file,label,...``) or JSON-lines file that names files and
-            gives their fields, or a list (.txt, .list) of lines "path label" as DALI's ``file_list``.
-            None: one class per sub-folder.
-        allow_unreadable: plain folders: leave out (and count) what cannot be read.
-        masks: columns of the label file that hold paths of mask files. "mask", ``"mask_..."`` and ``"..._mask"``
-            are such columns anyway. Without a label file, a sub-folder "images" beside "masks" ("mask_x",
-            "x_masks") gives each image the masks of its name instead of a class. "leftImg8bit" beside "gtFine" is
-            Cityscapes, with the fields "mask", "instances" and "mask_train", "split" and "city".
-        files: plain folders: the images, in this order, instead of all in the folder; names relative to it. There are
-            no labels then. :meth:`from_files` takes any list of paths.
-        ignore_labels: plain folders: the images alone. Sub-folders are no classes, and text files with boxes beside the
-            images (as YOLO's tools keep them) are left out. False: such text files are an ArgumentError, unless
-            ``labels`` or ``files`` is given (docs/guide/from-yolo.md).
-        split: files of others: the split, such as "train". Needed where names of files or of their folders tell several.
-        fields: files of others: what members are, by the suffix of their names, or columns of tables, by their names.
-            ``"jpg": "image"`` gives the field's name, ``"cls": ("label", "int", 10)`` its type and number of classes too (the
-            name may be None), and ``"pkl": None`` leaves members out. Others follow docs/tar-fields.md and docs/table-fields.md.
+        path: directory of the data set, or of the images; a tar, a folder of tars, a pattern such as ``"train-{0000..0099}.tar"``,
+            or a list of these (docs/tar-fields.md); or the same for zips and tables (docs/table-fields.md). An index of such files
+            is made when they are opened for the first time. It lies in the folder .penstock beside them, or below
+            ``PENSTOCK_CACHE_DIR``.
+        labels: only for plain folders: a CSV file (header ``file,label,...``) or JSON-lines file that names files and gives their
+            fields, or a list (.txt, .list) of lines "path label" like DALI's ``file_list``. None: each sub-folder is a class.
+        allow_unreadable: only for plain folders: leave out and count the files that cannot be read.
+        masks: columns of the label file that hold paths of mask files. Columns named "mask", ``"mask_..."`` or ``"..._mask"``
+            always count as such. Without a label file, the images in a sub-folder "images" beside "masks" ("mask_x", "x_masks") get
+            the masks of the same name instead of a class. "leftImg8bit" beside "gtFine" is read as Cityscapes, with the fields
+            "mask", "instances" and "mask_train", "split" and "city".
+        files: only for plain folders: the images to read, in this order, instead of all files; paths relative to the folder. There
+            are no labels then. :meth:`from_files` takes any list of paths.
+        ignore_labels: only for plain folders: read only the images. Sub-folders are not classes, and text files with boxes beside
+            the images (as YOLO's tools keep them) are left out. False: such text files raise an ArgumentError, unless ``labels`` or
+            ``files`` is given (docs/guide/from-yolo.md).
+        split: only for containers of other programs: the split to read, such as "train". Needed if the names of files or folders
+            name several.
+        fields: only for containers of other programs: rules for members by the suffix of their names, or for columns by their
+            names. ``"jpg": "image"`` gives the field's name. ``"cls": ("label", "int", 10)`` also gives its type and number of
+            classes (the name may be None). ``"pkl": None`` leaves members out. All others follow docs/tar-fields.md and
+            docs/table-fields.md.
 
-    ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
-    masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
-    float, str, bytes and JSON values. ``ds[2:5]`` and ``ds[[0, 7]]`` are lists of such dicts,
-    ``ds["label"]`` is :meth:`column`: the labels of all samples, without decoding an image.
+    ``len(ds)`` is the number of samples. ``ds[i]`` is a dict of the stored values of a sample: images as uint8 or uint16 (H, W, C),
+    masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int, float, str, bytes and JSON
+    values. ``ds[2:5]`` and ``ds[[0, 7]]`` are lists of such dicts. ``ds["label"]`` is :meth:`column`: the labels of all samples,
+    without decoding an image.
 
-    :meth:`subset`, :meth:`filter` and :meth:`split` give views: data sets that show some samples of
-    this one, in an order of their own. Positions in a view run from 0; :class:`Loader` and
-    :class:`TorchDataset` deliver its samples, with their numbers in the whole data set as "index".
+    :meth:`subset`, :meth:`filter` and :meth:`split` return views: data sets that show some samples of this one, in an order of
+    their own. Positions in a view count from 0. :class:`Loader` and :class:`TorchDataset` deliver the samples of a view, with their
+    numbers in the whole data set as "index".
 
-    Paths are made absolute, and links resolved, when it is opened, so that a later change of directory or of a link does
-    not change what is read. A file of a plain folder that has another size, inode number or time than when the folder
-    was opened is a CorruptError; see docs/python.md for what cannot be noticed.
+    When the data set is opened, paths are made absolute and links are resolved. So a later change of the working directory or of a
+    link does not change what is read. A file of a plain folder whose size, inode number or time has changed since opening is a
+    CorruptError; docs/python.md lists the changes that cannot be noticed.
 
-    Pickles by its arguments and, of a view, its indices. What is opened again must be the same data set: with the same
-    bytes (:attr:`bytes_identity`), or, of a folder on another machine, with the same names, sizes and labels. Anything
-    else is a StateError. :meth:`close` or ``with`` closes the files early.
+    A pickle contains the arguments and, for a view, its indices. Unpickling opens the path again and must find the same data set:
+    with the same bytes (:attr:`bytes_identity`) or, for a folder on another machine, with the same names, sizes and labels.
+    Otherwise it raises StateError. :meth:`close` or ``with`` closes the files early.
     """
 
     def __init__(
@@ -191,7 +192,7 @@ class Dataset:
                 )
 
     def _take(self, native: _native.Dataset) -> None:
-        """Takes what was opened, and what it says of itself."""
+        """Stores the open native data set and its properties."""
         info = native.info()
         self._native = native
         self._path: str = info["path"]
@@ -205,19 +206,19 @@ class Dataset:
             for field in native.fields()
         )
         self._places = {field.name: i for i, field in enumerate(self._fields)}
-        self._indices: npt.NDArray[np.uint64] | None = None  # the samples of a view
+        self._indices: npt.NDArray[np.uint64] | None = None  # numbers of the samples that a view shows
 
     @classmethod
     def from_files(cls, paths: Iterable[str | os.PathLike[str]], *, allow_unreadable: bool = False) -> Dataset:
-        """A data set of these image files, in this order.
+        """Opens a data set of these image files, in this order.
 
-        paths: of files below any folders, with any ending; relative ones count from the current folder. Each names one
-            sample: ArgumentError if one is named twice, or if there is none. Samples have the names below :attr:`path`,
-            the folder that all files have in common, which is found from the texts of the paths.
-        allow_unreadable: leave out (and count) files that cannot be read; else they are a :class:`StorageError` or one
-            of its kinds.
+        paths: image files in any folders, with any ending. Relative paths count from the current folder. Each path is a sample:
+            ArgumentError if a path occurs twice, or if there is none. The samples are named by their paths below :attr:`path`, the
+            folder that all files have in common. It is computed from the texts of the paths.
+        allow_unreadable: leave out and count files that cannot be read. Otherwise they raise a :class:`StorageError` or a subclass
+            of it.
 
-        It is the same data set for caches as long as names, sizes, inodes and times of the files stay
+        Caches treat it as the same data set as long as names, sizes, inodes and times of the files stay the same
         (:attr:`bytes_identity`).
         """
         whole = [os.path.abspath(os.fspath(path)) for path in paths]
@@ -231,14 +232,15 @@ class Dataset:
         return _reopened, (type(self), self._arguments, self._indices, self._token())
 
     def _token(self) -> tuple[str, bytes, bytes]:
-        """Returns what another process must find at the path: the identities, and the machine's run that they are of."""
+        """Returns what an unpickled copy must match: the boot of this machine, the identity of the bytes, and that of the listed
+        files."""
         of_bytes, listed = (self._native.identity(kind) for kind in (_options.IDENTITY_BYTES, _options.IDENTITY_LISTED))
         return _options.boot(), of_bytes, listed
 
     def close(self) -> None:
-        """Closes the files, for this data set and all its views. Reading then raises StateError.
+        """Closes the files of this data set and of all its views. Reading then raises StateError.
 
-        A :class:`Loader` made from it goes on, because it has its own share. Closing again does nothing.
+        A :class:`Loader` made from it keeps working, because it holds the files open itself. Closing again does nothing.
         """
         self._native.close()
 
@@ -250,46 +252,45 @@ class Dataset:
 
     @property
     def path(self) -> str:
-        """The absolute path, with links resolved when it was opened."""
+        """The absolute path, with links resolved as they were when the data set was opened."""
         return self._path
 
     @property
     def id(self) -> str:
-        """32 hexadecimal digits that all files of a data set carry; of a folder they are made from names and sizes.
+        """32 hexadecimal digits that all files of a packed data set contain. For a folder they are made from names and sizes.
 
-        Data sets of one schema may have the same: :attr:`bytes_identity` and :attr:`samples_identity` tell them apart.
+        Data sets with the same schema may have the same id. :attr:`bytes_identity` and :attr:`samples_identity` tell them apart.
         """
         return self._id.hex()
 
     @property
     def bytes_identity(self) -> str:
-        """32 hexadecimal digits for the stored bytes, by which caches, host services and fleets know the data set.
+        """32 hexadecimal digits that identify the stored bytes. Caches, host services and fleets know the data set by them.
 
-        Packing the same files twice with the same options gives the same; two copies that were appended to, or
-        repacked, in different ways have different ones. Of a plain folder they are made of the files' names, sizes,
-        inodes and times, so they hold on this machine and where the same file system is mounted. Of a view: of the
-        whole data set.
+        Packing the same files twice with the same options gives the same identity. Two copies that were appended to or repacked in
+        different ways have different identities. For a plain folder, it is made of the files' names, sizes, inodes and times, so it
+        is valid on this machine and where the same file system is mounted. A view has the identity of the whole data set.
         """
         return self._native.identity(_options.IDENTITY_BYTES).hex()
 
     @property
     def samples_identity(self) -> str:
-        """32 hexadecimal digits for the samples: their number, order, names, int and float values, and class names.
+        """32 hexadecimal digits that identify the samples: their number, order, names, int and float values, and class names.
 
-        A folder, what ``penstock pack`` makes of it, and what ``penstock repack`` makes of that have the same: form,
-        pixels and path do not count. A loader's state carries it. Of a view: of the whole data set.
+        A folder, the result of ``penstock pack`` on it, and the result of ``penstock repack`` on that have the same identity: form,
+        pixels and path do not count. A loader's state contains it. A view has the identity of the whole data set.
         """
         return self._native.identity(_options.IDENTITY_SAMPLES).hex()
 
     @property
     def kind(self) -> str:
-        """Where the samples lie: "packed", "folder", or in files of others: "tar", "zip", "parquet", "arrow", "mds",
-        "tfrecord", "lmdb", "recordio", "beton". Of a :class:`Mixture` "mixture"."""
+        """Where the samples lie: "packed", "folder", "mixture" for a :class:`Mixture`, or the format of another program's
+        containers: "tar", "zip", "parquet", "arrow", "mds", "tfrecord", "lmdb", "recordio", "beton"."""
         return self._kind
 
     @property
     def is_packed(self) -> bool:
-        """True for a data set of Penstock, False for a plain folder and for files of others."""
+        """True for a data set that Penstock packed, False for a plain folder and for containers of other programs."""
         return self._kind == "packed"
 
     @property
@@ -304,14 +305,14 @@ class Dataset:
 
     @property
     def notices(self) -> list[dict[str, Any]]:
-        """The notices of a plain folder or of tables, about parts that the data set does not show: dicts of ``kind``,
-        ``name``, ``count``, ``first``, and ``why`` where there is a reason to tell.
+        """Notices of a plain folder or of tables about parts that the data set does not show: dicts of ``kind``, ``name``,
+        ``count``, ``first``, and sometimes ``why``, the reason.
 
-        Kinds: "left_out" (no images; ``name`` is the extension, "hidden", ...), "unreadable",
-        "mask_without_image", "image_without_mask", and "text_names_files" (a text column, ``name``, whose
-        values are paths of images: perhaps one for ``masks``). ``first`` is the first path.
-        Of tables: "column_left_out" (a column of the files that is no field), "rows_left_out" (``name`` says what
-        they are) and "labels_hidden" (a field that has labels of -1, and so no classes).
+        Kinds for folders: "left_out" (files that are no images; ``name`` is the extension, "hidden", ...), "unreadable",
+        "mask_without_image", "image_without_mask", and "text_names_files" (a text column, ``name``, whose values are paths of
+        images: it may belong into ``masks``). ``first`` is the first path. Kinds for tables: "column_left_out" (a column that
+        becomes no field), "rows_left_out" (``name`` says which) and "labels_hidden" (a field with labels of -1, and therefore
+        without classes).
         """
         return self._native.notices()
 
@@ -322,7 +323,8 @@ class Dataset:
 
     @property
     def classes(self) -> list[str] | None:
-        """Class names of the field "label"; without them those of the first int field, then of the first array that has names."""
+        """Class names of the field "label". If it has none: of the first int field that has names, else of the first array that
+        has."""
         ordered = sorted(self._fields, key=lambda field: (field.name != "label", field.type != "int"))
         for field in ordered:
             names = self.class_names(field.name) if field.n_classes and field.type != "keypoints" else None
@@ -331,8 +333,8 @@ class Dataset:
         return None
 
     def class_names(self, field: str) -> list[str] | None:
-        """Returns the names of the classes of a field of labels (int, or an array), or of the points of keypoints; None if
-        there are none."""
+        """Returns the class names of a field of labels (int, or an array), or the names of the points of keypoints; None if there
+        are none."""
         i_field = self._place(field)
         names = []
         for label in range(self._fields[i_field].n_classes):
@@ -344,14 +346,14 @@ class Dataset:
 
     @functools.cached_property
     def _about(self) -> notebook.About:
-        """What notebooks need to know about fields besides their values."""
+        """Returns what notebooks need to know about the fields besides their values."""
         names = {field.name: self.class_names(field.name) for field in self._fields if field.n_classes}
         label = next((field.name for field in self._fields if field.type == "int"), None)
         return notebook.About({name: found for name, found in names.items() if found}, {}, label)
 
     @property
     def indices(self) -> npt.NDArray[np.uint64]:
-        """The numbers of the samples in the whole data set, uint64 (n): 0, 1, ... unless this is a view."""
+        """The numbers of the samples in the whole data set, uint64 (n): 0, 1, ... except for a view."""
         import numpy as np
 
         return np.arange(self._count, dtype=np.uint64) if self._indices is None else self._indices.copy()
@@ -363,8 +365,8 @@ class Dataset:
     def index_of(self, name: str) -> int:
         """Returns the position of the sample with that name: ``ds.name(ds.index_of(name)) == name``.
 
-        Names are read one after another. For many look-ups make a dict of them once. Raises NotFoundError if there is
-        no such sample.
+        Names are read one after another. For many look-ups, make a dict of the names once. Raises NotFoundError if there is no such
+        sample.
         """
         number = self._native.find(name)
         if self._indices is None:
@@ -377,9 +379,8 @@ class Dataset:
     def column(self, field: str) -> Any:
         """Returns the values of one field of all samples, without reading the other fields.
 
-        int: int64 (n). float: float64 (n). Arrays of a fixed shape: (n, ...). Boxes, keypoints and
-        ragged arrays: a list of arrays. Text, JSON, bytes, audio: a list. Images and masks have no
-        column: ArgumentError.
+        int: int64 (n). float: float64 (n). Arrays of a fixed shape: (n, ...). Boxes, keypoints and ragged arrays: a list of arrays.
+        Text, JSON, bytes, audio: a list. Images and masks raise ArgumentError.
         """
         import numpy as np
 
@@ -401,7 +402,7 @@ class Dataset:
         return rows
 
     def subset(self, indices: Any) -> Dataset:
-        """Returns a view of some samples: positions (also negative), a slice, or a mask of bools (n)."""
+        """Returns a view of some samples, chosen by positions (also negative), a slice, or a mask of bools (n)."""
         import numpy as np
 
         own = self.indices
@@ -420,12 +421,12 @@ class Dataset:
         return _view(self, own[chosen])
 
     def filter(self, keep: Any = None, /, **columns: Any) -> Dataset:
-        """Returns a view of the samples that pass.
+        """Returns a view of the samples that pass all given conditions.
 
-        ``keep`` is a mask of bools (n), or a function of a dict of the sample's values (without images, masks and
-        audio) that returns whether the sample stays. By a field's name: a function of its whole :meth:`column` that
-        returns such a mask, or a value or list of values to keep: ``ds.filter(label=3)``, ``ds.filter(score=lambda
-        score: score > 0.5)``.
+        ``keep`` is a mask of bools (n), or a function that gets a dict of a sample's values (without images, masks and audio) and
+        returns whether to keep the sample. A keyword names a field. Its value is a function that gets the whole :meth:`column` and
+        returns such a mask, or a value or list of values to keep: ``ds.filter(label=3)``, ``ds.filter(score=lambda score: score >
+        0.5)``.
         """
         import numpy as np
 
@@ -458,14 +459,14 @@ class Dataset:
     def split(
         self, fractions: Sequence[float], seed: int = 0, stratify: str | Sequence[Any] | None = None
     ) -> list[Dataset]:
-        """Returns views that share out the samples: one view for each fraction, no sample in two of them.
+        """Divides the samples into views: one view for each fraction, with no sample in two views.
 
         Args:
-            fractions: parts of the whole, at most 1 together: ``[0.9, 0.1]``. Sizes are rounded.
-            seed: the view of a sample is a function of (seed, number of the sample, the samples in the data set), the
+            fractions: fractions of all samples, with a sum of at most 1: ``[0.9, 0.1]``. Sizes are rounded.
+            seed: seed, number of the sample and the samples in the data set decide which view a sample is in. The result is the
                 same in every version and on every machine.
-            stratify: name of an int or text field, or one value per sample. The samples of each value are shared out by
-                the same fractions, as far as whole samples allow.
+            stratify: name of an int or text field, or one value per sample. The samples of each value are divided by the same
+                fractions, up to rounding to whole samples.
 
         Within a view samples keep their order.
         """
@@ -482,7 +483,7 @@ class Dataset:
             if groups.shape != (n,):
                 raise ArgumentError(f"stratify has {groups.size} values for {n} samples")
         keys = _mixed(numbers, seed)
-        # Each sample's place within its group, as a fraction of the group, so that the cuts divide all groups alike.
+        # A sample's position within its group as a fraction of the group's size, so that the same cuts divide all groups.
         order = np.lexsort((keys, groups))
         sizes = np.bincount(groups)
         starts = np.cumsum(sizes) - sizes
@@ -493,12 +494,12 @@ class Dataset:
         return [_view(self, numbers[np.sort(order[a:b])]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
     def item(self, i: int, field: str, variant: int | None = None) -> dict[str, Any]:
-        """Returns where and how an item is stored: form, file, offset, nbytes (of the file), decoded_nbytes (of what
-        ``read`` returns), checksums, size. An item in a page of a table, which is compressed with others, has the offset
-        and the nbytes of the page; ``page_nbytes`` is the page's decoded length, 0 for other items.
+        """Returns where and how an item is stored: form, file, offset, nbytes (in the file), decoded_nbytes (as ``read`` returns
+        it), checksums, size. A page of a table holds many items that are compressed together. An item in a page has the offset and
+        the nbytes of the page; ``page_nbytes`` is the page's decoded length, 0 for other items.
 
-        ``variant`` None selects the first variant that is present. The form is None in a plain folder, which does not
-        know it.
+        ``variant`` None selects the first variant that is present. In a plain folder the form is None, because the files were not
+        read.
         """
         sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, variant)
@@ -511,10 +512,10 @@ class Dataset:
     def read(
         self, i: int, field: str, variant: int | None = None, *, original: bool = False
     ) -> bytes:
-        """Returns the bytes of an item after comparing their checksum; decoded, where the file has them compressed.
+        """Returns the bytes of an item, decompressed if the container compresses them, after comparing their checksum.
 
-        ``original``: for a JPEG that is kept as PLI ("pli-jpeg"), return the bytes of the JPEG file. A file that was a
-        PLI before it was packed is its own original.
+        ``original``: for a JPEG that is stored as PLI ("pli-jpeg"), return the bytes of the JPEG file. A file that was a PLI before
+        packing is its own original.
         """
         sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, variant)
@@ -524,7 +525,7 @@ class Dataset:
         return _native.pli_to_jpeg(data) if original and was_jpeg else data
 
     def _head(self, i: int, field: str, nbytes: int) -> bytes:
-        """Returns the first bytes of an item, up to `nbytes`. Files of a folder are compared with what was listed."""
+        """Returns up to `nbytes` first bytes of an item. A folder's file is checked to be the listed one."""
         sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, None)
         whole = self._native.item(sample, i_field, chosen)["decoded_nbytes"]
@@ -551,7 +552,8 @@ class Dataset:
         return self._sample_of(sample)
 
     def __getitems__(self, batch: Any) -> Any:
-        """For torch's DataLoader: samples by number; or the batch of a Loader whose batch_sampler yielded `batch`."""
+        """Implements the batched access of torch's DataLoader: returns samples by number, or, for a ticket of a Loader's
+        batch_sampler, the batch of that Loader."""
         return batch.redeem() if isinstance(batch, Ticket) else [self[i] for i in batch]
 
     def _sample_of(self, sample: int) -> notebook.Sample:
@@ -564,7 +566,7 @@ class Dataset:
             yield self[i]
 
     def _sample(self, i: int) -> int:
-        """Returns the number in the whole data set of the sample at position i."""
+        """Returns the number in the whole data set of the sample at position i of this view. i may be negative."""
         sample, n = int(i.__index__()), len(self)
         if sample < 0:
             sample += n
@@ -573,7 +575,8 @@ class Dataset:
         return sample if self._indices is None else int(self._indices[sample])
 
     def _origin(self, sample: int) -> tuple[str, int | None, str]:
-        """Returns the path that has a sample, its number in a source of a mixture, and the words that name it."""
+        """Returns for errors: the path of a sample's data set, the sample's number in a mixture's source, and words that name
+        it."""
         return self._path, None, f"sample {sample}"
 
     def _item_place(self, field: str) -> int:
@@ -636,7 +639,7 @@ class Dataset:
                     data, item["form"], palette_indices=field.type == "mask", orientation=item["orientation"]
                 )
             except PenstockError as error:
-                # The decoder saw only bytes; this adds the sample.
+                # The decoder saw only bytes, so the data set and the sample are added to its error here.
                 path, own, words = self._origin(sample)
                 error.dataset, error.sample = path, sample
                 error.source_sample = own
@@ -659,7 +662,7 @@ class Dataset:
         return markup.framed(markup.table(title, ("field", "type", "variants", "largest item, bytes"), rows) + self._pictures())
 
     def _pictures(self) -> str:
-        """Returns the first samples as pictures, for notebooks. A bad one is left out."""
+        """Returns HTML with pictures of the first samples, for notebooks. Bad samples are left out."""
         if not any(field.type in ("image", "mask", "audio") for field in self._fields):
             return ""
         shown = []
@@ -675,7 +678,7 @@ class Dataset:
 
 
 def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
-    """Returns a view of the open data set with these sample numbers."""
+    """Returns a view of the open data set that shows the samples of these numbers."""
     view = object.__new__(type(dataset))
     view.__dict__.update(dataset.__dict__)
     view._indices = indices
@@ -688,7 +691,7 @@ def _reopened(
     indices: npt.NDArray[np.uint64] | None,
     token: tuple[str, bytes, bytes] | None = None,
 ) -> Dataset:
-    """Restores a pickled data set or view. Those of older versions have no token, and fewer arguments."""
+    """Unpickles a data set or view. Pickles of older versions have no token and fewer arguments."""
     later: list[Any] = [False, None, None]
     path, labels, allow_unreadable, masks, files, ignore_labels, split, fields = [*arguments, *later[len(arguments) - 5 :]]
     dataset = kind(
@@ -701,7 +704,7 @@ def _reopened(
 
 
 def _check_token(dataset: Dataset, token: tuple[str, bytes, bytes]) -> None:
-    """Raises StateError if it is not the data set that was pickled. Inodes and times count on the same machine only."""
+    """Raises StateError if this is not the data set that was pickled. Inodes and times are compared only on the same machine."""
     boot, of_bytes, listed = dataset._token()
     here, wanted = (of_bytes, token[1]) if boot == token[0] else (listed, token[2])
     if here != wanted:
@@ -722,7 +725,7 @@ def _mask_of(values: Any, n: int) -> npt.NDArray[np.bool_]:
 
 
 def _mixed(numbers: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
-    """Returns 64 pseudo-random bits, a function of (seed, number): the finalizer of splitmix64, twice."""
+    """Returns 64 pseudo-random bits for each number: a hash of (seed, number), the finalizer of splitmix64 applied twice."""
     import numpy as np
 
     words = [np.array([seed & (2**64 - 1)], np.uint64), numbers]

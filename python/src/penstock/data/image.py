@@ -1,4 +1,4 @@
-"""Single images: reads headers and decodes pixels."""
+"""Reads the headers of single images and decodes their pixels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMS = ("jpeg", "png", "webp", "pli", "pli-jpeg", "raw")
 
 
 class ImageInfo(NamedTuple):
-    """The contents of an encoded image's header. Height and width are those of the shown picture."""
+    """The properties in an encoded image's header. Height and width are those after the orientation is applied."""
 
     form: str
     height: int
@@ -35,7 +35,7 @@ class ImageInfo(NamedTuple):
 
 
 def form_number(form: str | None) -> int:
-    """Returns the number of a form; with None it is found from the first bytes."""
+    """Returns the library's number of a form. For None returns 0: the form is found from the first bytes."""
     if form is None:
         return 0
     number = _native.form_number(form)
@@ -45,13 +45,13 @@ def form_number(form: str | None) -> int:
 
 
 def stored_form(form: str) -> str:
-    """Returns "pli" for "pli-small" and the like; other forms as they are."""
+    """Returns "pli" for "pli-small" and other tiers. Other forms are returned unchanged."""
     return "pli" if form.startswith("pli-") and form != "pli-jpeg" else form
 
 
 @contextmanager
 def whole(data: Any) -> Iterator[Any]:
-    """Gives the bytes of `data`: those of the file if it is a path (str or os.PathLike). Errors then name the file."""
+    """Yields the bytes of `data`, or of its file if it is a path (str or os.PathLike). Errors then name the file."""
     if not isinstance(data, (str, os.PathLike)):
         yield data
         return
@@ -68,7 +68,7 @@ def probe(data: Any, form: str | None = None, *, ignore_orientation: bool = Fals
 
     Args:
         data: bytes, any buffer that holds them, or the path of a file (str or os.PathLike).
-        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None finds it from the first bytes.
+        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None: it is found from the first bytes.
         ignore_orientation: report the size as stored, before the orientation is applied.
     """
     options = {"ignore_orientation": ignore_orientation}
@@ -91,13 +91,13 @@ def decode(
 
     Args:
         data: bytes, any buffer that holds them, or the path of a file (str or os.PathLike).
-        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None finds it from the first bytes.
-        channels: 0 keeps the stored ones; 1, 3 or 4 converts.
-        bits: 0 keeps the stored ones; 8 or 16 converts.
-        ignore_orientation: do not apply the orientation that the image's metadata state.
-        palette_indices: a palette image yields its indices, one channel.
+        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None: it is found from the first bytes.
+        channels: 0 keeps the stored channels; 1, 3 or 4 converts.
+        bits: 0 keeps the stored bits; 8 or 16 converts.
+        ignore_orientation: do not apply the orientation in the image's metadata.
+        palette_indices: return the indices of a palette image as one channel, instead of its colours.
         max_pixels: larger images are an error; 0 = 2**28.
-        orientation: 1 to 8 stands in place of what the metadata say; 0: the metadata decide.
+        orientation: 1 to 8: the EXIF orientation to apply instead of the one in the metadata; 0: that in the metadata.
 
     Returns:
         uint8 or uint16 (H, W, C).

@@ -1,21 +1,21 @@
-"""What the HTML of notebooks consists of: texts that are safe to show, tables, colours and a style for light and dark pages."""
+"""Makes HTML for notebooks: escaped texts, tables, colours, and a style for light and dark pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-ROWS = 60  # of a table
-_TEXT = 60  # characters of a value
-# Ten colours of labels and boxes, also of `penstock view`: far from each other, in an order that keeps neighbours apart.
+ROWS = 60  # rows of a table that are shown
+_TEXT = 60  # characters of a value that are shown
+# Ten colours for labels and boxes, also in `penstock view`. They differ strongly, and most of all from their neighbours in the
+# list.
 COLORS = (
     (255, 86, 64), (64, 156, 255), (92, 214, 92), (255, 196, 0), (196, 92, 255),
     (0, 214, 214), (255, 128, 192), (168, 224, 0), (255, 144, 32), (128, 128, 255),
 )  # fmt: skip
 
-# Text takes its colour from the page around it, and lines are half transparent, so both suit any theme. Colours that must be told
-# apart have a light and a dark set. The theme of JupyterLab, VS Code or Colab chooses the set; elsewhere the browser's setting
-# does.
+# Text inherits its colour from the page, and lines are half transparent, so both suit any theme. Colours with a meaning exist in a
+# light and a dark set. The theme of JupyterLab, VS Code or Colab chooses the set; on other pages the browser's setting does.
 _LIGHT = "--good:#1f7a4d;--bad:#b3261e;--c1:#1f7a4d;--c2:#8250b8;--c3:#c4590c;--c4:#1666b5;--c5:#7a8593"
 _DARK = "--good:#53c78f;--bad:#ff8a80;--c1:#53c78f;--c2:#b794e6;--c3:#f09a5b;--c4:#6cb2f2;--c5:#8b98a7"
 _LIGHT_THEMES = ('[data-jp-theme-light="true"]', ".vscode-light", 'html[theme="light"]')
@@ -24,7 +24,7 @@ _DARK_THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark", ".vscode-high-c
 
 
 def themes(selector: str, light: str, dark: str) -> str:
-    """Returns the rules that give an element one of two styles by the theme of the page."""
+    """Returns CSS rules that give an element the light or the dark style, as the theme of the page is."""
     chosen = [(_LIGHT_THEMES, light), (_DARK_THEMES, dark)]
     rules = "".join(f"{','.join(f'{theme} {selector}' for theme in names)}{{{style}}}" for names, style in chosen)
     return f"{selector}{{{light}}}@media (prefers-color-scheme:dark){{{selector}{{{dark}}}}}{rules}"
@@ -53,26 +53,26 @@ _STYLE = themes(".pst-see", _LIGHT, _DARK) + (
 
 
 def escape(text: str, quote: bool = True) -> str:
-    """html.escape, imported when it is used: it brings 2,231 names of characters along."""
+    """Calls html.escape. html is imported only here, because its table of 2,231 character names makes the import slow."""
     from html import escape as escaped
 
     return escaped(text, quote)
 
 
 def framed(inner: str) -> str:
-    """Returns HTML as one element with the style that it needs."""
+    """Wraps HTML in one element, together with the style that it needs."""
     return f'<div class="pst-see"><style>{escape(_STYLE, quote=False)}</style>{inner}</div>'
 
 
 def plain(text: str, most: int = _TEXT) -> str:
-    """Returns a text of the data, cut to a length. Characters that cannot be printed are replaced: they would change what is around
-    the text."""
+    """Cuts a text of the data to a length and replaces characters that cannot be printed, because they could change the text around
+    them."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def as_array(value: Any) -> Any:
-    """Returns a numpy array of an array, a tensor or a DLPack object in host memory, or None."""
+    """Converts an array, a tensor or a DLPack object in host memory to a numpy array. Returns None if that is not possible."""
     import numpy as np
 
     try:
@@ -86,23 +86,24 @@ def as_array(value: Any) -> Any:
 
 
 def color(i: int) -> str:
-    """Returns a colour of CSS."""
+    """Returns colour number i as CSS."""
     return "rgb({},{},{})".format(*COLORS[i % len(COLORS)])
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Returns a row of boxes, each with a name and its value."""
+    """Returns HTML with a row of boxes, each with a name and a value."""
     boxes = "".join(f"<div><span>{escape(name)}</span><b>{escape(text)}</b></div>" for name, text in pairs)
     return f'<div class="facts">{boxes}</div>'
 
 
 def details(title: str, inner: str) -> str:
-    """Returns HTML that is shown only when the user opens it."""
+    """Returns HTML that is hidden until the user opens it."""
     return f"<details><summary>{escape(title)}</summary>{inner}</details>"
 
 
 def bar(name: str, parts: Iterable[tuple[str, float, int]]) -> str:
-    """Returns how a whole is divided, as a bar with a legend. parts: (name, amount, number of a colour); "" if there is nothing."""
+    """Returns HTML of a bar that shows the parts of a whole, with a legend. parts: (name, amount, number of a colour). "" if the
+    total is 0."""
     given = [part for part in parts if part[1] > 0]
     total = sum(value for _, value, _ in given)
     if total <= 0:
@@ -117,7 +118,7 @@ def bar(name: str, parts: Iterable[tuple[str, float, int]]) -> str:
 
 
 def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Returns a table of texts, which are escaped. Rows after the first ROWS are counted."""
+    """Returns an HTML table. The texts are escaped here. Rows beyond the first ROWS are only counted."""
     cells = "".join(f"<th>{escape(text)}</th>" for text in head)
     given = [list(row) for row in rows]
     more = [[f"and {len(given) - ROWS:,} more"]] if len(given) > ROWS else []

@@ -1,9 +1,9 @@
-"""Metadatasets of Megatron-Energon: a YAML file that names data sets and their weights. Read into a mixture.
+"""Reads a metadataset of Megatron-Energon as a mixture. It is a YAML file that names data sets and their weights.
 
-A file has splits. A split is a data set (``path``), data sets with weights (``blend``, in the first version of the format
-``datasets``), or data sets that come several times an epoch (``blend_epochized``). A path may be another such file. A subset is a
-range of a data set's samples. A subset of a map with several data sets is that range of each of them. What is not read is refused
-with its name and line, because leaving it out would give other samples than Energon.
+A metadataset has splits. A split is one data set (``path``), data sets with weights (``blend``, in the first version of the format
+``datasets``), or data sets that are repeated in an epoch (``blend_epochized``). A path may name another metadataset. A subset is a
+range of a data set's samples. A subset of an entry with several data sets is that range of each of them. An unsupported key is
+refused with its name and line, because ignoring it would give other samples than Energon.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .dataset import Dataset
 from .mixture_weights import is_weighted
 from .mixture_weights import rule as check_rule
 
-_DEEPEST = 16  # files within files
+_DEEPEST = 16  # levels of metadatasets that name metadatasets
 _HEAD_NBYTES = 1 << 16
 _BLENDS = {"MetadatasetV2": ("blend", "blend_epochized"), "Metadataset": ("datasets",)}
-# Keys that are allowed with just these values: they ask for what is done anyway.
+# Keys that are allowed only with these values. The values ask for what this reader does anyway.
 _USUAL = {"dataset_config": "dataset.yaml", "split_config": "split.yaml", "shuffle_over_epochs_multiplier": "1"}
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?")
 
 
 class Range(NamedTuple):
-    """Where a subset begins and ends: parts of a data set, 0 to 1, or numbers of samples."""
+    """Begin and end of a subset: fractions of a data set (0 to 1), or sample numbers."""
 
     first: float
     end: float
@@ -38,9 +38,9 @@ class Range(NamedTuple):
 
 
 def chosen(ranges: Sequence[Range], n: int) -> range:
-    """Returns the numbers that subsets leave of a data set of n samples. ranges: the innermost subset first.
+    """Returns the sample numbers that nested subsets select from a data set of n samples. ranges: the innermost subset first.
 
-    The numbers are those of Energon to the sample: it makes one range of all parts, and rounds once, in the same floats.
+    The result equals Energon's exactly: all fractions are combined to one range in floats, and rounded once at the end.
     """
     numbers, parts = range(n), list(ranges)
     if parts and not parts[0].is_relative:
@@ -56,7 +56,7 @@ def chosen(ranges: Sequence[Range], n: int) -> range:
 
 
 class _Reader:
-    """Reads one metadataset and those that it names. options: for each mixture that is made."""
+    """Reads a metadataset and the metadatasets that it names. options: arguments for each mixture that is made."""
 
     def __init__(self, make: Any, options: dict[str, Any], rule: dict[str, Any]) -> None:
         self._make = make
@@ -64,7 +64,7 @@ class _Reader:
         self._rule = rule
 
     def file(self, path: str, split: str, ranges: Sequence[Range], depth: int) -> Any:
-        """Returns the data set, or the mixture, that a file has for a split."""
+        """Returns the data set or mixture that a metadataset file defines for a split."""
         root = read_yaml(path, "metadataset")
         nodes = list(root.values())
         _refuse(root, ("__module__", "__class__", "splits"))
@@ -83,8 +83,8 @@ class _Reader:
     def _entry(
         self, node: Node, split: str, ranges: Sequence[Range], depth: int, blends: Sequence[str], more: Sequence[str]
     ) -> Any:
-        """Returns the data set or mixture that a map with a path or a blend describes. more: keys of the map that the caller
-        reads."""
+        """Returns the data set or mixture that an entry with a path or a blend defines. more: other keys of the entry, which the
+        caller reads."""
         entry = node.value
         if not isinstance(entry, dict):
             raise node.fault("a map is expected, with path: or one of " + ", ".join(f"{name}:" for name in blends))
@@ -138,7 +138,7 @@ class _Reader:
 
 
 def _refuse(entry: dict[str, Node], known: Sequence[str]) -> None:
-    """Raises CorruptError for a key that is not read, and for a value that asks for something else than what is done."""
+    """Raises CorruptError for an unknown key, and for a value that asks for something that this reader does not do."""
     for key, node in entry.items():
         if key not in known:
             raise node.fault(f"the key {key!r} is not read here: {', '.join(known)} are")
@@ -153,7 +153,7 @@ def _weight(node: Node) -> float:
 
 
 def _range(node: Node, may_count: bool) -> Range:
-    """Reads {range: [FIRST, END]}."""
+    """Reads a subset, {range: [FIRST, END]}."""
     entry = node.value
     if not isinstance(entry, dict) or set(entry) != {"range"} or not isinstance(entry["range"].value, list):
         raise node.fault("subset: {range: [FIRST, END]} is expected")
@@ -176,11 +176,11 @@ def is_one(path: Any) -> bool:
         with files.open_data(os.fspath(path), "file") as file:
             return re.search(rb"^splits[ \t]*:", file.read(_HEAD_NBYTES), re.MULTILINE) is not None
     except PenstockError:
-        return False  # opening it says so
+        return False  # opening the file will report the error
 
 
 def read(path: Any, split: str, make: Any, options: dict[str, Any], rule: dict[str, Any]) -> Any:
-    """Returns the mixture that a metadataset describes. make: the class, called with its sources; rule: stop and quota."""
+    """Returns the mixture that a metadataset defines. make: the mixture's class; rule: its arguments stop and quota."""
     found = _Reader(make, options, rule).file(os.fspath(path), split, (), 0)
     if not is_weighted(found):
         check_rule(None, rule["stop"], rule["quota"], (), True)

@@ -1,4 +1,4 @@
-"""Several data sets as one."""
+"""Joins several data sets to one."""
 
 from __future__ import annotations
 
@@ -25,41 +25,46 @@ Source = Dataset | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class Mixture(Dataset):
-    """Several data sets as one: the samples of each, one data set after the other, each sample once, or by weights.
+    """Several data sets as one. Its samples are those of the data sets, one data set after the other. A loader delivers each sample
+    once, or draws from the data sets by weights.
 
     Args:
-        sources: the data sets, a list or a dict by name. Each is a :class:`Dataset` of any kind, also a view or a mixture, or
-            a path. Options such as ``split`` and ``labels`` are those of the data set: ``ps.Dataset(path, split="train")``. In a
-            list the names are "0", "1", ... The same data set may be given several times.
-        fields: names of the fields that the mixture has, which all sources must have. None: all fields.
-        lacking: what becomes of a field that some sources have and others lack: "error", or "drop": the mixture does not have
-            it. A batch has no missing values.
-        rename: other names for fields, by source: ``{"web": {"img": "image"}}``; by number where the sources are a list.
-        weights: one for each source, a list or a dict by name, in any unit: how often a :class:`Loader` draws from it. A source
-            gives each of its samples once, in an order of its own, then all of them again. 0: it is not drawn. None: each
-            sample comes once an epoch. :meth:`Loader.set_weights` changes them during a run.
-        stop: when an epoch with weights ends: "all_exhausted", when each source has given all of its samples (the smaller ones
-            some of them again); "first_exhausted", before a source gives a sample again; "endless", never: the epoch goes on
-            until you leave its loop, and ``len(loader)`` is a TypeError. It ends with a whole block of ``quota``.
-        quota: how many positions of the order have exact shares: "batch": each batch of ``batch_size`` samples on any number of
-            ranks; a number: as many, which is what a loader with another ``batch_size`` needs to take its states; "epoch": only
-            the epoch as a whole has them, and batches vary as random draws do. Shares that are no whole numbers are rounded
-            down or up so that all blocks together are right to less than one sample (the largest remainder is carried on).
+        sources: the data sets, a list or a dict by name. Each is a :class:`Dataset` of any kind, also a view or a mixture, or a
+            path. Options such as ``split`` and ``labels`` are given to the data set: ``ps.Dataset(path, split="train")``. In a list
+            the names are "0", "1", ... The same data set may be given several times.
+        fields: names of the mixture's fields, which all sources must have. None: all fields.
+        lacking: what happens with a field that some sources lack: "error", or "drop": the mixture leaves the field out. A batch has
+            no missing values.
+        rename: other names for fields, by source: ``{"web": {"img": "image"}}``; by number if the sources are a list.
+        weights: one for each source, a list or a dict by name, in any unit: how often a :class:`Loader` draws from the source. A
+            source delivers each of its samples once, in its own order, and then starts again. 0: the source is not drawn. None:
+            each sample comes once an epoch. :meth:`Loader.set_weights` changes the weights during a run.
+        stop: when an epoch with weights ends. "all_exhausted": when each source has delivered all its samples; smaller sources then
+            repeat some. "first_exhausted": before a source repeats a sample. "endless": never; the epoch goes on until you leave
+            its loop, and ``len(loader)`` is a TypeError. An epoch ends at the end of a block of ``quota``.
+        quota: the block of positions in which the sources have exact shares. "batch": each batch of ``batch_size`` samples, on any
+            number of ranks. A number: blocks of that many positions; a loader with another ``batch_size`` needs the same number to
+            load its states. "epoch": only the epoch as a whole is exact, and batches vary like random draws. Shares that are no
+            whole numbers are rounded down or up; the largest remainder is carried on, so that the sum of all blocks is off by less
+            than one sample.
 
-    Fields of one name are one field, and must have one type. Labels keep their numbers where the tables of classes are equal.
-    Where tables differ and all classes have names, classes of one name are one: :meth:`Dataset.class_names` has the joined table,
-    and labels, also those of boxes, get its numbers. Tables without names must be equal. Arrays of different shapes become ragged.
+    Fields with the same name become one field and must have the same type. If the sources' tables of classes are equal, labels keep
+    their numbers. If they differ and all classes have names, classes with the same name are joined: :meth:`Dataset.class_names` has
+    the joined table, and labels, also those of boxes, are renumbered. Tables without names must be equal. Arrays of different
+    shapes become ragged.
 
-    A sample's name is that of its source, "/" and its name there. A mixture within a mixture counts as its own sources, named
-    "outer/inner". States of a loader know a mixture by its sources and their order, not by paths or names.
+    A sample's name is "SOURCE/NAME", made of the names of its source and of the sample there. A mixture within a mixture counts as
+    its own sources, named "outer/inner". A loader's state identifies a mixture by its sources and their order, not by paths or
+    names.
 
-    ``len(mixture)`` counts the samples, whatever their weights; ``len(loader)`` the batches of an epoch by ``stop``. Weights of a
-    mixture within a mixture divide its share, and the outer one needs weights, too; ``stop`` and ``quota`` are the outer one's.
-    A mixture without weights within one that has some is one source. Only a :class:`Loader` draws by weights.
+    ``len(mixture)`` counts the samples, whatever their weights; ``len(loader)`` counts the batches of an epoch, which depend on
+    ``stop``. The weights of an inner mixture divide its share. The outer mixture then needs weights, too, and its ``stop`` and
+    ``quota`` count. An inner mixture without weights counts as one source of a mixture with weights. Only a :class:`Loader` draws
+    by weights.
 
-    It is a :class:`Dataset` for :class:`Loader`, :class:`TorchDataset`, views and pickles. The data sets that it is made of may
-    be closed. Caches keep each item under the data set that it is of, so mixtures that have a data set in common, and loaders of
-    it alone, share its items.
+    :class:`Loader`, :class:`TorchDataset`, views and pickles treat it like any :class:`Dataset`. The source data sets may be
+    closed. Caches keep an item under its source data set, so mixtures that have a data set in common, and loaders of that data set,
+    share its items.
     """
 
     def __init__(
@@ -107,15 +112,15 @@ class Mixture(Dataset):
         stop: str = "all_exhausted",
         quota: int | str = "batch",
     ) -> Mixture:
-        """Reads a metadataset of Megatron-Energon, a YAML file with ``splits``, as a mixture.
+        """Reads a metadataset of Megatron-Energon (a YAML file with ``splits``) as a mixture.
 
-        ``blend`` gives data sets weights. ``blend_epochized`` gives the number of times that each comes in an epoch. ``subset`` is
-        a range of samples. A path is relative to the file's folder, and means a folder that Energon prepared, another metadataset,
-        or whatever :class:`Dataset` opens.
-        CorruptError: the file has a key that is not read, such as ``join`` or ``subflavors``; the text names the key and its line.
+        ``blend`` gives data sets weights. ``blend_epochized`` says how many times each data set comes in an epoch. ``subset`` is a
+        range of samples. A path is relative to the file's folder, and names a folder that Energon prepared, another metadataset, or
+        anything that :class:`Dataset` opens. CorruptError: the file has an unsupported key, such as ``join`` or ``subflavors``; the
+        text names the key and its line.
 
         Args:
-            path: the file.
+            path: the YAML file.
             split: a name under ``splits``.
             fields, lacking, stop, quota: as for :class:`Mixture`; ``stop`` and ``quota`` count only if there is a blend.
         """
@@ -130,24 +135,24 @@ class Mixture(Dataset):
         return _reopened, (type(self), self._names, tuple(self._sources), self._keywords(), view)
 
     def close(self) -> None:
-        """Closes the files, for this mixture and all its views. Data sets that were given stay open."""
+        """Closes the files of this mixture and all its views. The data sets that were given as sources stay open."""
         super().close()
         for source in self._sources:
             source.close()
 
     @property
     def path(self) -> str:
-        """The paths of the sources, with " + " between, for messages. Nothing can be opened by it."""
+        """The paths of the sources, joined by " + ", for messages. It cannot be opened."""
         return self._path
 
     @property
     def sources(self) -> dict[str, Dataset]:
-        """The data sets, by name, as they were given: views are views."""
+        """The source data sets by name, as they were given. A view stays a view."""
         return {self._name_of(i): source for i, source in enumerate(self._sources)}
 
     @property
     def notices(self) -> list[dict[str, Any]]:
-        """The notices of all sources that are plain folders, each with its name as ``source``."""
+        """The notices of all sources that are plain folders. Each has the name of its source as ``source``."""
         return [
             {**notice, "source": name if "source" not in notice else f"{name}/{notice['source']}"}
             for name, source in self.sources.items()
@@ -155,22 +160,22 @@ class Mixture(Dataset):
         ]
 
     def source_of(self, i: int) -> tuple[str, int]:
-        """Returns of which source the sample at position i is, "outer/inner" in a mixture of mixtures, and its number there.
+        """Returns the source of the sample at position i ("outer/inner" in a mixture of mixtures), and the sample's number there.
 
-        The number counts all samples of that data set, also if a view of it was given.
+        The number counts all samples of that data set, also if a view of it is the source.
         """
         sample = self._sample(i)
         name, _, _, first, _ = self._leaf(sample)
         return name, sample - first
 
     def _of_numbers(self, numbers: Any) -> Dataset:
-        """Returns the view of the samples with these numbers in the whole mixture."""
+        """Returns a view of the samples that have these numbers in the whole mixture."""
         import numpy as np
 
         return _view(self, np.asarray(numbers, np.uint64))
 
     def _keywords(self) -> dict[str, Any]:
-        """Returns the arguments beside the sources."""
+        """Returns the keyword arguments that the mixture was made with."""
         keys: Sequence[Any] = range(len(self._sources)) if self._names is None else self._names
         pairs = zip(keys, self._renames, strict=True)
         rename = {key: dict(zip(names[::2], names[1::2], strict=True)) for key, names in pairs if names}
@@ -181,13 +186,14 @@ class Mixture(Dataset):
         return {**found, "weights": weights, "stop": self._rule.stop, "quota": self._rule.quota}
 
     def _shares(self, weights: Any = None) -> list[_weights.Share]:
-        """Returns the shares of a mixture with weights; by `weights` if they are given, else by its own."""
+        """Returns the shares of the sources in a mixture with weights. They are computed from `weights` if given, else from its own
+        weights."""
         names = [self._name_of(i) for i in range(len(self._sources))]
         given = self._rule.weights if weights is None else _weights.numbers(weights, names, self._names is None)
         return _weights.shares(self, given or ())
 
     def _unweighted(self) -> Mixture:
-        """Returns the same samples without weights, each once."""
+        """Returns the mixture without weights, so that each sample comes once an epoch."""
         copy: Mixture = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy._rule = _weights.Rule(None, _weights.STOPS[0], _weights.QUOTAS[0])
@@ -216,7 +222,7 @@ class Mixture(Dataset):
 
 
 def _named(sources: Any) -> tuple[tuple[str, ...] | None, list[Any]]:
-    """Returns the names, None for numbers, and the sources."""
+    """Returns the names of the sources, or None if they are numbered, and the sources."""
     if isinstance(sources, Mapping):
         names = tuple(sources)
         if not all(isinstance(name, str) for name in names):
@@ -232,7 +238,7 @@ def _named(sources: Any) -> tuple[tuple[str, ...] | None, list[Any]]:
 
 
 def _opened(given: Sequence[Any]) -> list[Dataset]:
-    """Opens the sources. A data set that is given twice stays one."""
+    """Opens the sources. A data set that is given twice is opened once."""
     opened: dict[int, Dataset] = {}
     for source in given:
         if id(source) not in opened:
@@ -241,7 +247,7 @@ def _opened(given: Sequence[Any]) -> list[Dataset]:
 
 
 def _own(source: Any) -> Dataset:
-    """Opens a source, or returns the mixture's own share of one that is open."""
+    """Opens a source, or returns a separate handle of one that is already open."""
     if not isinstance(source, Dataset):
         return Dataset(source)
     copy: Dataset = object.__new__(type(source))
@@ -253,7 +259,7 @@ def _own(source: Any) -> Dataset:
 
 
 def _renames(rename: Any, names: tuple[str, ...] | None, n: int) -> tuple[tuple[str, ...], ...]:
-    """Returns for each source the names of its fields by two, old and new."""
+    """Returns for each source a flat tuple of its renamed fields: old name, new name, ..."""
     found: list[tuple[str, ...]] = [()] * n
     if rename is not None and not isinstance(rename, Mapping):
         raise ArgumentError(f"rename is a dict by source, such as {{'web': {{'img': 'image'}}}}, not {rename!r}")
@@ -268,7 +274,7 @@ def _renames(rename: Any, names: tuple[str, ...] | None, n: int) -> tuple[tuple[
 
 
 def _shown(sources: Sequence[Dataset]) -> npt.NDArray[Any] | None:
-    """Returns the mixture's numbers of the samples that the sources show; None: of all."""
+    """Returns the mixture's numbers of the samples that the sources' views show, or None if they show all."""
     import numpy as np
 
     if all(source._indices is None for source in sources):
@@ -284,7 +290,7 @@ def _reopened(
     options: Mapping[str, Any],
     view: npt.NDArray[Any] | None,
 ) -> Dataset:
-    """Restores a pickled mixture, or a view of one. Its sources were restored, and compared with what they were, before."""
+    """Unpickles a mixture or a view of one. Its sources were unpickled and checked before."""
     mixture = kind(list(sources) if names is None else dict(zip(names, sources, strict=True)), **options)
     return mixture if view is None else _view(mixture, view)
 

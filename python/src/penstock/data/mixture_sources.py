@@ -1,4 +1,4 @@
-"""The data sets that a mixture is made of, one by one."""
+"""Walks through the data sets of a mixture."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .mixture import Mixture
 
 
 class Leaf(NamedTuple):
-    """A data set within a mixture: its name, "outer/inner" within a mixture of mixtures; the data set as it was given, which may
-    be a view; and the number of its first sample in the whole mixture."""
+    """A data set within a mixture: its name ("outer/inner" within a mixture of mixtures), the data set as given (it may be a view),
+    and the number of its first sample in the whole mixture."""
 
     name: str
     dataset: Dataset
@@ -19,7 +19,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(dataset: Dataset, prefix: str = "", first: int = 0) -> Iterator[Leaf]:
-    """Yields the data sets of a mixture, those of mixtures within it one by one. Of another data set: none."""
+    """Yields the data sets of a mixture, and those of the mixtures within it. Yields nothing for another data set."""
     if not isinstance(dataset, Mixture):
         return
     for i, source in enumerate(dataset._sources):
@@ -32,7 +32,7 @@ def leaves(dataset: Dataset, prefix: str = "", first: int = 0) -> Iterator[Leaf]
 
 
 def with_others(mixture: Mixture, others: Mapping[str, Dataset], prefix: str = "") -> Mixture:
-    """Returns the mixture with other data sets in the place of some, by name: of as many samples, in the same order."""
+    """Returns the mixture with some data sets replaced, by name. A replacement has the same number of samples in the same order."""
     made: dict[str, Any] = {}
     for i, source in enumerate(mixture._sources):
         name = mixture._name_of(i)

@@ -1,4 +1,4 @@
-"""Weights of a mixture's sources: their checks, and the shares of nested ones."""
+"""Checks the weights of a mixture's sources, and computes the shares of nested mixtures."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Weights = Mapping[str, float] | Sequence[float]
 
 
 class Rule(NamedTuple):
-    """How the sources of a mixture are drawn. weights: one for each source, as they were given; None: each sample once."""
+    """How a loader draws from the sources of a mixture. weights: one for each source, as given; None: each sample comes once."""
 
     weights: tuple[float, ...] | None
     stop: str
     quota: int | str
 
     def to_options(self, batch_size: int) -> dict[str, int]:
-        """Returns the options of the C library that go with the weights."""
+        """Returns the options of the C library for stop and quota."""
         quota = batch_size if self.quota == "batch" else _QUOTA_EPOCH if self.quota == "epoch" else int(self.quota)
         return {"source_quota": quota, "source_stop": STOPS.index(self.stop)}
 
 
 def rule(weights: Any, stop: Any, quota: Any, names: Sequence[str], numbered: bool) -> Rule:
-    """Checks the arguments of a mixture whose sources have these names; numbered: the user gave the sources as a list."""
+    """Checks weights, stop and quota of a mixture. names: of its sources; numbered: the user gave the sources as a list."""
     options.choice("stop", stop, STOPS)
     if isinstance(quota, str):
         options.choice("quota", quota, QUOTAS)
@@ -45,7 +45,7 @@ def rule(weights: Any, stop: Any, quota: Any, names: Sequence[str], numbered: bo
 
 
 def numbers(weights: Any, names: Sequence[str], numbered: bool) -> tuple[float, ...]:
-    """Returns one weight for each source, in their order."""
+    """Returns one weight for each source, in the order of the sources."""
     if isinstance(weights, Mapping):
         if numbered:
             raise ArgumentError("weights is a list, one for each source, because the sources are a list")
@@ -79,17 +79,17 @@ def _number(value: Any, name: str) -> float:
 
 
 class Share(NamedTuple):
-    """`n` samples of a mixture, from number `first` on, that share one weight."""
+    """`n` samples of a mixture, beginning with number `first`, that share one weight."""
 
     name: str
     first: int
     n: int
-    weight: float  # of a sum of 1
+    weight: float  # the fraction of all draws; all weights add up to 1
 
 
 def shares(mixture: Any, weights: Sequence[float], first: int = 0, scale: float = 1, prefix: str = "") -> list[Share]:
-    """Returns the shares of a mixture's sources by these weights; their sum is `scale`. A source that is itself a mixture with
-    weights has several shares: its own weights divide what it gets."""
+    """Returns the shares of a mixture's sources for these weights; they add up to `scale`. A source that is itself a mixture with
+    weights becomes several shares: its own weights divide its share."""
     found: list[Share] = []
     for i, (source, weight) in enumerate(zip(mixture._sources, weights, strict=True)):
         name, part = prefix + mixture._name_of(i), weight / sum(weights) * scale
@@ -103,18 +103,18 @@ def shares(mixture: Any, weights: Sequence[float], first: int = 0, scale: float 
 
 
 def is_weighted(dataset: Any) -> bool:
-    """True for a mixture with weights, or a view of one."""
+    """Whether a data set is a mixture with weights, or a view of one."""
     found: Rule | None = getattr(dataset, "_rule", None)
     return found is not None and found.weights is not None
 
 
 def unweighted(dataset: Any) -> Any:
-    """Returns the data set; of a mixture with weights, a mixture that gives each of its samples once."""
+    """Returns the data set, or, for a mixture with weights, the same mixture without weights."""
     return dataset._unweighted() if is_weighted(dataset) else dataset
 
 
 def check_filled(found: Sequence[Share], view: Any) -> None:
-    """Raises ArgumentError if a source has a weight but no sample, or no sample in the view. view: array of sample numbers."""
+    """Raises ArgumentError if a source with a weight has no sample, or none in the view. view: sample numbers, or None."""
     import numpy as np
 
     counts = [share.n for share in found]

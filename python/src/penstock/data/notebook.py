@@ -1,9 +1,9 @@
-"""What notebooks show: samples, batches and statistics as tables, pictures and players of sound.
+"""Shows samples, batches and statistics in notebooks: as tables, pictures and sound players.
 
-:class:`Sample`, :class:`Batch` and :class:`Stats` are dicts; only what shows them is added. Pictures are PNGs of at most
-192 pixels a side, inside the HTML, and sounds are WAVs of at most 96 kB. Masks are tinted, boxes and keypoints are drawn over the
-picture as SVG, with the names of their classes. What cannot be shown as a picture (another layout, memory of a GPU) is in the table
-alone: showing never fails. Texts of the data are escaped and cut, and the number of rows, shapes and pictures has a limit.
+:class:`Sample`, :class:`Batch` and :class:`Stats` are dicts with added methods for display. Pictures are PNGs of at most 192 pixels
+a side inside the HTML, and sounds are WAVs of at most 96 kB. Masks are tinted. Boxes and keypoints are drawn over the picture as
+SVG, with their class names. Values that cannot be shown as a picture (another layout, memory of a GPU) appear only in the table.
+Displaying never fails. Texts of the data are escaped and cut, and the number of rows, shapes and pictures is limited.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
     Pixels = npt.NDArray[np.uint8]
 
-SIDE = 192  # pixels of a picture's longer side
-MOST = 8  # pictures
-SHAPES = 100  # boxes or keypoints that are drawn on a picture
+SIDE = 192  # pixels of the longer side of a shown picture
+MOST = 8  # pictures that are shown
+SHAPES = 100  # boxes or keypoints that are drawn on one picture
 _BOX_LABELS = ("labels", "box_labels", "classes", "names", "categories", "category")
 
 
 @dataclass(frozen=True)
 class About:
-    """What a data set or a loader knows about fields and their arrays do not tell.
+    """What a data set or a loader knows about fields but their arrays do not contain.
 
-    class_names: of fields with labels. rates: samples/s of sounds. label: the int field whose value captions show.
+    class_names: of the fields with labels. rates: samples/s of sounds, by field. label: the int field that captions show.
     """
 
     class_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ _NOTHING = About()
 
 
 def png(pixels: Pixels) -> bytes:
-    """Returns a PNG of uint8 (H, W, 3)."""
+    """Encodes uint8 (H, W, 3) as PNG."""
     height, width = pixels.shape[:2]
 
     def chunk(tag: bytes, body: bytes) -> bytes:
@@ -59,13 +59,13 @@ def png(pixels: Pixels) -> bytes:
 
 
 def _to_rgb(image: Any) -> Pixels | None:
-    """Returns uint8 (H, W, 3) of one image in either layout. Values other than uint8 are stretched to what there is,
-    unless they are floats within 0..1."""
+    """Converts one image in either layout to uint8 (H, W, 3). Floats within 0..1 are multiplied by 255. Other values that are not
+    uint8 are stretched to the full range."""
     import numpy as np
 
     array = as_array(image)
     if array is not None and array.ndim == 4 and len(array):
-        array = array[0]  # the first view
+        array = array[0]  # the first of several views
     if array is None or array.ndim not in (2, 3) or array.size == 0:
         return None
     if array.ndim == 2:
@@ -88,7 +88,7 @@ def _to_rgb(image: Any) -> Pixels | None:
 
 
 def _tinted(rgb: Pixels, mask: Any) -> Pixels:
-    """Returns the picture with the labels of a mask in colours; 0 is not tinted."""
+    """Returns the picture, tinted by the labels of a mask. Label 0 is not tinted."""
     import numpy as np
 
     labels = as_array(mask)
@@ -103,7 +103,7 @@ def _tinted(rgb: Pixels, mask: Any) -> Pixels:
 
 
 def _smaller(rgb: Pixels) -> Pixels:
-    """Returns the picture, made smaller by a whole number so that it fits into SIDE."""
+    """Shrinks the picture by a whole factor so that it fits into SIDE."""
     n = -(-max(rgb.shape[:2]) // SIDE)
     height, width = (max(1, side // n) for side in rgb.shape[:2])
     if n == 1 or min(rgb.shape[:2]) < n:
@@ -114,7 +114,7 @@ def _smaller(rgb: Pixels) -> Pixels:
 
 
 def _shapes(boxes: Any, points: Any, labels: Any, size: tuple[int, int], scale: float) -> str:
-    """Returns boxes and keypoints as SVG of the picture's size."""
+    """Returns boxes and keypoints as SVG of the shown picture's size."""
     height, width = (max(1, round(side * scale)) for side in size)
     parts = []
     names = [] if labels is None else [str(label) for label in labels]
@@ -146,7 +146,7 @@ def _shapes(boxes: Any, points: Any, labels: Any, size: tuple[int, int], scale: 
 
 
 def figure(image: Any, caption: str, mask: Any = None, boxes: Any = None, points: Any = None, labels: Any = None) -> str:
-    """Returns one picture with what belongs to it; "" if it cannot be shown."""
+    """Returns HTML of one picture with its mask, boxes, points and caption; "" if it cannot be shown."""
     rgb = _to_rgb(image)
     if rgb is None:
         return ""
@@ -165,14 +165,14 @@ def figure(image: Any, caption: str, mask: Any = None, boxes: Any = None, points
 def _short(value: Any) -> str:
     if isinstance(value, str):
         return plain(value)
-    # repr() would make the whole text, even of a list as long as a data set.
+    # repr() would format the whole value, even a list as long as the data set.
     if isinstance(value, (list, tuple, dict, set)) and len(value) > ROWS:
         return f"{len(value):,} values"
     return plain(repr(value))
 
 
 def _describe(value: Any) -> tuple[str, str]:
-    """Returns kind and contents of a field's value, in words."""
+    """Describes a field's value in words: its kind, and its contents."""
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is not None and shape is not None:
         kind = f"{str(dtype).rpartition('.')[2]} {tuple(shape)}"
@@ -186,7 +186,7 @@ def _describe(value: Any) -> tuple[str, str]:
 
 
 def _named(names: Sequence[str] | None, label: Any) -> str:
-    """Returns the name of the class with this number; if there is none, the number or the text itself."""
+    """Returns the name of the class with this number. Without a name, returns the number or text itself."""
     if names is not None and not isinstance(label, str):
         number = int(label)
         return names[number] if 0 <= number < len(names) else str(number)
@@ -203,20 +203,20 @@ def _box_labels(values: Mapping[str, Any], row: int | None, about: About) -> lis
 
 
 class _Fields(dict[str, Any]):
-    """A dict of fields that knows their types, so that it can be shown."""
+    """A dict of a sample's or batch's fields that knows their types for display."""
 
     kinds: Mapping[str, str]
-    receipt: object = None  # of the iterator that gave it
+    receipt: object = None  # the Receipt of the iterator that delivered the batch
     about: About = _NOTHING
 
-    # Libraries that rebuild a dict with other values give these alone.
+    # Libraries that rebuild a dict with other values pass only the values.
     def __init__(self, values: Any = (), kinds: Mapping[str, str] | None = None, title: str = "", about: About = _NOTHING) -> None:
         super().__init__(values)
         self.kinds, self.title, self.about = kinds or {}, title, about
         _register_trees()
 
     def __repr__(self) -> str:
-        """One line for each field: the arrays of a batch fill pages. ``dict(batch)`` has the text of a dict."""
+        """Describes each field in one line, because the arrays of a batch would fill pages. ``dict(batch)`` prints the values."""
         lines = [f"  {plain(str(name), 40)}: {' '.join(part for part in _describe(value) if part)}" for name, value in self.items()]
         more = [f"  and {len(lines) - ROWS:,} more"] if len(lines) > ROWS else []
         title = f"({plain(self.title)})" if self.title else ""
@@ -226,7 +226,7 @@ class _Fields(dict[str, Any]):
         return next((name for name in self if self.kinds.get(name) == kind), None)
 
     def _figure(self, caption: str, row: int | None) -> str:
-        """Returns the picture of the sample, or of one row of a batch."""
+        """Returns HTML of the sample's picture, or of one row of a batch."""
         image, mask = self._first("image"), self._first("mask")
         names = {"mask": mask, "boxes": self._first("boxes"), "points": self._first("keypoints")}
         if image is None:
@@ -237,11 +237,11 @@ class _Fields(dict[str, Any]):
         try:
             given = {key: self[name] if row is None else self[name][row] for key, name in names.items() if name is not None}
             return figure(pixels, caption, **given, labels=_box_labels(self, row, self.about))
-        except Exception:  # the user has replaced boxes, masks or points by other values
+        except Exception:  # the user replaced boxes, masks or points by other values
             return figure(pixels, caption)
 
     def _sound(self, caption: str, row: int | None) -> str:
-        """Returns the player of the sample's sound, or of one row of a batch."""
+        """Returns HTML of a player for the sample's sound, or for one row of a batch."""
         name = self._first("audio")
         if name is None:
             return ""
@@ -256,17 +256,17 @@ class _Fields(dict[str, Any]):
     def _repr_html_(self) -> str:
         try:
             pictures = self._pictures()
-        except Exception:  # values were replaced by others
+        except Exception:  # the user replaced the values
             pictures = ""
         try:
             rows = [(plain(str(name)), self.kinds.get(name, ""), *_describe(value)) for name, value in self.items()]
             return framed(pictures + table(plain(self.title, 200), ("field", "type", "value", ""), rows))
-        except Exception as error:  # raised by a value that cannot even be described
+        except Exception as error:  # raised by a value that cannot be described
             return f"<div>{escape(plain(f'{type(self).__name__}: {error}', 200))}</div>"
 
 
 class Sample(_Fields):
-    """A decoded sample: a dict of its fields' values, which notebooks show as a picture or a player, and a table."""
+    """A decoded sample: a dict of its fields' values. Notebooks show it as a picture or player, and a table."""
 
     def _pictures(self) -> str:
         label = self.about.label
@@ -274,7 +274,7 @@ class Sample(_Fields):
 
 
 class Batch(_Fields):
-    """A batch: a dict of its fields' arrays and "index", which notebooks show as pictures and a table."""
+    """A batch: a dict of its fields' arrays and "index". Notebooks show it as pictures and a table."""
 
     def _pictures(self) -> str:
         numbers = as_array(self.get("index"))
@@ -292,7 +292,7 @@ class Batch(_Fields):
 
 
 def caption(about: About, label: str | None, number: Any) -> str:
-    """Returns the name of a class, or "label 3" where classes have no names."""
+    """Returns the name of the class for a caption, or "label 3" if classes have no names."""
     if label is None or number is None:
         return ""
     names = about.class_names.get(label)
@@ -303,8 +303,8 @@ _registered: set[str] = set()
 
 
 def _register_trees() -> None:
-    """Makes the trees of torch and JAX look into samples and batches, as they do into plain dicts, once either is
-    imported."""
+    """Registers samples and batches with the tree functions of torch and JAX, if they are imported, so that these functions treat
+    them like plain dicts."""
     for name, register in (("torch.utils._pytree", "register_pytree_node"), ("jax.tree_util", "register_pytree_node")):
         module = sys.modules.get(name)
         if module is None or name in _registered:
@@ -318,11 +318,11 @@ def _register_trees() -> None:
                     *_unflattens(kind, name),
                 )
             except (AttributeError, TypeError, ValueError):
-                continue  # another version of that library: they are leaves there
+                continue  # another version of that library: it treats samples and batches as leaves
 
 
 def _unflattens(kind: type[_Fields], name: str) -> tuple[Any, ...]:
-    """Returns the function that makes `kind` again. torch gives it (values, context), JAX (context, values)."""
+    """Returns the functions that make `kind` again: torch calls it with (values, context), JAX with (context, values)."""
 
     def make(values: Any, context: Any) -> _Fields:
         keys, kinds = context
@@ -332,7 +332,7 @@ def _unflattens(kind: type[_Fields], name: str) -> tuple[Any, ...]:
 
 
 class Stats(dict[str, Any]):
-    """The statistics of a loader: a dict, which notebooks show as one screen with details on demand."""
+    """The statistics of a loader: a dict. Notebooks show it as one screen with details on demand."""
 
     def _repr_html_(self) -> str:
         return stats_page.page(self)

@@ -1,4 +1,4 @@
-"""How a data set was opened, as plain data: it is opened again by that, here or from a report, and commands say it."""
+"""Describes how a data set was opened, as plain data. Reports store it, and the data set is opened again from it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _NAMES = ("labels", "allow_unreadable", "masks", "files", "ignore_labels", "spli
 
 
 def opening_of(dataset: Dataset) -> dict[str, Any] | None:
-    """Returns the arguments of :class:`Dataset` that are not the defaults, and the path where it is not :attr:`Dataset.path`.
+    """Returns the non-default arguments that the data set was opened with, and the path if it differs from :attr:`Dataset.path`.
 
-    None: it cannot be opened by them alone, because its files were named one by one, or it is a mixture.
+    Returns None if these arguments cannot open it again: its files were listed one by one, or it is a mixture.
     """
     if dataset.kind == "mixture":
         return None
@@ -29,26 +29,26 @@ def opening_of(dataset: Dataset) -> dict[str, Any] | None:
 
 
 def reopened(dataset: Dataset) -> Dataset:
-    """Opens what lies at the path now, as the data set was opened."""
+    """Opens the data set again with the same arguments. The path may hold other data now."""
     path, *values = dataset._arguments
     given: dict[str, Any] = dict(zip(_NAMES, values, strict=True))
     return Dataset(path, **given)
 
 
 def of_subject(subject: Mapping[str, Any]) -> Dataset:
-    """Opens the data set that a report is of. Its path may be that of another machine."""
+    """Opens the data set that a report describes. The report may come from another machine, so the path may not exist here."""
     given = subject.get("opening", {})
     known = {name: value for name, value in (given or {}).items() if name in _NAMES and name != "files"}
     return Dataset((given or {}).get("path", subject["path"]), **known)
 
 
 def can_open(subject: Mapping[str, Any]) -> bool:
-    """Whether a report says how its data set is opened. Those of older versions say the path alone."""
+    """Whether a report says how to open its data set. Reports of older versions have only the path."""
     return subject.get("loader") == "penstock" and subject.get("opening", {}) is not None
 
 
 def expression(path: str, opening: Mapping[str, Any]) -> str:
-    """Returns what a program gives to a Loader: the path, or the data set if it is opened otherwise than by the path alone."""
+    """Returns Python code of a Loader's first argument: the path, or a call of ps.Dataset if other arguments are needed."""
     given = {name: value for name, value in opening.items() if name != "path"}
     if not given:
         return repr(opening.get("path", path))
@@ -56,7 +56,7 @@ def expression(path: str, opening: Mapping[str, Any]) -> str:
 
 
 def words(opening: Mapping[str, Any] | None) -> list[str]:
-    """Returns the options of a command that opens data so."""
+    """Returns the command-line options that open a data set in the same way."""
     given = opening or {}
     found = ["--labels", str(given["labels"])] if given.get("labels") else []
     found += ["--masks", ",".join(given["masks"])] if given.get("masks") else []

@@ -34,7 +34,7 @@ def _one_path(source: Paths) -> str:
 
 
 def _alone(text: str, others: Mapping[str, Any]) -> None:
-    """Refuses arguments that the user gave and that have no meaning for this source."""
+    """Raises an error if the user gave arguments that have no meaning for this source."""
     if wrong := [name for name, value in others.items() if value]:
         raise ArgumentError(f"{text} {', '.join(wrong)}")
 
@@ -85,73 +85,74 @@ def pack(
     part: tuple[int, int] | None = None,
     prepare: bool = False,
 ) -> PackReport:
-    """Packs a folder of images, tars, zips or tables, or another data set (as ``penstock repack`` does), into a data set.
+    """Packs a folder of images, containers of other programs (tars, zips, tables), or another data set (as ``penstock repack``
+    does).
 
-    From a data set, the samples' order, names, labels and other fields stay as they are.
+    When a data set is packed again, the samples' order, names, labels and other fields stay the same.
 
     Args:
-        source, destination: the folder, files of others (as for :class:`Dataset`) or data set, and the directory to make.
-            Or a data set of your own: an object with ``__len__`` and ``__getitem__`` (docs/imports.md).
-        forms: the forms in which each image is stored. "pli-jpeg": JPEGs as PLI of their own coefficients (smaller, the
-            same pixels, the file can be restored), other files as they are. "original": the file's own bytes; from a
-            data set, the original's, so that "pli-jpeg" becomes the JPEG again. Also "raw", "pli", "jpeg" (only from
-            JPEGs and "pli-jpeg"), ... Several forms make variants, the preferred one first. None: "pli-jpeg", but an
-            image that a data set stores in several forms keeps them all.
-        mask_forms: the forms for masks; None: as in the source.
-        tier, effort, max_error: for the form "pli", as for :func:`penstock.pli.encode`: "fast", "small" or "dense"
-            (None: "small"), 1 to 5 (None: 3), 0 (lossless) to 127. Masks are always lossless. Images that are PLI
-            already are kept, unless one of these arguments is given and they were encoded otherwise.
-        of_lossy: make "pli" from JPEGs and lossy WebP too, which makes them larger. Otherwise such images cannot be
-            used, unless max_error is given.
+        source, destination: the folder, containers (as for :class:`Dataset`) or data set; and the directory to make. The source may
+            also be a data set of your own: an object with ``__len__`` and ``__getitem__`` (docs/imports.md).
+        forms: the forms in which each image is stored. "pli-jpeg": JPEGs become PLI of their own coefficients (smaller, the same
+            pixels, the file can be restored), other files stay as they are. "original": the file's own bytes; for a data set, the
+            bytes of the original file, so "pli-jpeg" becomes the JPEG again. Also "raw", "pli", "jpeg" (only from JPEGs and
+            "pli-jpeg"), ... Several forms make variants, the preferred one first. None: "pli-jpeg", but an image that a data set
+            stores in several forms keeps them all.
+        mask_forms: the forms for masks; None: the forms that the source has.
+        tier, effort, max_error: for the form "pli", as for :func:`penstock.pli.encode`: "fast", "small" or "dense" (None: "small"),
+            1 to 5 (None: 3), 0 (lossless) to 127. Masks are always lossless. Images that are PLI already are kept, unless one of
+            these arguments is given and they were encoded with other values.
+        of_lossy: make "pli" also from JPEGs and lossy WebP, although that makes them larger. Otherwise such images are an error,
+            unless max_error is given.
         labels, masks, allow_unreadable, ignore_labels: as for :class:`Dataset`.
-        append: add to a finished data set. A name that exists already is an error. Forms and settings of "pli" are
-            those of that data set unless they are given.
+        append: add to a finished data set. A sample name that exists already is an error. Forms and settings of "pli" are those of
+            that data set unless they are given.
         resume: continue an interrupted run (also one with ``append``).
-        on_error: "raise" stops at the first image that cannot be used; "skip" leaves it out and lists it in the
-            report's ``bad``, and leaves out files and folders that cannot be read, as with ``allow_unreadable``.
-        verify_samples: decode every image and sound once, so that bad ones are found now.
+        on_error: "raise": stop at the first image that cannot be used. "skip": leave it out and list it in the report's ``bad``,
+            and leave out files and folders that cannot be read, as with ``allow_unreadable``.
+        verify_samples: decode every image and sound once, so that bad ones are found during packing.
         verify_pixels: the older name of ``verify_samples``.
-        num_workers: threads; None: as many as the process may use. Of a data set of your own: processes that read samples;
-            None or 0: the calling thread reads them.
-        progress: called now and then with (samples done, samples in all, bytes in, bytes out). If it returns true, the
-            run is cancelled.
-        made_for: "upright" or "stored": the picture that masks, boxes and keypoints were made for, where an image has
-            an EXIF orientation and the source does not state it: see :class:`Mask`. Not when appending.
-        add_classes: with ``append``: classes of the source that the data set does not have are added behind its own.
-            Otherwise they are an error.
-        plan: a plan file of ``penstock plan``: for classes of samples the shares that are stored in certain forms. Each
-            sample of a class gets the forms that are farthest behind their share, in the order of samples. Samples of no
-            class stay as they are. Goes without ``forms`` and ``tier``; not when appending.
-        resize: store images whose shorter side is longer than this after ``Resize(resize)``, upright, with the masks,
-            boxes and keypoints of their sample; others stay as they are. Resized images are raw pixels where ``forms``
-            says "raw", and PLI where it says anything else. A loader whose transforms begin with the same Resize
-            delivers the same bits as from the whole images, in the images' own channels (or gray as RGB, or RGBA
-            without alpha) and bits; other channels or bits may differ by rounding, and other transforms see smaller
-            images. The original pixels are not kept. Not with ``plan`` or ``resume``.
-        coco, voc, citypersons: a file of COCO JSON, with the folder of its images as ``source``; or ``source`` has the
-            layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
-        yolo, cvat, labelme, roboflow: ``source`` is ``data.yaml`` of YOLO or its folder; an unpacked export of CVAT for
-            images 1.1 or its XML; a folder of images with JSON files of Labelme; an unpacked export of Roboflow.
-        colours: ``source`` has images and masks in colours: the table of these, "camvid", "voc", "ade", "ade150",
-            or a file (CSV, JSON, YAML).
-        join: a table (CSV, JSON lines, Parquet, Arrow) with a row for each sample of ``source``, by its name, such as the key in a
-            tar. Its columns become fields.
-        croissant: ``source`` is croissant.json of MLCommons (1.0, 1.1), or its folder. The files that it names must lie there:
-            nothing is fetched.
-        record_set: with ``croissant``: the id of the record set to pack. None: the only one with images, or the only one.
-        split: with ``voc``, ``citypersons``, ``yolo``, ``cvat`` (subset), ``roboflow`` and ``croissant``, and of files of others:
-            the samples of one split, such as "train". Of a DatasetDict of ``datasets``, too, or "all", with a field ``split``.
-        paint: with ``coco``, ``yolo``, ``cvat``, ``labelme`` and ``roboflow``: "mask" (classes) and "instances" (objects)
-            are drawn from polygons and run lengths.
-        bad_annotations: an annotation that cannot be stored, as a box without area: "raise": its sample is a bad one;
-            "drop": it is left out and listed in the report's ``dropped``.
-        fields: of files of others: as for :class:`Dataset`.
-        schema: of a data set of your own: its fields, as for :class:`Writer`. None: the first sample tells them.
-        part, prepare: (I, N), I from 1: pack part I of N as ``penstock pack --part I/N`` does; or only make the plan of shards.
-            ``penstock.writer.merge`` ends both.
+        num_workers: number of threads; None: as many as the process may use. For a data set of your own: number of processes that
+            read samples; None or 0: the calling thread reads them.
+        progress: called from time to time with (samples done, all samples, bytes in, bytes out). If it returns true, the run is
+            cancelled.
+        made_for: "upright" or "stored": the picture that masks, boxes and keypoints were made for. It counts where an image has an
+            EXIF orientation and the source does not state it: see :class:`Mask`. Not with ``append``.
+        add_classes: with ``append``: classes of the source that the data set lacks are added behind its own. Otherwise they are an
+            error.
+        plan: a plan file of ``penstock plan``. For each class of samples, it says which shares are stored in which forms. In the
+            order of the samples, each sample of a class gets the forms that are farthest behind their share. Samples of no class
+            stay as they are. Not with ``forms``, ``tier`` or ``append``.
+        resize: store images whose shorter side is longer than this after ``Resize(resize)``, upright, with the masks, boxes and
+            keypoints of their sample. Other samples stay as they are. Resized images are stored as raw pixels if ``forms`` says
+            "raw", else as PLI. A loader whose transforms begin with the same Resize delivers the same bits as from the whole
+            images, in the images' own channels (or gray as RGB, or RGBA without alpha) and bits. Other channels or bits may differ
+            by rounding, and other transforms see smaller images. The original pixels are lost. Not with ``plan`` or ``resume``.
+        coco, voc, citypersons: ``coco`` is a file of COCO JSON, and ``source`` the folder of its images. ``voc`` or
+            ``citypersons``: ``source`` has the layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
+        yolo, cvat, labelme, roboflow: ``source`` is ``data.yaml`` of YOLO or its folder; an unpacked export of CVAT for images 1.1
+            or its XML file; a folder of images with JSON files of Labelme; or an unpacked export of Roboflow.
+        colours: ``source`` has images and colour masks. This is their colour table: "camvid", "voc", "ade", "ade150", or a file
+            (CSV, JSON, YAML).
+        join: a table (CSV, JSON lines, Parquet, Arrow) with a row for each sample of ``source``. A row names its sample, for a tar
+            by the key. The table's columns become fields.
+        croissant: ``source`` is MLCommons' croissant.json (1.0, 1.1), or its folder. The files that it names must lie there;
+            nothing is downloaded.
+        record_set: with ``croissant``: id of the record set to pack. None: the only record set with images, or the only one.
+        split: pack the samples of one split, such as "train". With ``voc``, ``citypersons``, ``yolo``, ``cvat`` (its subset),
+            ``roboflow`` and ``croissant``, and for containers of other programs. For a DatasetDict of ``datasets``, "all" packs all
+            splits and adds a field ``split``.
+        paint: with ``coco``, ``yolo``, ``cvat``, ``labelme`` and ``roboflow``: the masks to draw from polygons and run lengths:
+            "mask" (classes) and "instances" (objects).
+        bad_annotations: what happens with an annotation that cannot be stored, such as a box without area. "raise": its sample is a
+            bad sample. "drop": the annotation is left out and listed in the report's ``dropped``.
+        fields: for containers of other programs: as for :class:`Dataset`.
+        schema: for a data set of your own: its fields, as for :class:`Writer`. None: they are derived from the first sample.
+        part, prepare: ``part=(I, N)``, with I from 1, packs part I of N as ``penstock pack --part I/N`` does. ``prepare`` only
+            makes the plan of shards. ``penstock.writer.merge`` completes both.
 
-    coco to record_set, paint and bad_annotations are explained in docs/imports.md, and what they go with.
-    To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
+    docs/imports.md explains ``coco`` to ``record_set``, ``paint`` and ``bad_annotations``, and which arguments go together. To
+    continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments."""
     forms, mask_forms, paint = _options.words(forms), _options.words(mask_forms), _options.words(paint) or ()
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
@@ -219,7 +220,7 @@ def _pack_croissant(croissant: bool, source: Any, *given: Any, **how: Any) -> Pa
 def _work(
     num_workers: int | None, verify: bool, tier: str | None, effort: int | None, max_error: int, of_lossy: bool
 ) -> dict[str, Any]:
-    """Returns the options of the library that pack and repack share."""
+    """Returns the options of the C library that pack and repack have in common."""
     return {
         "num_workers": max(1, _options.workers(num_workers)),
         "verify_pixels": verify,
@@ -239,7 +240,7 @@ def _pack_files(
     progress: Progress | None,
     skip: bool,
 ) -> PackReport:
-    """Packs sources that the C library reads itself."""
+    """Packs a source that the C library reads itself."""
     labels, masks, split, rules = reading
     forms, mask_forms, plan = storing
     bad: list[dict[str, Any]] = []
@@ -314,21 +315,19 @@ def repack(
     commit_size: int | str = "256MiB",
     progress: Progress | None = None,
 ) -> PackReport:
-    """Changes in which forms a finished data set stores its images, in place (``penstock repack`` with one operand).
+    """Changes the forms in which a finished data set stores its images, in place (``penstock repack`` with one operand).
 
-    Only samples that must change are written anew, and only shards that hold one of them. Order, names, labels and other
-    fields stay. The data set is whole at any time: it has the old content until the last step. After an interruption the
-    same call goes on; where all is done, as the last change, it has nothing to do. A :class:`Dataset` or :class:`Loader`
-    that has the old state open goes on reading it.
+    Only samples that change and the shards that hold them are written. Order, names, labels and other fields stay. The data set is
+    complete at any time: it has the old content until the last step. After an interruption, the same call continues. If all is done
+    already, it does nothing. A :class:`Dataset` or :class:`Loader` that has the old state open keeps reading it.
 
     Args:
         path: the data set.
-        plan, forms, mask_forms: what to store, as for :func:`pack`; one of them must be given, and ``forms`` not with
-            ``plan``.
+        plan, forms, mask_forms: the forms to store, as for :func:`pack`. At least one must be given; not ``plan`` with ``forms``.
         tier, effort, max_error, of_lossy, verify_samples, verify_pixels, num_workers, commit_size, progress: as for
             :func:`pack`.
 
-    A bad image ends the call, and so does a full disk, after which nothing is left of what was written.
+    A bad image ends the call. So does a full disk; then everything that was written is removed.
     """
     forms, mask_forms = _options.words(forms), _options.words(mask_forms)
     kept: list[dict[str, Any]] = []
@@ -358,9 +357,9 @@ def repack(
 
 
 def merge(path: Path) -> PackReport:
-    """Makes one data set of what the parts of a pack (``part``) have packed into ``path``, as ``penstock merge`` does.
+    """Joins what the parts of a pack (``part``) have packed into ``path`` to one data set, as ``penstock merge`` does.
 
-    It may be called again; where it was done, there is nothing to do. IncompleteError: planned shards are missing.
+    It may be called again; then it does nothing. IncompleteError: planned shards are missing.
     """
     return PackReport(**_native.merge(os.fspath(path)), notices=[], bad=[], kept_jpeg=[])
 
@@ -375,19 +374,20 @@ def index(
     part: tuple[int, int] | None = None,
     merge: bool = False,
 ) -> IndexReport:
-    """Makes or checks the index by which files of others (tars, zips, tables) are read in place, as ``penstock index`` does.
+    """Makes or checks the index of containers of other programs (tars, zips, tables) that are read in place, as ``penstock index``
+    does.
 
-    Opening the data makes it, too. The index lies in the data's folder ``.penstock``, or below ``PENSTOCK_CACHE_DIR``.
+    Opening the data also makes the index. It lies in the data's folder ``.penstock``, or below ``PENSTOCK_CACHE_DIR``.
 
     Args:
         path: the files, as for :class:`Dataset`. A plain folder is only opened.
-        sums: read all items, so that the index has a checksum of each; the fleet needs them.
-        check: walk over all files again, and compare what they hold with the index.
-        split, fields: as for :class:`Dataset`; all parts and the merge have the same, and the same ``sums``.
-        part: (i, n): look through part i of n of the files, from 1. What the parts find is kept where the index will lie.
-        merge: make the index of what the parts have found. It is byte for byte that of one process.
+        sums: read all items, so that the index has a checksum of each. The fleet needs the checksums.
+        check: read all files again, and compare their content with the index.
+        split, fields: as for :class:`Dataset`. All parts and the merge need the same values, and the same ``sums``.
+        part: (i, n): index part i of n of the files, counted from 1. The result is stored where the index will lie.
+        merge: make the index from the results of all parts. It has the same bytes as that of one process.
 
-    Raises IncompleteError if files are in no part yet, StateError if one changed since, or its part was made with other options.
+    Raises IncompleteError if some files are in no part yet. StateError: a file changed, or its part was made with other options.
     """
     with _opening.shown() as told:
         report = _native.index(
@@ -412,18 +412,17 @@ def verify(
     fields: Rules | None = None,
     part: tuple[int, int] | None = None,
 ) -> VerifyReport:
-    """Reads a whole data set and compares every checksum. Faults are listed, not raised.
+    """Reads a whole data set and compares every checksum. Faults are listed in the report, not raised.
 
     Args:
         path: the data set, or a plain folder; the images of a folder are decoded.
-        decode: decode images too and compare their pixels' checksums.
+        decode: also decode images and compare the checksums of their pixels.
         restore: restore the JPEG files of "pli-jpeg" and compare their checksums.
         num_workers: threads; None: as many as the process may use.
         progress: as for :func:`pack`.
-        on_finding: called with the sample's name and a dict that describes the finding. If it returns true, the run
-            ends.
+        on_finding: called with the sample's name and a dict that describes the finding. If it returns true, the run ends.
         labels, masks, allow_unreadable, ignore_labels: for a plain folder, as for :class:`Dataset`.
-        split, fields: for files of others, as for :class:`Dataset`.
+        split, fields: for containers of other programs, as for :class:`Dataset`.
         part: (i, n): check part i of n, from 1, as ``penstock verify --part`` does; see :class:`VerifyReport`.
     """
     findings: list[dict[str, Any]] = []
@@ -446,7 +445,7 @@ def verify(
             told,
         )
     if error is not None and (not findings or (counts["n_samples"] == 0 and not os.path.exists(text))):
-        raise from_parts(error)  # verification was not possible
+        raise from_parts(error)  # verification was not possible at all
     return VerifyReport(ok=error is None, **counts, findings=findings)
 
 

@@ -1,4 +1,4 @@
-"""What packing and verifying tell: the reports at their end, and what they call meanwhile."""
+"""The reports of packing, indexing and verifying, and the types of their callbacks."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ BadSample = Callable[[str, dict[str, Any]], object]
 
 
 class PackReport(NamedTuple):
-    """The result of :func:`pack`; sizes are in bytes, ``bad`` has a dict for each sample that was left out.
+    """The result of :func:`pack`. Sizes are in bytes. ``bad`` has a dict for each sample that was left out.
 
-    ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were stored before.
-    ``n_pli_jpeg`` counts JPEGs that became PLI (their bytes before and after: ``jpeg_nbytes``, ``pli_jpeg_nbytes``),
-    ``n_kept_jpeg`` those that stay as they are; ``kept_jpeg`` has the reasons for the first 1000. ``n_restored_jpeg``
-    JPEGs were restored from "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after).
-    ``n_not_original`` images were requested as "original" but stay as they are, because only their pixels were kept.
-    ``notices`` lists parts of the source that the data set does not have, as :attr:`Dataset.notices`.
-    ``n_resized`` samples have smaller images than the source (``resize``). ``dropped`` has a dict, of ``name`` (the sample,
-    None: no sample of the source) and ``text``, for each annotation that ``bad_annotations="drop"`` left out.
-    The four before it are of :func:`repack`: ``n_changed`` samples were written in other forms, ``n_kept_files`` of ``n_files``
-    shards stay as they are; ``waits``: old shards are left because somebody reads the old state, and the next
-    :func:`repack` or append removes them. In parts: ``n_shards`` planned shards are of this part (of all, with ``prepare``), and
-    ``n_shards_before`` of them were packed before.
+    ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were stored before. ``n_pli_jpeg``
+    counts JPEGs that became PLI (bytes before and after: ``jpeg_nbytes``, ``pli_jpeg_nbytes``), ``n_kept_jpeg`` JPEGs that stay as
+    they are; ``kept_jpeg`` has the reasons for the first 1000. ``n_restored_jpeg`` counts JPEGs that were restored from "pli-jpeg"
+    (bytes before: ``restored_pli_jpeg_nbytes``, after: ``restored_jpeg_nbytes``). ``n_not_original`` counts images that were
+    requested as "original" but stay as they are, because the data set has only their pixels. ``notices`` lists parts of the source
+    that the data set does not have, as :attr:`Dataset.notices`. ``n_resized`` counts samples whose images were made smaller
+    (``resize``). ``dropped`` has a dict for each annotation that ``bad_annotations="drop"`` left out: ``name`` (of the sample;
+    None: of no sample in the source) and ``text``. Only :func:`repack` sets these: ``n_changed`` samples were written in other
+    forms; ``n_kept_files`` of ``n_files`` shards stay as they are; ``waits``: old shards remain because somebody reads the old
+    state, and the next :func:`repack` or append removes them. For parts: ``n_shards`` counts the planned shards of this part (of
+    all, with ``prepare``), and ``n_shards_before`` those of them that were packed before.
     """
 
     n_samples: int
@@ -62,10 +61,11 @@ class PackReport(NamedTuple):
 
 
 class IndexReport(NamedTuple):
-    """The result of :func:`index`: the data's files and samples, and the path and bytes of the index.
+    """The result of :func:`index`: the number of files and samples, and the path and bytes of the index.
 
-    ``was_made``: there was no index that fits. ``was_wrong``: ``check`` found other samples, and the index was made anew. ``path``
-    is None for a plain folder. With ``part`` only ``n_files`` of the part and ``n_files_before`` of them, done before, are told.
+    ``was_made``: no index fitted, so one was made. ``was_wrong``: ``check`` found other samples, and the index was made again.
+    ``path`` is None for a plain folder. With ``part``, only two numbers are set: ``n_files`` of the part, and ``n_files_before``,
+    those that were done before.
     """
 
     was_made: bool
@@ -80,9 +80,9 @@ class IndexReport(NamedTuple):
 class VerifyReport(NamedTuple):
     """The result of :func:`verify`: ``findings`` has a dict for each finding.
 
-    With ``part``: ``n_samples_total`` samples are in all parts together; ``identity`` must be the same for all parts; bit i of
-    ``unreached_items`` says that this part has no item of field i with as many bytes as the index states of the largest one, and
-    ``unreached_pixels`` no image with as many bytes of pixels. If all parts have a bit, the index is wrong.
+    With ``part``: ``n_samples_total`` counts the samples of all parts. ``identity`` must be the same for all parts. Bit i of
+    ``unreached_items`` says that no item of field i in this part is as large as the largest one that the index states.
+    ``unreached_pixels`` says the same for the bytes of decoded images. If all parts have the same bit set, the index is wrong.
     """
 
     ok: bool
@@ -98,11 +98,11 @@ class VerifyReport(NamedTuple):
 
 
 def joined(reports: Sequence[VerifyReport], field_names: Callable[[], Sequence[str]]) -> VerifyReport:
-    """Joins the reports of all parts of one data set to the report that a single process makes.
+    """Joins the reports of all parts of a data set to the report that a single process would make.
 
-    field_names: gives the names of the data set's fields; called only for a fault that no part alone can see.
+    field_names: returns the names of the data set's fields. It is called only if the index states sizes that no part has.
 
-    Raises StateError if the parts saw different data sets, or do not have all samples together.
+    Raises StateError if the parts saw different data sets, or if samples are missing from all parts.
     """
     total = max(report.n_samples_total for report in reports)
     n_samples = sum(report.n_samples for report in reports)

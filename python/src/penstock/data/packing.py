@@ -1,6 +1,7 @@
-"""The loop that packs what is read in Python: annotated data sets of others, and data sets of the user's own.
+"""The loop that packs sources that are read in Python: data sets with annotations of other tools, and the user's own data sets.
 
-The calling thread begins samples in their order and adds them to the one writer. A pool of threads prepares them ahead of it.
+The calling thread begins samples in their order and adds them to the only writer. A pool of threads prepares later samples
+meanwhile.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .writer import Writer
 
 @dataclass
 class Ready:
-    """A sample on its way to the writer. `jpegs`: by field, the bytes of JPEGs as the source gave them."""
+    """A sample that is ready for the writer. `jpegs`: by field, the bytes of its JPEGs in the source."""
 
     name: str
     values: dict[str, Any]
@@ -44,23 +45,23 @@ class Ready:
 
 
 class Packable(Protocol):
-    """What is packed."""
+    """A source that this loop can pack."""
 
-    place: str  # which errors and reports name
+    place: str  # path of the source, for errors and reports
     notices: list[dict[str, Any]]
-    early: list[str]  # notices about files that were left out as a whole
+    early: list[str]  # notices about files that were left out when the source was opened
 
     def names(self) -> Sequence[str]:
-        """The samples, in the order in which they are stored."""
+        """Returns the names of the samples, in the order in which they are stored."""
 
     def begin(self, name: str) -> Callable[[Writer], Ready]:
-        """Begins a sample, in the calling thread. Returns a function that prepares the sample; any thread may call that."""
+        """Begins a sample, in the calling thread. Returns a function that prepares the sample; any thread may call the function."""
 
     def located(self, error: PenstockError, name: str) -> PenstockError:
-        """Returns the writer's error with the name of the sample in its text."""
+        """Returns an error of the writer with the sample's name added to its text."""
 
     def close(self) -> None:
-        """Ends the reads that are under way, so that no thread goes on waiting for one."""
+        """Ends pending reads, so that no thread keeps waiting."""
 
 
 @dataclass
@@ -80,7 +81,7 @@ class _Counts:
 def _in_order(
     pool: ThreadPoolExecutor, source: Packable, writer: Writer, todo: Iterator[tuple[int, str]], window: int
 ) -> Iterator[tuple[int, str, Future[Ready]]]:
-    """Gives the samples in order, while the pool works on the next ones."""
+    """Yields the samples in order, while the pool prepares the next ones. `window` limits the samples under way."""
     under_way: deque[tuple[int, str, Future[Ready]]] = deque()
     for place, name in todo:
         under_way.append((place, name, pool.submit(source.begin(name), writer)))
@@ -91,17 +92,17 @@ def _in_order(
 
 
 class _DiskError(StorageError):
-    """The destination cannot be written."""
+    """An error of writing to the destination."""
 
 
-# The errors that may concern one sample alone; after any other the run ends.
+# The errors that may concern one sample only. Any other error ends the run.
 _SAMPLE_FAULTS = (
     ArgumentError, CorruptError, ExistsError, FunctionError, LimitError, NotFoundError, StorageError, UnsupportedError,
 )  # fmt: skip
 
 
 class _Run:
-    """Progress of a packing run: samples stored, samples refused, samples left."""
+    """Counts the samples that are stored, refused and left."""
 
     def __init__(self, source: Packable, writer: Writer, skip: bool, progress: Progress | None) -> None:
         self.source, self.writer, self.skip, self.progress = source, writer, skip, progress
@@ -127,7 +128,7 @@ class _Run:
                 yield place, name
 
     def take(self, place: int, name: str, ready: Future[Ready]) -> None:
-        """Adds a sample, or notes that it is a bad one."""
+        """Adds a prepared sample to the writer, or records it as a bad sample."""
         try:
             self._add(ready.result(), place)
         except _SAMPLE_FAULTS as error:
@@ -186,7 +187,7 @@ def run(
     commit_size: int | str,
     progress: Progress | None,
 ) -> PackReport:
-    """Packs the source. The result does not depend on the number of threads."""
+    """Packs a source. The result does not depend on the number of threads."""
     try:
         writer = Writer(destination, schema, resume=resume, shard_size=shard_size, commit_size=commit_size)
         with writer, ThreadPoolExecutor(n_threads, thread_name_prefix="penstock-import") as pool:
@@ -223,14 +224,14 @@ def run(
 
 
 def threads(num_workers: int | None) -> int:
-    """Returns how many threads prepare samples."""
+    """Returns the number of threads that prepare samples."""
     return max(1, options.workers(num_workers))
 
 
 def image_field(
     forms: Sequence[str] | None, tier: str | None, effort: int | None, max_error: int
 ) -> Image:
-    """Returns the field `image` as `pack` would store it."""
+    """Returns the spec of the field `image` for these arguments of `pack`."""
     named = tuple(forms) if forms else ("pli-jpeg",)
     if "pli" not in named:
         return Image(named)

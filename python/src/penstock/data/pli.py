@@ -1,4 +1,4 @@
-"""The functions of penstock.pli: PLI to numpy arrays, JPEG files to PLI, and back. pli.py is their public path."""
+"""The functions of penstock.pli: PLI to and from numpy arrays, and to and from JPEG files. Their public path is pli.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TIERS", "decode", "encode", "from_jpeg", "info", "to_jpeg"]
 
-# Sampling factors, 16 h + v, of luma and of both chroma components.
+# Usual names of chroma subsampling, by the sampling factors (16 h + v) of luma and of both chroma components.
 _SUBSAMPLINGS: dict[tuple[int, ...], str] = {
     (0x11, 0x11, 0x11): "4:4:4",
     (0x21, 0x11, 0x11): "4:2:2",
@@ -29,7 +29,7 @@ _SUBSAMPLINGS: dict[tuple[int, ...], str] = {
 
 
 def _subsampling(samplings: tuple[int, ...]) -> str | None:
-    """Returns the usual name; lists other factors, "1x2,1x1,1x1"; None if only the header was given."""
+    """Returns the usual name of the subsampling. Other factors are listed: "1x2,1x1,1x1". None if only the header was given."""
     if not any(samplings):
         return None
     if len(samplings) == 1:
@@ -51,10 +51,10 @@ def encode(
     Args:
         image: uint8 or uint16, (H, W) or (H, W, C) with C 1 to 4, any strides; H and W 1 to 65535.
         tier: "fast" (quickest to decode, about PNG's size), "small" (about WebP lossless's size) or "dense" (smallest).
-        effort: 1 to 5. A higher effort makes fewer bytes and takes longer to encode, not to decode.
+        effort: 1 to 5. A higher effort makes the result smaller and encoding slower. It does not change the decoding time.
         max_error: 0 is lossless. Otherwise no sample differs by more than this (at most 127).
-        checksums: store 4 bytes for each unit, so that damage is detected when an image or a region is decoded. Without
-            them damage is detected only if the whole image is decoded, by the checksum of its pixels.
+        checksums: store 4 bytes for each unit, so that damage is detected when an image or a region is decoded. Without them,
+            damage is detected only when the whole image is decoded, by the checksum of its pixels.
         num_threads: threads that encode; the bytes do not depend on it.
     """
     if tier not in TIERS:
@@ -69,12 +69,12 @@ def encode(
 
 
 def info(data: Any) -> dict[str, Any]:
-    """Reads the head of a PLI: content, height, width, channels, bits, tier, effort, max_error, sizes, checksums, units
-    by mode.
+    """Reads the head of a PLI. Returns content, height, width, channels, bits, tier, effort, max_error, sizes, checksums, and the
+    number of units by mode.
 
-    "content" is "pixels" or "jpeg". A "jpeg" has no tier, but "subsampling" ("4:2:0", ...), "orientation",
-    "jpeg_nbytes" (length of the file) and "restoration_nbytes" (bytes for the parts of the file that are not
-    coefficients). The first 40 bytes are enough for all but these four, "nbytes" and "units", which are 0 then.
+    "content" is "pixels" or "jpeg". A "jpeg" has no tier, but has "subsampling" ("4:2:0", ...), "orientation", "jpeg_nbytes"
+    (length of the file) and "restoration_nbytes" (bytes for the parts of the file other than coefficients). The first 40 bytes of a
+    PLI are enough, except for these four members, "nbytes" and "units", which are 0 then.
     """
     with whole(data) as content:
         result = _native.pli_info(content)
@@ -91,22 +91,22 @@ def info(data: Any) -> dict[str, Any]:
 
 
 def from_jpeg(jpeg: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
-    """Makes a PLI of a JPEG file from its own quantised coefficients, about a tenth smaller.
+    """Makes a PLI of a JPEG file from its quantised coefficients. The PLI is about a tenth smaller.
 
-    It decodes to exactly the pixels of libjpeg-turbo's default decoder, several times as fast, and :func:`to_jpeg`
-    restores the file. Both are proven before this returns. :func:`decode` gives pixels as they are stored. :func:`info`
-    has the EXIF orientation; ``penstock.decode``, the loader and Pillow's exif_transpose apply it.
+    The PLI decodes to exactly the pixels of libjpeg-turbo's default decoder, several times as fast, and :func:`to_jpeg` restores
+    the file. The function checks both before it returns. :func:`decode` returns the pixels in the stored orientation. :func:`info`
+    returns the EXIF orientation; ``penstock.decode``, the loader and Pillow's exif_transpose apply it.
 
     Args:
         jpeg: the bytes of the whole file, any buffer that holds them, or the file's path.
-        unit_edge: 64, 128 or 256 pixels; 0 chooses by the bit rate.
-        checksums: store 4 bytes for each unit, so that damage is detected when an image or a region is decoded. Without
-            them damage is detected only if the whole image is decoded, and by :func:`to_jpeg`.
+        unit_edge: side of a unit: 64, 128 or 256 pixels; 0: chosen by the bit rate.
+        checksums: store 4 bytes for each unit, so that damage is detected when an image or a region is decoded. Without them,
+            damage is detected only when the whole image is decoded, and by :func:`to_jpeg`.
 
     Raises:
-        PenstockError: the JPEG cannot be kept so (the text has the reason): keep the file. UnsupportedError: an
-            unsupported kind of JPEG; CorruptError, TruncatedError: the JPEG is broken; InternalError: a proof failed,
-            which is a bug in Penstock.
+        PenstockError: the JPEG cannot be converted without loss (the text has the reason): keep the file. UnsupportedError: an
+            unsupported kind of JPEG. CorruptError, TruncatedError: the JPEG is broken. InternalError: a check failed, which is a
+            bug in Penstock.
     """
     if unit_edge not in (0, 64, 128, 256):
         raise ArgumentError(f"unit_edge is 64, 128, 256 or 0, not {unit_edge!r}")
@@ -115,11 +115,11 @@ def from_jpeg(jpeg: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes
 
 
 def to_jpeg(data: Any, *, max_nbytes: int = 1 << 30) -> bytes:
-    """Restores the JPEG file that was given to :func:`from_jpeg`, byte for byte.
+    """Restores, byte for byte, the JPEG file that was given to :func:`from_jpeg`.
 
     Args:
         data: the bytes of the whole PLI, any buffer that holds them, or the file's path.
-        max_nbytes: a longer file is a LimitError, before memory for it is allocated.
+        max_nbytes: a longer JPEG file is a LimitError, before its memory is allocated.
     """
     with whole(data) as content:
         nbytes = _native.pli_info(content)["jpeg_nbytes"]
@@ -141,13 +141,13 @@ def decode(
 
     Args:
         data: bytes, any buffer that holds them, or the path of a file.
-        region: (y, x, height, width) in pixels; None is the whole image. Only the units that it touches are decoded.
+        region: (y, x, height, width) in pixels; None: the whole image. Only the units that the region touches are decoded.
         out: array to write to, of the region's size, any strides: ``chw.transpose(1, 2, 0)`` fills a (C, H, W) array.
         channel: decode only this channel, as (H, W).
-        max_pixels: a larger result (height * width) is a LimitError, before memory for it is allocated. Ignored if
-            `out` is given.
-        verify: compare the pixels with their checksum in the head, in addition to the checksums of units; only for a
-            whole image. A whole image is always compared if its units have no checksums.
+        max_pixels: a result with more pixels (height * width) is a LimitError, before its memory is allocated. Ignored if `out` is
+            given.
+        verify: compare the pixels with their checksum in the head, in addition to the checksums of units. Only for a whole image. A
+            whole image without checksums of units is always compared.
 
     Returns:
         `out`, or a new uint8 or uint16 array (H, W, C); (H, W) for one channel.

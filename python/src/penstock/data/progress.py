@@ -1,4 +1,4 @@
-"""What shows while a large folder is listed or an index of files of others is made: a line on the terminal, or lines in the log."""
+"""Shows progress while a large folder is listed or an index of containers is made: a line on the terminal, or lines in the log."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _log = logging.getLogger("penstock")
 
 
 def _is_wanted() -> bool:
-    """Whether stderr is a terminal, and nobody turned progress off."""
+    """Whether stderr is a terminal and the user has not turned progress off."""
     try:
         return sys.stderr.isatty() and os.environ.get("PENSTOCK_DISABLE_PROGRESS_BARS", "0") in ("", "0")
-    except (AttributeError, ValueError):  # there is none, or it is closed
+    except (AttributeError, ValueError):  # stderr does not exist, or is closed
         return False
 
 
@@ -27,7 +27,7 @@ def _words(n_found: int, nbytes: int) -> str:
 
 
 class _Line:
-    """A line on the terminal, which appears when opening takes longer than a moment."""
+    """A line on the terminal that appears only if opening takes longer than a moment."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + _PATIENCE_S
@@ -50,7 +50,7 @@ class _Line:
 
 
 class _Lines:
-    """Lines in the log of Python, every few seconds."""
+    """Writes a line to Python's log every few seconds."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + _LOG_EVERY_S
@@ -64,7 +64,8 @@ class _Lines:
 
 @contextlib.contextmanager
 def shown() -> Iterator[Callable[[int, int], None]]:
-    """Yields what is told of files or samples found so far, and of bytes. None found: opening is over, the line goes."""
+    """Yields a callback for the number of files or samples found so far, and their bytes. 0 found means that opening is over; the
+    line is then cleared."""
     if not _is_wanted():
         yield _Lines()
         return

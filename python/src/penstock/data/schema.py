@@ -1,4 +1,4 @@
-"""Fields of a schema: what values they take, and the bytes that the writer stores of them."""
+"""The types of fields: which values a field takes, and which bytes the writer stores for them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RAW, _PLI = _native.form_number("raw"), _native.form_number("pli")
 
 
 class _Required:
-    """The value of ``missing`` of a field that each sample has."""
+    """The type of REQUIRED, the value of ``missing`` for a field that every sample must have."""
 
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -54,7 +54,7 @@ REQUIRED = _Required()
 
 
 class _Value(NamedTuple):
-    """Bytes of one variant, with the members of ``struct pst_value``."""
+    """The bytes of one variant, with the members of ``struct pst_value``."""
 
     buffer: Any
     form: int = 0
@@ -74,8 +74,8 @@ class FieldSpec:
     """A field of the schema; use the subclasses.
 
     Args:
-        missing: the value that a sample gets which leaves the field out, or has None for it. Without it every sample
-            must have the field. It is stored as any other value, so every reader of the data set sees it.
+        missing: the value for samples that leave the field out or have None for it. Without ``missing``, every sample must have the
+            field. The value is stored like any other, so every reader of the data set sees it.
     """
 
     type = ""
@@ -84,11 +84,11 @@ class FieldSpec:
     def __init__(self, *, missing: Any = REQUIRED) -> None:
         if missing is not REQUIRED:
             self.missing = missing
-            self.absent(None)  # reports a value that the field does not take
+            self.absent(None)  # raises an error if the field does not take the value
 
     def absent(self, size: tuple[int, int] | None) -> list[_Value | None]:
-        """Returns what is stored where a sample leaves the field out, as :meth:`values` does. ``size``: height and
-        width of the sample's image, where there is one."""
+        """Returns the stored values for a sample that leaves the field out, like :meth:`values`. ``size``: height and width of the
+        sample's image, if it has one."""
         return self.values(self.missing)
 
     def describe(self) -> dict[str, Any]:
@@ -96,11 +96,11 @@ class FieldSpec:
         return {"type": _native.field_type_number(self.type), "n_variants": 1}
 
     def variants(self, value: Any, kept: list[PenstockError]) -> list[_Value | None]:
-        """As :meth:`values`. ``kept`` receives the reason why a JPEG stays as it is."""
+        """Returns the same as :meth:`values`, and adds to ``kept`` the reason if a JPEG cannot become smaller."""
         return self.values(value)
 
     def values(self, value: Any) -> list[_Value | None]:
-        """Returns one entry per variant."""
+        """Returns the stored value of each variant."""
         raise NotImplementedError
 
     def _fail(self, value: Any, wanted: str) -> ArgumentError:
@@ -112,21 +112,21 @@ class FieldSpec:
 
 
 class Image(FieldSpec):
-    """An image. No form is ever made by lossy re-encoding, unless ``max_error`` allows it.
+    """An image. Penstock never re-encodes it with loss, unless ``max_error`` allows it.
 
     Values: encoded bytes; a path (str or os.PathLike) of an encoded file; a uint8 or uint16 array
     (H, W) or (H, W, C).
 
     Args:
-        form: "original": encoded bytes as they are, arrays as raw pixels. "pli": arrays and PNG are encoded as PLI,
-            which bytes of PLI are already. "jpeg", "png", "webp": encoded bytes that must have that form. "pli-jpeg":
-            JPEGs become smaller, with the same pixels, and the file can be restored (see penstock.pli.from_jpeg). JPEGs
-            that cannot be kept so, or would not be smaller, stay JPEG, and :attr:`Writer.kept_jpeg` has the reasons.
-            Other bytes stay as they are. "raw": pixels, decoded at writing if needed (lossless). A list stores the
-            image in several forms (variants), the preferred one first.
-        tier, effort, max_error: for the form "pli", as of :func:`penstock.pli.encode`. PLI that are given stay as they
+        form: "original": encoded bytes are stored as they are, arrays as raw pixels. "pli": arrays and PNG are encoded as PLI;
+            bytes that are PLI are stored as they are. "jpeg", "png", "webp": the encoded bytes must have that form. "pli-jpeg":
+            JPEGs become smaller, with the same pixels, and the file can be restored (see penstock.pli.from_jpeg). JPEGs that cannot
+            be converted, or would not become smaller, stay JPEG, and :attr:`Writer.kept_jpeg` has the reasons. Other bytes are
+            stored as they are. "raw": pixels, decoded at writing if needed (lossless). A list stores the image in several forms
+            (variants), the preferred one first.
+        tier, effort, max_error: for the form "pli", as for :func:`penstock.pli.encode`. Values that are PLI already stay as they
             are.
-        missing: as for every field: an image for samples without one, say ``np.zeros((8, 8, 3), np.uint8)``.
+        missing: as for every field: the image for samples that have none, such as ``np.zeros((8, 8, 3), np.uint8)``.
     """
 
     type = "image"
@@ -235,19 +235,19 @@ class Image(FieldSpec):
 
 
 class Mask(Image):
-    """A label or instance map: one channel of uint8 or uint16, never interpolated.
+    """A mask of labels or of instance numbers: one channel of uint8 or uint16, never interpolated.
 
-    Values as for :class:`Image`; palette images are stored as they are and read as indices. A mask has the
-    size of an image of its sample.
+    Values as for :class:`Image`. For a palette image, the indices count as labels. A mask has the same size as an image of its
+    sample.
 
     Args:
-        form, tier, effort: as for :class:`Image`. With "pli" arrays and PNG are encoded losslessly, a palette's indices.
-        made_for: the picture that the mask was made for, if its image has an EXIF orientation: "upright", with the
-            orientation applied, or "stored". None: not stated; then such a sample is an error unless the mask's size
-            decides.
-        missing: a label (255, often, the one that a loss ignores): a sample without the mask gets one that has this
-            label everywhere, of the size of its first image. It has 8 bits where it fits, 16 otherwise, or those of a
-            numpy integer such as ``np.uint16(0)``.
+        form, tier, effort: as for :class:`Image`. With "pli", arrays and PNG (of a palette, the indices) are encoded losslessly.
+        made_for: the picture that the mask was made for, if its image has an EXIF orientation: "upright", with the orientation
+            applied, or "stored", without. None: not stated; a sample with an orientation is then an error, unless the mask's size
+            shows which one it is.
+        missing: a label, often 255, which losses ignore. A sample without the mask gets a mask that has this label everywhere, of
+            the size of its first image. The mask has 8 bits if the label fits, else 16, or the bits of a numpy integer such as
+            ``np.uint16(0)``.
     """
 
     type = "mask"
@@ -275,7 +275,7 @@ class Mask(Image):
         own = getattr(self.missing, "dtype", None)
         dtype = own if own in (np.uint8, np.uint16) else np.uint8 if int(self.missing) < 256 else np.uint16
         pixels = np.full(size or (1, 1), int(self.missing), dtype)
-        # As PLI such a mask takes some hundred bytes, whatever its size.
+        # As PLI, a mask with a single label takes some hundred bytes, whatever its size.
         return [self._from_array(pixels, "raw" if form == "raw" else "pli") for form in self.form]
 
     def describe(self) -> dict[str, Any]:
@@ -307,10 +307,10 @@ class _Points(FieldSpec):
 
 
 class Boxes(_Points):
-    """float32 (n, 4): x0, y0, x1, y1 in pixels; n may differ from sample to sample.
+    """Boxes: float32 (n, 4), x0, y0, x1, y1 in pixels; n may differ from sample to sample.
 
-    Each box is finite, has an area (x0 < x1 and y0 < y1) and lies on the image, if only in part; otherwise the sample
-    is refused. ``made_for`` is as for :class:`Mask`. ``missing=()``: samples may have none.
+    Each box must be finite, have an area (x0 < x1 and y0 < y1) and overlap the image; otherwise the sample is refused. ``made_for``
+    is as for :class:`Mask`. ``missing=()`` allows samples without boxes.
     """
 
     type = "boxes"
@@ -318,20 +318,21 @@ class Boxes(_Points):
 
 
 def _other_side(name: str) -> str:
-    """Returns the name with left instead of right, and right instead of left; the same if it has neither."""
+    """Swaps left and right in a name. Returns a name with neither unchanged."""
     other = {"left": "right", "right": "left", "Left": "Right", "Right": "Left", "LEFT": "RIGHT", "RIGHT": "LEFT"}
     return re.sub("|".join(other), lambda found: other[found[0]], name)
 
 
 def _pairs_of_names(names: Sequence[str]) -> tuple[tuple[int, int], ...] | None:
-    """Returns the pairs of points whose names differ in left and right alone; None if there are none."""
+    """Returns the pairs of points whose names differ only in left and right, or None if there are no such pairs."""
     place = {name: i for i, name in enumerate(names)}
     others = [(i, place.get(_other_side(name), i)) for name, i in place.items()]
     return tuple((i, other) for i, other in others if i < other) or None
 
 
 def pairs_of_flip_idx(flipped: Sequence[int], n_points: int) -> list[tuple[int, int]]:
-    """Returns the pairs that YOLO's flip_idx states: for each place the point that comes to stand there. Raises ValueError."""
+    """Converts YOLO's flip_idx to pairs. flip_idx gives for each point the index of the point that takes its place. Raises
+    ValueError."""
     if sorted(flipped) != list(range(n_points)):
         raise ValueError(f"flip_idx has each number of 0 to {n_points - 1} once: the point that comes to stand there")
     for i, other in enumerate(flipped):
@@ -341,19 +342,19 @@ def pairs_of_flip_idx(flipped: Sequence[int], n_points: int) -> list[tuple[int, 
 
 
 class Keypoints(_Points):
-    """float32 (n, 3): x, y in pixels, visibility; finite; n may differ from sample to sample.
+    """Keypoints: float32 (n, 3), x and y in pixels, and visibility; finite; n may differ from sample to sample.
 
     Args:
         made_for: as for :class:`Mask`.
-        points: the points of one instance (17 of a person in COCO): their names, or their number, at most 4096. A
-            sample has any number of instances, one after another. None: a sample has one instance.
-        pairs: the pairs of left and right points, ``[("left_eye", "right_eye"), ...]`` or ``[(1, 2), ...]``, by name or
-            number; or YOLO's ``flip_idx``, ``[0, 2, 1]``, a number for each point of an instance. Where operations mirror the
-            picture (a horizontal flip, or a vertical one; both together are a
-            rotation), the loader swaps the points of each pair after it has moved them, invisible ones too. ``[]``: there
-            is no left and right. None: the pairs of ``points`` whose names differ in left and right alone, such as
-            ``left_eye`` and ``right_eye``; if there are none, it is not stated, and a loader that flips warns.
-        missing: ``()``: samples may have none.
+        points: the points of one instance (17 for a person in COCO): their names, or their number, at most 4096. A sample has any
+            number of instances, one after another. None: a sample has one instance.
+        pairs: the pairs of left and right points, ``[("left_eye", "right_eye"), ...]`` or ``[(1, 2), ...]``, by name or number; or
+            YOLO's ``flip_idx``, ``[0, 2, 1]``, a number for each point of an instance. Where operations mirror the picture, the
+            loader swaps the points of each pair, also invisible ones, after it has moved them. (A horizontal or a vertical flip
+            mirrors; both together are a rotation.) ``[]``: no point is left or right. None: the pairs of ``points`` whose names
+            differ only in left and right, such as ``left_eye`` and ``right_eye``. If there are none, the pairs are not stated, and
+            a loader that flips warns.
+        missing: ``()`` allows samples without keypoints.
     """
 
     type = "keypoints"
@@ -408,7 +409,7 @@ class Keypoints(_Points):
         return f"Keypoints(made_for={self.made_for!r}, points={points!r}, pairs={pairs!r}{missing})"
 
     def pair_bytes(self) -> bytes:
-        """Returns the pairs for the C library, uint32 (n, 2)."""
+        """Returns the pairs as bytes for the C library, uint32 (n, 2)."""
         numbers = [number for pair in self.pairs or () for number in pair]
         return struct.pack(f"={len(numbers)}I", *numbers)
 
@@ -418,7 +419,7 @@ class Keypoints(_Points):
 
 
 def _classes_of(field: str, classes: int | Sequence[str] | None) -> tuple[list[str] | None, int]:
-    """Returns the names of the classes, where they have any, and their number, 0 if there are none."""
+    """Returns the names of the classes, None if they have no names, and their number, 0 if there are no classes."""
     if isinstance(classes, Sequence) and not isinstance(classes, str):
         names = [str(name) for name in classes]
         if len(set(names)) != len(names):
@@ -431,8 +432,8 @@ class Int(FieldSpec):
     """One int64.
 
     Args:
-        classes: labels are 0 to n-1. Give the number n, or the names (then values may be names too).
-        missing: as for every field; a label of ``classes`` if there are any, else any number, say -1.
+        classes: labels are 0 to n-1. Give the number n, or the names; with names, values may be names, too.
+        missing: as for every field: a label if there are ``classes``, else any number, such as -1.
     """
 
     type = "int"
@@ -448,7 +449,7 @@ class Int(FieldSpec):
         return f"Int(classes={classes!r}{missing})"
 
     def more(self, names: Sequence[str]) -> Int:
-        """Returns this field with further classes behind its own."""
+        """Returns this field with more classes appended."""
         return Int([*(self.names or ()), *names], missing=self.missing)
 
     def absent(self, size: tuple[int, int] | None) -> list[_Value | None]:
@@ -473,7 +474,7 @@ class Int(FieldSpec):
 
 
 class Float(FieldSpec):
-    """One float64 (delivered as float32). ``missing=float("nan")`` marks samples that have none."""
+    """One float64, delivered as float32. ``missing=float("nan")`` marks samples that have none."""
 
     type = "float"
 
@@ -482,7 +483,7 @@ class Float(FieldSpec):
 
 
 class Bytes(FieldSpec):
-    """Any bytes."""
+    """Bytes of any content and length."""
 
     type = "bytes"
 
@@ -493,7 +494,7 @@ class Bytes(FieldSpec):
 
 
 class Audio(FieldSpec):
-    """An audio file as it is: its bytes, or its path. A loader delivers its sound (docs/audio.md)."""
+    """An audio file, stored as it is. Values are its bytes, or its path. A loader delivers its sound (docs/audio.md)."""
 
     type = "audio"
 
@@ -506,7 +507,7 @@ class Audio(FieldSpec):
 
 
 class Text(FieldSpec):
-    """A str."""
+    """A text (str)."""
 
     type = "text"
 
@@ -517,7 +518,7 @@ class Text(FieldSpec):
 
 
 class Json(FieldSpec):
-    """Any value that ``json.dumps`` accepts. With ``missing=None`` a sample without it stores no bytes, and is read as
+    """Any value that ``json.dumps`` accepts. With ``missing=None``, a sample without a value stores no bytes, and is read as
     None."""
 
     type = "json"
@@ -537,11 +538,11 @@ class Array(FieldSpec):
     """An n-d array.
 
     Args:
-        dtype: dtype of the elements: a name, or a numpy or torch dtype. Values are not converted.
-        shape: the shape that every sample has, or None: any shape (up to 8 axes).
-        classes: of arrays of whole numbers that are labels, such as those of boxes: labels are 0 to n-1. Give the
-            number n, or the names, which :meth:`Dataset.class_names` then returns.
-        missing: as for every field; an array of that dtype, or a list, which becomes one.
+        dtype: dtype of the elements: a name, or a dtype of numpy or torch. Values are not converted.
+        shape: the shape of all samples, or None if shapes differ (up to 8 axes).
+        classes: for arrays of whole numbers that are labels, such as the labels of boxes: labels are 0 to n-1. Give the number n,
+            or the names, which :meth:`Dataset.class_names` then returns.
+        missing: as for every field: an array of that dtype, or a list, which is converted.
     """
 
     type = "array"
@@ -574,7 +575,7 @@ class Array(FieldSpec):
         return f"Array(dtype={self.dtype!r}, shape={self.shape!r}{shown}{missing})"
 
     def more(self, names: Sequence[str]) -> Array:
-        """Returns this field with further classes behind its own."""
+        """Returns this field with more classes appended."""
         return Array(self.dtype, self.shape, classes=[*(self.names or ()), *names], missing=self.missing)
 
     def absent(self, size: tuple[int, int] | None) -> list[_Value | None]:
@@ -597,7 +598,7 @@ class Array(FieldSpec):
     def values(self, value: Any) -> list[_Value | None]:
         import numpy as np
 
-        if self.dtype == "bfloat16":  # numpy has no bfloat16, so torch's bits are stored
+        if self.dtype == "bfloat16":  # numpy has no bfloat16, so the bits of a torch tensor are stored
             if str(getattr(value, "dtype", "")) != "torch.bfloat16":
                 raise self._fail(value, "a torch.bfloat16 tensor is wanted")
             import torch
@@ -649,7 +650,7 @@ def spec(name: str, given: Any) -> FieldSpec:
 
 
 def spec_on_disk(field: dict[str, Any], classes: Sequence[str] | None) -> FieldSpec:
-    """Returns the field of an existing data set that is continued without a schema. ``classes``: names, where known."""
+    """Returns the spec of a field of an existing data set that is continued without a schema. ``classes``: the names, if known."""
     if field["type"] == "int":
         return Int(classes or field["n_classes"] or None)
     if field["type"] == "array":

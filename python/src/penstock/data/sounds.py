@@ -1,4 +1,4 @@
-"""Sounds in notebooks: a curve and a player, with a WAV of bounded size inside the HTML."""
+"""Shows sounds in notebooks: a curve and a player, with a WAV of limited size inside the HTML."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     Sound = npt.NDArray[np.float32]
 
 MOST = 48_000  # samples of a WAV at most, of 2 bytes each
-_RATE_LEAST = 16_000  # samples/s that a WAV keeps
+_RATE_LEAST = 16_000  # samples/s below which the rate of a WAV is not lowered
 _CHANNELS_MOST = 8  # an array with more rows has bands of a spectrogram, not channels
-_DECODED_MOST = 1 << 20  # how many samples of a file are decoded at most
-_WIDTH, _HEIGHT = 192, 48  # pixels of the curve
+_DECODED_MOST = 1 << 20  # samples of a file that are decoded at most
+_WIDTH, _HEIGHT = 192, 48  # size of the curve in pixels
 
 
 def _of_file(data: bytes) -> tuple[Sound, int, float]:
-    """Decodes the beginning of a file. Returns float32 (n), samples/s, and the seconds of the whole file."""
+    """Decodes the beginning of a file. Returns float32 (n), samples/s, and the length of the whole file in seconds."""
     import numpy as np
 
     info = _native.audio_probe(data)
@@ -36,7 +36,7 @@ def _of_file(data: bytes) -> tuple[Sound, int, float]:
 
 
 def _of_array(value: Any) -> Sound | None:
-    """Returns float32 (n) of one sound (n) or (channels, n). None: it is a spectrogram, or no sound at all."""
+    """Converts a sound (n) or (channels, n) to one channel, float32 (n). Returns None for a spectrogram or anything else."""
     import numpy as np
 
     array = as_array(value)
@@ -47,7 +47,7 @@ def _of_array(value: Any) -> Sound | None:
 
 
 def wav(sound: Sound, rate: int) -> bytes:
-    """Returns the beginning of a sound as a WAV of 16 bits and one channel. A high rate is lowered."""
+    """Returns the beginning of a sound as WAV with 16 bits and one channel. A high sample rate is lowered."""
     import numpy as np
 
     step = max(rate // _RATE_LEAST, 1)
@@ -61,7 +61,7 @@ def wav(sound: Sound, rate: int) -> bytes:
 
 
 def _curve(sound: Sound) -> str:
-    """Returns the lowest and highest values along the sound as SVG."""
+    """Draws the waveform as SVG, from the lowest and highest values of each stretch."""
     import numpy as np
 
     values = np.nan_to_num(sound)
@@ -80,9 +80,9 @@ def _curve(sound: Sound) -> str:
 
 
 def player(value: Any, caption: str, rate: int | None) -> str:
-    """Returns a sound as a curve and a player; "" if it cannot be shown.
+    """Returns HTML with a curve and a player of a sound; "" if it cannot be shown.
 
-    value: the bytes of a file, or an array (n) or (channels, n). rate: samples/s of the array; None: they are not known.
+    value: the bytes of an audio file, or an array (n) or (channels, n). rate: samples/s of an array; None: not known.
     """
     seconds = 0.0
     if isinstance(value, (bytes, bytearray, memoryview)):

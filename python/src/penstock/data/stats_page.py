@@ -1,4 +1,4 @@
-"""The statistics of a loader as one screen: where time goes, what is wrong, and all numbers on demand."""
+"""The statistics of a loader as one HTML page: where the time goes, what is wrong, and all numbers on demand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from ..base.units import amount, duration, percent, size
 from .markup import bar, details, escape, facts, framed, plain, table
 
-_STALL_MIN = 0.02  # if the training waits for less than this share of the time, it is fed
-# For each stage: its name in words, its colour, and what helps if steps wait for it.
+_STALL_MIN = 0.02  # if the training waits less than this fraction of the time, it is not limited by loading
+# For each stage of loading: its name in words, its colour, and what helps if the training waits for it.
 _STAGES = {
     "fetch": ("reading", 3, "faster storage, a cache, or smaller forms (penstock pack)"),
     "decode": ("decoding", 2, "more cores, or forms that decode faster (penstock pack)"),
@@ -24,7 +24,7 @@ _STAGES = {
 
 
 def _get(stats: Any, *path: str) -> Any:
-    """Returns a member of the statistics, 0 if it is missing: the page also shows statistics that another version made."""
+    """Returns a member of the statistics, or 0 if it is missing, because statistics of another version may lack members."""
     for name in path:
         stats = stats.get(name) if isinstance(stats, Mapping) else None
     return 0 if stats is None else stats
@@ -36,7 +36,7 @@ def _number(stats: Any, *path: str) -> float:
 
 
 def _steps(stats: Any) -> str:
-    """The name of the member to show: the last steps if there are any, else all steps of the epoch."""
+    """Returns the member to show: "window" (the last steps) if it has steps, else "epoch" (all steps of the epoch)."""
     return "window" if _number(stats, "step", "window", "steps") else "epoch"
 
 
@@ -98,7 +98,7 @@ def _bars(stats: Any) -> str:
 
 
 def _wrong(stats: Any) -> Iterator[str]:
-    """Gives a sentence for each thing that is wrong, or that a user would not expect."""
+    """Yields a sentence for each thing that is wrong, or that a user would not expect."""
     for path, words in (
         (("samples", "bad"), "bad samples were left out or replaced: loader.quarantine lists them"),
         (("samples", "replaced"), "samples stand in for bad ones"),
@@ -123,8 +123,8 @@ def _wrong(stats: Any) -> Iterator[str]:
 
 
 def _rows(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Gives the numbers of a member and of the members in it, each with the names that lead to it. Zeros and empty texts are left
-    out."""
+    """Yields all numbers of a member and of its nested members, each with the path of names that leads to it. Zeros and empty texts
+    are left out."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _rows(f"{name} {key}".strip().replace("_", " "), part)
@@ -144,11 +144,11 @@ def _details(stats: Mapping[str, Any]) -> str:
 
 
 def page(stats: Mapping[str, Any]) -> str:
-    """Returns the statistics of ``Loader.stats()``, or what a user made of them, as HTML. It does not fail."""
+    """Returns the statistics of ``Loader.stats()``, also after a user changed them, as HTML. It never fails."""
     try:
         wrong = "".join(f"<li>{escape(text)}.</li>" for text in _wrong(stats))
         below = f'<ul class="wrong">{wrong}</ul>' if wrong else '<p class="fine">Nothing is wrong.</p>'
         inner = f"<h3>{escape(_title(stats))}.</h3>{_bars(stats)}{_advice(stats)}{facts(_facts(stats))}{below}{_details(stats)}"
-    except Exception:  # members were replaced by others
+    except Exception:  # members were replaced by values of other types
         inner = table("loader", (), ((plain(str(name)), plain(repr(value), 200)) for name, value in stats.items()))
     return framed(inner)

@@ -25,7 +25,7 @@ KEPT_LISTED = 1000
 
 
 class Writer:
-    """Writes a data set, sample by sample; safe against crashes.
+    """Writes a data set, sample by sample. A crash loses only the samples since the last commit.
 
     ::
 
@@ -33,20 +33,20 @@ class Writer:
             for path, label in files:
                 writer.write({"image": path, "label": label})
 
-    Leaving the ``with`` block without an exception finishes the data set. After an exception, committed samples stay,
-    and ``resume=True`` goes on from there (``len(writer)`` samples are in it).
+    Leaving the ``with`` block without an exception finishes the data set. After an exception, committed samples stay, and
+    ``resume=True`` continues after them (``len(writer)`` samples are stored).
 
     Args:
         path: the directory to make; it must not exist, or must be empty.
         schema: fields by name: :class:`Image`, :class:`Int`, ... or shorthands ("image", "jpeg", "int",
             "float", "text", "json", "bytes", "array", "mask", "boxes", "keypoints", "audio"). May be
             left out with ``resume`` and ``append``.
-        resume: continue an interrupted writer (or begin, if there is none).
+        resume: continue an interrupted run, or begin if there is none.
         append: add to a finished data set.
         shard_size: begin a new file after this many bytes.
-        commit_size: commit each time after this many bytes.
+        commit_size: commit after every this many bytes.
 
-    One thread at a time.
+    Only one thread at a time may call.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Writer:
         self._kept_jpeg: list[dict[str, Any]] = []
 
     def _known_classes(self) -> dict[str, list[str]]:
-        """Returns the class names that the finished data set has, by field; nothing if there is none yet."""
+        """Returns the class names of the finished data set, by field; an empty dict if there is no data set yet."""
         try:
             finished = Dataset(self._path)
         except PenstockError:
@@ -97,14 +97,14 @@ class Writer:
         sizes = {field["name"]: field["n_classes"] for field in self._native.fields()}
         classed = (name for name, field in finished.fields.items() if field.n_classes)
         named = {name: finished.class_names(name) or [] for name in classed}
-        # An interrupted append may have added classes; their names are in its journal alone.
+        # An interrupted append may have added classes. Their names are only in its journal, so such fields are left out.
         return {name: names for name, names in named.items() if len(names) == sizes[name]}
 
     def add_classes(self, field: str, names: Sequence[str]) -> None:
-        """Adds classes to a field of a data set that is appended to. Labels that are stored keep their numbers.
+        """Adds classes to a field of a data set that is appended to. Stored labels keep their numbers.
 
-        ``names`` come behind the names that the field has; those that it has already are left out. After an
-        interruption give the same names again.
+        ``names`` are added behind the names that the field has; names that it already has are skipped. After an interruption, give
+        the same names again.
         """
         given = self._specs.get(field)
         if not isinstance(given, (Int, Array)) or given.names is None:
@@ -121,39 +121,37 @@ class Writer:
 
     @property
     def schema(self) -> dict[str, FieldSpec]:
-        """The fields by name; a copy."""
+        """The fields by name (a copy)."""
         return dict(self._specs)
 
     @property
     def n_kept_jpeg(self) -> int:
-        """The number of JPEGs written with ``Image("pli-jpeg")`` that stay as they are."""
+        """The number of JPEGs written with ``Image("pli-jpeg")`` that could not become smaller PLI and stay JPEG."""
         return self._n_kept_jpeg
 
     @property
     def kept_jpeg(self) -> list[dict[str, Any]]:
-        """The first 1000 JPEGs that stay as they are: name, field, and the reason (status, text, offset in the
-        JPEG)."""
+        """The first 1000 JPEGs that stay JPEG: name, field, and the reason (status, text, offset in the JPEG)."""
         return [dict(entry) for entry in self._kept_jpeg]
 
     def __len__(self) -> int:
-        """The number of samples in the data set so far. A resumed job goes on with that sample."""
+        """The number of samples in the data set so far. A resumed run continues with this sample number."""
         return self._native.count()
 
     def __contains__(self, name: str) -> bool:
-        """True if a sample has that name."""
+        """Returns True if a sample has that name."""
         return self._native.has(name)
 
     def write(self, sample: Mapping[str, Any], name: str | None = None) -> None:
-        """Adds a sample: a value per field. A bad sample raises an error, and the writer can go on.
+        """Adds a sample: a value for each field. A bad sample raises an error; the writer can still be used.
 
-        A field of the schema that says what is ``missing`` may be left out, or be None. ``name`` must be unique; None:
-        the sample's number, in twelve digits.
+        A field with ``missing`` may be left out, or be None. ``name`` must be unique; None: the sample's number, in twelve digits.
         """
         values, kept = self._prepare(sample)
         self._add(f"{len(self):012d}" if name is None else name, values, kept)
 
     def _prepare(self, sample: Mapping[str, Any]) -> _Prepared:
-        """Makes what is stored of a sample; any thread."""
+        """Converts the values of a sample to the bytes to store. Any thread may call."""
         required = [field for field, spec in self._specs.items() if spec.missing is REQUIRED]
         missing = [field for field in required if field not in sample]
         unknown = [field for field in sample if field not in self._specs]
@@ -165,7 +163,7 @@ class Writer:
             )
         values: dict[str, Any] = {}
         kept: list[tuple[str, PenstockError]] = []
-        # Masks come last, because one that is missing gets the size of the sample's image.
+        # Masks are last, because a missing mask gets the size of the sample's image.
         for field, kind in sorted(self._specs.items(), key=lambda item: isinstance(item[1], Mask)):
             reasons: list[PenstockError] = []
             try:
@@ -177,14 +175,14 @@ class Writer:
                 raise ArgumentError(f"field {field!r}: {error}", dataset=self._path) from None
             except PenstockError as error:
                 raise in_field(error, field) from None
-            # raised where a value becomes a number, text or array
+            # raised when a value is converted to a number, text or array
             except (TypeError, ValueError, OverflowError) as error:
                 raise ArgumentError(f"field {field!r}: {type(kind).__name__}: {error}", dataset=self._path) from None
             kept.extend((field, reason) for reason in reasons)
         return values, kept
 
     def _add(self, name: str, values: Mapping[str, Any], kept: Sequence[tuple[str, PenstockError]]) -> None:
-        """Adds what :meth:`_prepare` made."""
+        """Adds the values that :meth:`_prepare` made to the data set."""
         self._native.add(name, [values[field] for field in self._specs])
         self._n_kept_jpeg += len(kept)
         for field, reason in kept[: KEPT_LISTED - len(self._kept_jpeg)]:
@@ -194,11 +192,11 @@ class Writer:
 
     @staticmethod
     def _is_null(spec: FieldSpec, field: str, sample: Mapping[str, Any]) -> bool:
-        """True if the sample has the value null of JSON, which is one."""
+        """Whether the sample has JSON's null in this field, which is a value and not a missing one."""
         return isinstance(spec, Json) and field in sample
 
     def _image_size(self, spec: FieldSpec, values: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Returns height and width of the sample's first image, for a mask that is missing; as the mask has them."""
+        """For a mask that is missing: returns height and width of the sample's first image, in the orientation that masks have."""
         if not isinstance(spec, Mask):
             return None
         for field, other in self._specs.items():
@@ -225,24 +223,24 @@ class Writer:
 
     @staticmethod
     def from_folder(path: Path, folder: Path, **options: Any) -> PackReport:
-        """Makes the data set ``path`` from a folder of images, as :func:`pack` with its arguments swapped."""
+        """Packs a folder of images into the data set ``path``. It calls :func:`pack` with the arguments swapped."""
         from .pack import pack
 
         return pack(folder, path, **options)
 
     def commit(self) -> None:
-        """Makes all added samples durable."""
+        """Makes all added samples durable, so that a crash does not lose them."""
         self._native.commit()
 
     def finish(self) -> None:
-        """Finishes the data set. After it nothing can be written."""
+        """Finishes the data set. Nothing can be written afterwards."""
         if not self._finished:
             self._native.finish()
             self._finished = True
         self._native.close()
 
     def close(self) -> None:
-        """Frees the writer. Without :meth:`finish` the data set stays resumable."""
+        """Frees the writer. Without :meth:`finish`, the data set can be resumed."""
         self._native.close()
 
     def __enter__(self) -> Writer:

@@ -1,1 +1,1 @@
-"""Frameworks of others that read and write data sets on many machines: Ray and Spark."""
+"""Connections to Ray and Spark, which read and write data sets on many machines."""

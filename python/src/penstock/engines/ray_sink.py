@@ -1,4 +1,4 @@
-"""Data sets as sinks of ray.data: each write task writes a part, and one commit makes a data set of them."""
+"""Writes data sets from ray.data: each write task writes a part, and one commit joins the parts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["Sink", "write"]
 
 
 class _Part(NamedTuple):
-    """The result of one write task: the number of the task, the folder of the data set that it wrote, the number of samples in it,
-    and whether the samples have names of their own."""
+    """The result of one write task: its number, the folder with the data set that it wrote, the number of samples, and whether the
+    rows named their samples."""
 
     number: int
     folder: str
@@ -33,24 +33,24 @@ class _Part(NamedTuple):
 
 
 class Sink(ray_data.Datasink):
-    """A new data set as a sink of ray.data: ``dataset.write_datasink(Sink("train.pst", schema))``.
+    """Writes a new data set from ray.data: ``dataset.write_datasink(Sink("train.pst", schema))``.
 
-    Each write task writes a part into a folder of its own beside the destination, on a file system that all nodes see.
-    When all are done, the process that asked for the write copies the parts, in the order of tasks, and renames the
-    result: until then there is nothing at the destination. A task that Ray runs again, or twice, adds no sample twice.
-    After an error nothing is left. If the asking process is killed, the folder ``.NAME.ray-...`` is left, and you may remove it.
+    Each write task writes a part into its own folder beside the destination, on a file system that all nodes see. When all tasks
+    are done, the process that called for the write copies the parts in the order of the tasks and renames the result. Until then
+    the destination does not exist. A task that Ray runs again or twice adds no sample twice. After an error nothing is left. If the
+    calling process is killed, the folder ``.NAME.ray-...`` is left, and you may remove it.
 
     Args:
         path: the directory to make; it must not exist, or must be empty.
-        schema: as for :class:`penstock.Writer`; each column is a field. Or a data set (open, or its path) whose fields the
-            new one gets: classes, types, and what masks and boxes were made for; images keep the form in which their bytes are
-            stored.
-        name: the column with the samples' names, which must differ. It may be missing, as with None: then the samples get
-            their numbers as names.
+        schema: as for :class:`penstock.Writer`: a field for each column. Or a data set (open, or its path) whose fields the new one
+            copies: types, classes, and the orientation that masks and boxes were made for. Images keep the form in which their
+            bytes are stored.
+        name: the column with the samples' names, which must differ. Without such a column, or with None, the samples are named by
+            their numbers.
         shard_size, commit_size: as for :class:`penstock.Writer`.
 
-    Values are those that :class:`penstock.Writer` takes. In a field :class:`penstock.Json` a str is taken as JSON text, as
-    :class:`Source` delivers it.
+    Values are those that :class:`penstock.Writer` takes. For a field :class:`penstock.Json`, a str is parsed as JSON text, because
+    :class:`Source` delivers JSON as text.
     """
 
     def __init__(
@@ -77,17 +77,18 @@ class Sink(ray_data.Datasink):
 
     @property
     def supports_distributed_writes(self) -> bool:
-        """True: tasks on any node write."""
+        """Returns True: write tasks may run on any node."""
         return True
 
     def on_write_start(self, *_: Any, **__: Any) -> None:
-        """Makes the folder of parts. Newer releases of Ray pass more arguments, which have no effect."""
+        """Makes the folder of parts. Newer releases of Ray pass more arguments, which are ignored."""
         self._refuse_existing()
         os.mkdir(self._staging)
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> _Part | None:
-        """Writes the rows of one task into a data set of its own; None: there were none."""
-        # mkdir, not makedirs: if the parent folder is gone, the whole write has ended, and this run of the task comes too late.
+        """Writes the rows of one task into its own data set. Returns None if there were no rows."""
+        # If mkdir fails because the parent folder is gone, the whole write has ended and this rerun comes too late. makedirs would
+        # hide that.
         folder = f"task-{ctx.task_idx:08d}-{uuid.uuid4().hex}"
         path = os.path.join(self._staging, folder)
         try:
@@ -132,14 +133,14 @@ class Sink(ray_data.Datasink):
                 yield None if name is None else str(name), sample
 
     def on_write_complete(self, write_result: Any) -> None:
-        """Makes one data set of the parts. For a task that ran several times, Ray reports only the last run."""
+        """Joins the parts to one data set. Of a task that ran several times, Ray reports only the last run."""
         try:
             self._commit([part for part in write_result.write_returns if part is not None], write_result.num_rows)
         finally:
             shutil.rmtree(self._staging, ignore_errors=True)
 
     def on_write_failed(self, error: Exception) -> None:
-        """Removes the parts."""
+        """Removes the folder of parts."""
         shutil.rmtree(self._staging, ignore_errors=True)
 
     def _commit(self, parts: list[_Part], n_rows: int) -> None:
@@ -186,7 +187,7 @@ def _specs(schema: Any) -> dict[str, FieldSpec]:
             raise ArgumentError("schema says which fields the data set has; it is empty")
         return {name: spec(name, given) for name, given in schema.items()}
     dataset = schema if isinstance(schema, Dataset) else Dataset(schema)
-    # Rows have one file for each image, however many variants the fields of that data set have.
+    # A field of the other data set may have several variants of an image, but a row has only one file for it.
     fields = [{**field, "n_variants": 1} for field in dataset._native.fields()]
     specs = {field["name"]: spec_on_disk(field, dataset.class_names(field["name"])) for field in fields}
     for name, field in dataset.fields.items():
@@ -204,7 +205,7 @@ def _parsed(field: str, text: str) -> Any:
 
 
 def _copy(dataset: Dataset, writer: Writer, is_named: bool) -> None:
-    """Adds all samples of a data set as they are stored. A sample keeps its name, or its number in the new data set becomes its
+    """Copies all samples of a data set as they are stored. A sample without a name gets its number in the new data set as its
     name."""
     fields = list(enumerate(dataset.fields.values()))
     for i in range(len(dataset)):
@@ -219,7 +220,7 @@ def _copy(dataset: Dataset, writer: Writer, is_named: bool) -> None:
 
 
 def _stored(dataset: Dataset, field: Field, place: tuple[int, int, int]) -> _Value | None:
-    """Returns what is stored at a place: sample, field, variant. None: the variant is not there."""
+    """Returns the stored bytes at a place (sample, field, variant); None if the sample lacks that variant."""
     item = dataset._native.item(*place)
     if not item["present"]:
         return None
@@ -234,8 +235,7 @@ def _stored(dataset: Dataset, field: Field, place: tuple[int, int, int]) -> _Val
 def write(dataset: Any, path: str | os.PathLike[str], schema: Any, *, name: str | None = "name", **options: Any) -> None:
     """Writes a ray.data.Dataset as a data set: see :class:`Sink`.
 
-    options: shard_size and commit_size of :class:`Sink`; others are of ``write_datasink``: ``ray_remote_args``,
-    ``concurrency``.
+    options: shard_size and commit_size of :class:`Sink`. Others go to ``write_datasink``: ``ray_remote_args``, ``concurrency``.
     """
     sizes = {word: options.pop(word) for word in ("shard_size", "commit_size") if word in options}
     dataset.write_datasink(Sink(path, schema, name=name, **sizes), **options)

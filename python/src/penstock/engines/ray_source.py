@@ -1,4 +1,4 @@
-"""Data sets as sources of ray.data."""
+"""Reads data sets for ray.data."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ _BLOCK_NBYTES = 32 << 20
 
 
 class Source(ray_data.Datasource):
-    """A data set as a source of ray.data: ``ray.data.read_datasource(Source("train.pst"))``.
+    """Reads a data set for ray.data: ``ray.data.read_datasource(Source("train.pst"))``.
 
-    Each read task has a range of samples. It opens the data set by its path, on a file system that all nodes see, and
-    ends with StateError if another data set, or a changed one, lies there. The number of rows and the schema are known
-    without a run.
+    Each read task has a range of samples. It opens the data set by its path, on a file system that all nodes see, and fails with
+    StateError if the path holds another or a changed data set. The number of rows and the schema are known before any task runs.
 
     Args:
-        dataset: a :class:`penstock.Dataset`, also a view of one, or the path of any that Penstock reads.
+        dataset: a :class:`penstock.Dataset`, also a view of one, or the path of any data set that Penstock reads.
         columns: names of fields; None: all.
-        decode: images and masks as uint8 or uint16 arrays. Otherwise as bytes: the file that was packed, or PLI of raw
+        decode: deliver images and masks as uint8 or uint16 arrays. Otherwise as bytes: the file that was packed, or PLI of raw
             pixels. :func:`penstock.decode` reads both.
-        name: the column with the samples' names; None: there is none.
+        name: the column that gets the samples' names; None: no such column.
 
     Columns: int and float as numbers, text and JSON as str, bytes and audio as bytes; arrays, boxes and keypoints as
     tensors.
@@ -45,11 +44,11 @@ class Source(ray_data.Datasource):
         return "Penstock"
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """Estimates the memory of all rows, from the sizes of a few."""
+        """Estimates the bytes of all rows in memory from a few of them."""
         return self._rows.nbytes(self._probed)
 
     def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[Any]:
-        """Returns at most `parallelism` tasks. Newer releases of Ray pass more arguments, which have no effect."""
+        """Returns at most `parallelism` read tasks. Newer releases of Ray pass more arguments, which are ignored."""
         schema = block.BlockAccessor.for_block(_block(self._rows, self._probed)).schema() if self._probed else None
         tasks = []
         for part in self._rows.ranges(max(1, parallelism)):
@@ -61,7 +60,7 @@ class Source(ray_data.Datasource):
 
 
 def blocks(part: Rows) -> Iterator[Any]:
-    """Gives the rows as blocks of ray.data."""
+    """Yields the rows as blocks of ray.data."""
     rows: list[dict[str, Any]] = []
     nbytes = 0
     for row in part:
@@ -85,7 +84,7 @@ def _block(part: Rows, rows: Sequence[dict[str, Any]]) -> Any:
             columns[column] = np.array(values, np.int64 if field.type == "int" else np.float64)
         elif field is not None and field.type == "array" and field.shape:
             columns[column] = np.stack(values)
-        else:  # an array of objects even if all values have one shape, so that the column has one type in all blocks
+        else:  # always an array of objects, so that the column has the same type in all blocks
             columns[column] = np.empty(len(values), object)
             for i, value in enumerate(values):
                 columns[column][i] = value
@@ -102,7 +101,7 @@ def read(
 ) -> Any:
     """Returns a ray.data.Dataset of a data set: see :class:`Source`.
 
-    options: of ``ray.data.read_datasource``: ``override_num_blocks``, ``ray_remote_args``, ``concurrency``, ...
+    options: arguments of ``ray.data.read_datasource``: ``override_num_blocks``, ``ray_remote_args``, ``concurrency``, ...
     """
     return ray_data.read_datasource(Source(dataset, columns=columns, decode=decode, name=name), **options)
 

@@ -1,4 +1,4 @@
-"""Packing, indexing and checking by tasks of Ray: each does a part, and the program joins the parts."""
+"""Packs, indexes and checks data sets by tasks of Ray: each task does a part, and the calling process joins the parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .rays import ray
 __all__ = ["index", "pack", "repack", "verify"]
 
 Path = str | os.PathLike[str]
-# Arguments of penstock.verify that are those of Dataset.
+# The arguments of penstock.verify that are passed to Dataset.
 _OPENING = ("labels", "masks", "allow_unreadable", "ignore_labels", "split", "fields")
 
 
@@ -29,18 +29,18 @@ def pack(
     ray_remote_args: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> PackReport:
-    """Packs by tasks of Ray; the bytes are those of :func:`penstock.pack` on one machine.
+    """Packs by tasks of Ray. The data set has the same bytes as after :func:`penstock.pack` on one machine.
 
-    All nodes see source and destination under the same paths. Ray runs a task again as ``max_retries`` says. After an
-    error the same call packs what is missing.
+    All nodes must see source and destination under the same paths. Ray runs a failed task again as ``max_retries`` says. After an
+    error, the same call packs what is missing.
 
     Args:
         source, destination, options: as for :func:`penstock.pack`, without ``append``, ``resume`` and callbacks.
             ``num_workers`` is 1 where it is not given.
-        parts: the number of tasks; None: two for each CPU of the cluster, and no more than planned shards.
+        parts: the number of tasks; None: two for each CPU of the cluster, but at most one for each planned shard.
         max_retries, ray_remote_args: as for ``ray.remote``.
 
-    Returns what the merge reports.
+    Returns the report of the merge.
     """
     source = os.path.abspath(source) if isinstance(source, (str, os.PathLike)) else [os.path.abspath(one) for one in source]
     destination = os.path.abspath(destination)
@@ -64,17 +64,18 @@ def index(
     ray_remote_args: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> IndexReport:
-    """Makes the index of files of others by tasks of Ray; the bytes are those of :func:`penstock.index` on one machine.
+    """Makes the index of containers of other programs by tasks of Ray. The index has the same bytes as after :func:`penstock.index`
+    on one machine.
 
-    All nodes see the files under the same path, and can write beside them, or all below one ``PENSTOCK_CACHE_DIR``. Ray runs a task
-    again as ``max_retries`` says. After an error the same call does what is missing.
+    All nodes must see the files under the same path, and can write beside them, or all below one ``PENSTOCK_CACHE_DIR``. Ray runs a
+    failed task again as ``max_retries`` says. After an error, the same call does what is missing.
 
     Args:
         path, options: as for :func:`penstock.index`, without ``part``, ``merge`` and ``check``.
-        parts: the number of tasks; None: two for each CPU of the cluster. No more than there are files have much to do.
+        parts: the number of tasks; None: two for each CPU of the cluster. More tasks than files do not help.
         max_retries, ray_remote_args: as for ``ray.remote``.
 
-    Returns what the merge reports.
+    Returns the report of the merge.
     """
     for name in ("part", "merge", "check"):
         if name in options:
@@ -92,14 +93,14 @@ def verify(
     ray_remote_args: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> VerifyReport:
-    """Reads a whole data set by tasks of Ray and compares every checksum. The report is that of :func:`penstock.verify`, but its
-    findings come in another order.
+    """Reads a whole data set by tasks of Ray and compares every checksum. The report equals that of :func:`penstock.verify`, but
+    its findings have another order.
 
-    All nodes see the data set under the same path. Ray runs a task again as ``max_retries`` says.
+    All nodes must see the data set under the same path. Ray runs a failed task again as ``max_retries`` says.
 
     Args:
         path, options: as for :func:`penstock.verify`, without ``part`` and callbacks. ``num_workers`` is 1 where it is not given.
-        parts: the number of tasks; None: two for each CPU of the cluster. No more than the data set has shards have much to do.
+        parts: the number of tasks; None: two for each CPU of the cluster. More tasks than shards do not help.
         max_retries, ray_remote_args: as for ``ray.remote``.
 
     Raises StateError if nodes see different data sets under the path, or if it changed meanwhile.
@@ -116,7 +117,7 @@ def _tasks() -> int:
 
 
 def _run(function: Callable[..., Any], n: int, arguments: dict[str, Any], *what: Any) -> list[Any]:
-    """Runs a function by n tasks, the last argument of which is the part, and waits for all."""
+    """Runs a function by n tasks and waits for all. The last argument of each call is the part, (i, n)."""
     task = ray.remote(**arguments)(function)
     return list(ray.get([task.remote(*what, (i + 1, n)) for i in range(n)]))
 

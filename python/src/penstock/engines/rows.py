@@ -1,4 +1,4 @@
-"""Ranges of a data set as plain rows, which tasks on other machines read."""
+"""Reads ranges of a data set as rows of plain values, for tasks on other machines."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..data import pli
 from ..data.dataset import Dataset, Field
 from ..errors import ArgumentError
 
-TARGET_NBYTES = 64 << 20  # size of a range, where the user does not say how many ranges there are
-PROBED = 8  # number of samples that are read to estimate the size of all
+TARGET_NBYTES = 64 << 20  # bytes of one range, if the user does not give the number of ranges
+PROBED = 8  # number of samples that are read to estimate the size of all samples
 
 
 class Rows:
-    """The samples of a data set from number `start` to `stop`, each as a dict of its columns.
+    """Yields the samples `start` to `stop` of a data set, each as a dict of its columns.
 
-    Can be pickled: the data set is then opened again by its path, and must be the same one there (:class:`Dataset`).
+    It can be pickled: the copy opens the data set by its path and fails if another data set lies there (:class:`Dataset`).
 
     Args:
         dataset: open, or a path.
         columns: names of fields; None: all.
-        decode: images and masks as pixels, else as the bytes of a file.
-        name: the column that gets the samples' names; None: there is none.
+        decode: return images and masks as pixels, else as the bytes of a file.
+        name: the column that gets the samples' names; None: no such column.
     """
 
     def __init__(self, dataset: Any, columns: Sequence[str] | None, decode: bool, name: str | None) -> None:
@@ -34,7 +34,7 @@ class Rows:
         fields = self.dataset.fields
         chosen = list(fields) if columns is None else list(options.words(columns) or ())
         for column in chosen:
-            self.dataset._place(column)  # raises the error if there is no such field
+            self.dataset._place(column)  # raises an error if there is no such field
         if len(set(chosen)) != len(chosen) or not (chosen or name):
             raise ArgumentError(f"columns names each field once, and one or more: {chosen}", dataset=self.dataset.path)
         if name in chosen:
@@ -46,7 +46,7 @@ class Rows:
         return self.stop - self.start
 
     def ranges(self, n: int) -> list[Rows]:
-        """Returns n ranges of nearly as many samples each, in order; fewer if there are fewer samples."""
+        """Splits the samples into n ranges of nearly equal size, in order; fewer if there are fewer samples."""
         n = min(n, len(self))
         cuts = [self.start + len(self) * i // n for i in range(n + 1)] if n else []
         return [self._range(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
@@ -55,7 +55,7 @@ class Rows:
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
         part.start, part.stop = start, stop
-        if self.dataset._indices is not None:  # of a view's indices, a task gets only those of its own range
+        if self.dataset._indices is not None:  # a view's indices: a task gets only those of its range
             part.dataset = self.dataset.subset(slice(start, stop))
             part.start, part.stop = 0, stop - start
         return part
@@ -76,9 +76,10 @@ class Rows:
             item = dataset.item(i, field.name)
             if not item["present"]:
                 return None
-            if field.type == "json":  # JSON stays text: a column cannot hold values of several types
+            if field.type == "json":  # JSON stays text, because a column cannot hold values of several types
                 return dataset.read(i, field.name).decode() or None
-            # Raw pixels are no file, and a PLI file that still has to be turned would show the picture in the wrong orientation.
+            # Raw pixels are not a file, and a PLI file with an EXIF orientation above 1 would be shown rotated, so both are
+            # decoded.
             if item["form"] != "raw" and (item["form"] != "pli" or item["orientation"] <= 1):
                 return dataset.read(i, field.name, original=True)
         sample = dataset._sample(i)
@@ -86,23 +87,23 @@ class Rows:
         return pli.encode(value, tier="fast") if is_picture and not self.decode else value
 
     def probed(self) -> list[dict[str, Any]]:
-        """Returns a few rows from all over the range, from which sizes are estimated."""
+        """Returns a few rows spread over the range, for estimates of sizes."""
         n = min(PROBED, len(self))
         return [self.row(self.start + len(self) * i // n) for i in range(n)]
 
     def nbytes(self, rows: Sequence[dict[str, Any]]) -> int:
-        """Estimates the memory of all rows, from the sizes of the given ones."""
+        """Estimates the bytes of all rows in memory from some of them."""
         return sum(map(row_nbytes, rows)) * len(self) // max(1, len(rows))
 
     def count(self, rows: Sequence[dict[str, Any]], wanted: int | None) -> int:
-        """Returns the number of ranges: `wanted`, or one that follows from the estimated size."""
+        """Returns the number of ranges: `wanted`, or a number for ranges of about TARGET_NBYTES."""
         if wanted is not None:
             return options.count("the number of ranges", wanted, 1, 1 << 20)
         return max(1, math.ceil(self.nbytes(rows) / TARGET_NBYTES))
 
 
 def row_nbytes(row: dict[str, Any]) -> int:
-    """Returns about how much memory a row takes."""
+    """Estimates the bytes of a row in memory."""
     total = 0
     for value in row.values():
         nbytes = getattr(value, "nbytes", None)

@@ -18,7 +18,7 @@ except ImportError as error:
 __all__ = ["Source", "register"]
 
 _OPTIONS = ("path", "columns", "decode", "name", "partitions", "labels", "split")
-# By dtype, the smallest type of Spark that holds each of its values. Spark has no unsigned types.
+# For each dtype, the smallest type of Spark that holds all its values. Spark has no unsigned types.
 _ELEMENTS = {
     "bool": types.BooleanType, "int8": types.ByteType, "uint8": types.ShortType, "int16": types.ShortType,
     "uint16": types.IntegerType, "int32": types.IntegerType, "uint32": types.LongType, "int64": types.LongType,
@@ -31,16 +31,16 @@ _SCALARS = {
 
 
 class Source(datasource.DataSource):
-    """A data set as a source of Spark, by the name ``penstock``::
+    """Reads a data set as a data source of Spark, named ``penstock``::
 
         penstock.spark.register(spark)
         spark.read.format("penstock").option("columns", "image,label").load("train.pst")
 
-    Each partition is a range of samples. Its task opens the data set by its path, on a file system that all executors see,
-    and ends with StateError if another data set, or a changed one, lies there.
+    Each partition is a range of samples. Its task opens the data set by its path, on a file system that all executors see, and
+    fails with StateError if the path holds another or a changed data set.
 
-    Options: ``columns``, names with commas between them; ``decode``, true for pixels instead of files; ``name``, the column
-    of names, "" for none; ``partitions``, their number (otherwise about 64 MiB each); ``labels`` and ``split`` as for
+    Options: ``columns``: names separated by commas; ``decode``: true for pixels instead of files; ``name``: the column that gets
+    the samples' names, "" for none; ``partitions``: their number (default: about 64 MiB each); ``labels`` and ``split`` as for
     :class:`penstock.Dataset`.
 
     Columns: int as long, float as double, text and JSON as string; files, bytes and audio as binary; boxes and keypoints
@@ -67,7 +67,7 @@ class Source(datasource.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Returns the name of the format."""
+        """Returns the name of the data source."""
         return "penstock"
 
     def schema(self) -> types.StructType:
@@ -78,7 +78,7 @@ class Source(datasource.DataSource):
         return types.StructType([*named, *fields])
 
     def reader(self, schema: types.StructType) -> _Reader:
-        """Returns what reads the partitions."""
+        """Returns the reader of the partitions."""
         if schema != self.schema():
             raise ArgumentError("a data set has the schema of its fields: choose columns by the option columns, or by select",
                                 dataset=self._rows.dataset.path)  # fmt: skip
@@ -99,7 +99,7 @@ class _Reader(datasource.DataSourceReader):
         return [_Partition(part) for part in self._rows.ranges(n)]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[tuple[Any, ...]]:
-        if not isinstance(partition, _Partition):  # Spark passes None if there are no partitions
+        if not isinstance(partition, _Partition):  # Spark passes None if the data set has no partitions
             return
         rows: Rows = partition.value
         for row in rows:
@@ -121,7 +121,7 @@ def _flag(option: str, text: str) -> bool:
 
 
 def _type(field: Field, decode: bool) -> types.DataType:
-    """Returns the type that Spark has for a field."""
+    """Returns the Spark type of a field."""
     if field.type in _SCALARS:
         return _SCALARS[field.type]()
     if field.type in ("image", "mask"):
@@ -138,7 +138,7 @@ def _type(field: Field, decode: bool) -> types.DataType:
 
 
 def _value(field: Field | None, value: Any) -> Any:
-    """Returns a value of a row in the form that Spark takes. field: None for the column of names."""
+    """Converts a value of a row to the type that Spark expects. field: None for the column of names."""
     if field is None or value is None or field.type in _SCALARS or isinstance(value, bytes):
         return value
     if field.type in ("image", "mask"):
@@ -150,7 +150,7 @@ def _value(field: Field | None, value: Any) -> Any:
 
 
 def register(spark: Any) -> None:
-    """Makes the format "penstock" known to a session: ``spark.read.format("penstock")``. See :class:`Source`."""
+    """Registers the format "penstock" with a Spark session: ``spark.read.format("penstock")``. See :class:`Source`."""
     spark.dataSource.register(Source)
 
 

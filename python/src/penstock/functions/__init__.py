@@ -1,1 +1,1 @@
-"""Functions of the user for samples and batches: calls, worker threads and processes, and their shared memory."""
+"""Runs functions of the user on samples and batches: their calls, worker threads and processes, and shared memory."""

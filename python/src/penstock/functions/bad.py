@@ -1,4 +1,5 @@
-"""What becomes of samples of which a Functions.sample raises: ``Loader(on_error=...)`` decides, as for damaged ones."""
+"""Handles samples for which the user's Functions.sample raises an error. ``Loader(on_error=...)`` decides, as for damaged
+samples."""
 
 from __future__ import annotations
 
@@ -9,27 +10,28 @@ from ..data.dataset import Dataset
 from ..errors import LimitError
 from . import calls
 
-_MOST_TRIES = 16  # other samples that are tried for a bad one
-_MOST_LISTED = 4096  # bad samples in the quarantine
+_MOST_TRIES = 16  # other samples that are tried as a replacement of a bad one
+_MOST_LISTED = 4096  # bad samples that the quarantine may list
 
-Fetch = Callable[[int, int], dict[str, Any]]  # (epoch, sample): that sample's values, as Functions.sample gets them
+Fetch = Callable[[int, int], dict[str, Any]]  # (epoch, sample): returns the sample's values, as Functions.sample gets them
 
 
 class BadSamples:
-    """The bad samples of one loader's Functions.sample. A batch that is made anew counts once."""
+    """Counts and replaces the samples for which the Functions.sample of one loader failed. A batch that is made again counts
+    once."""
 
     def __init__(self, given: Mapping[str, Any], dataset: Dataset) -> None:
         self._given, self._dataset = given, dataset
-        self.decides = given["on_error"] != "raise"  # else the error is the caller's
+        self.decides = given["on_error"] != "raise"  # if False, the caller gets the error
         self.replaces = given["on_error"] == "replace"
         self.pads = given["on_empty"] != "empty"
-        self.entries: dict[int, dict[str, Any]] = {}  # of the quarantine, by sample
+        self.entries: dict[int, dict[str, Any]] = {}  # the quarantine: its entries by sample number
         self.n_bad = self.n_replaced = self.n_dropped = 0
         self._epoch = -1
-        self._noted: set[tuple[int, int]] = set()  # (step, sample) of that epoch
+        self._noted: set[tuple[int, int]] = set()  # (step, sample) of the bad samples of this epoch
 
     def note(self, place: calls.Place, failure: calls.Failure) -> bool:
-        """Counts a bad sample. False: it was counted before. LimitError: the epoch has too many."""
+        """Counts a bad sample. Returns False if it was counted before. LimitError: the epoch has more than ``max_errors``."""
         if place.epoch != self._epoch:
             self._epoch, self._noted = place.epoch, set()
         sample = -1 if failure.sample is None else failure.sample
@@ -51,13 +53,13 @@ class BadSamples:
         return True
 
     def add_to(self, raw: dict[str, Any]) -> None:
-        """Adds to the counters of the C library, which has handed out what was dropped or replaced here."""
+        """Adds these counts to the C library's statistics, because the library counts a sample that fails here as delivered."""
         raw["n_bad"] += self.n_bad
         raw["n_replaced"] += self.n_replaced
         raw["n_samples"] -= self.n_dropped
 
     def others(self, place: calls.Place, row: int) -> Iterator[int]:
-        """Yields samples that may stand for that of a row: a function of seed, epoch, sample and draw."""
+        """Yields samples that may replace a row's sample. They depend on seed, epoch, sample and draw only."""
         import numpy as np
 
         samples = self._dataset._indices

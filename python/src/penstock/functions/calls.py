@@ -1,7 +1,7 @@
-"""A user's own functions on samples and batches: what they are called with, and what becomes of their results.
+"""Calls the user's functions on samples and batches, and checks and joins their results.
 
-Everything here is done the same way in the calling thread, in threads and in worker processes (``functions/workers.py``),
-so that a result does not depend on where it was made.
+The calling thread, worker threads and worker processes (``functions/workers.py``) all use this code, so a result does not depend on
+where it was made.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..errors import ArgumentError, FunctionError
 
 KINDS = ("threads", "processes")
 STARTS = ("fork", "spawn", "forkserver")
-_SAMPLE, _BATCH, REPLACE = 1, 2, 3  # domains of random numbers
-LIMIT = "host_memory"  # what failed, where a result finds no shared memory
-_MOST_NAMED = 8  # samples of a batch in an error
+_SAMPLE, _BATCH, REPLACE = 1, 2, 3  # domains that keep random numbers for samples, batches and replacements apart
+LIMIT = "host_memory"  # Failure.which if shared memory is too small for a result
+_MOST_NAMED = 8  # sample numbers that an error about a batch lists
 
 
 class Functions(NamedTuple):
-    """What a loader calls. It goes to worker processes as it is."""
+    """The functions that a loader calls, and their options. Worker processes get a copy."""
 
     sample: Callable[..., Any] | None
     batch: Callable[..., Any] | None
@@ -34,7 +34,7 @@ class Functions(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Which rows a batch has: with the seed, the key of their random numbers."""
+    """The rows of a batch: epoch, samples and draws, which are also the key of the rows' random numbers."""
 
     epoch: int
     samples: tuple[int, ...]
@@ -43,13 +43,13 @@ class Place(NamedTuple):
 
 
 class Failure(Exception):
-    """A function failed. The cause has been turned into text, so that it can go to another process.
+    """A user's function failed. The cause is kept as text, so that a worker process can send it.
 
     Attributes:
         which: "Functions.sample" or "Functions.batch".
         sample: number of the sample; None: the whole batch.
-        text: what happened.
-        trace: the original traceback, "" if the function itself did not raise.
+        text: description of the failure.
+        trace: the original traceback; "" if the function itself did not raise.
         error: the original exception; None if it could not be sent.
     """
 
@@ -59,20 +59,20 @@ class Failure(Exception):
 
 
 class Task:
-    """A batch on its way: what a worker gets, and what it gave."""
+    """A batch that a worker handles: its arguments and its result."""
 
     def __init__(self, arrays: Any, place: Place) -> None:
         self.arrays, self.place = arrays, place
         self.result: Any = None
         self.failure: Failure | None = None
         self.seconds = 0.0
-        self.n_given = 0  # bytes of a process's block that its arguments take
+        self.n_given = 0  # bytes that the arguments take in the block of shared memory
         self.is_done = self.is_dropped = self.is_counted = False
-        self.ends = threading.Lock()  # of a thread's task: held until it is done
+        self.ends = threading.Lock()  # locked until a thread has done the task
 
 
 def of(given: Mapping[str, Any]) -> Functions | None:
-    """Returns the functions of a loader's arguments, checked; None: there are none."""
+    """Checks the arguments of a loader and returns its functions; None if it has none."""
     found = [given[name] for name in ("sample_function", "batch_function")]
     workers = options.count("Functions.workers", given["function_workers"], 0, 1024)
     kind = given["function_kind"]
@@ -96,13 +96,13 @@ def of(given: Mapping[str, Any]) -> Functions | None:
 
 
 def draws(functions: Functions | None) -> bool:
-    """True if one of the functions gets random numbers, which depend on the epoch."""
+    """Whether one of the functions gets random numbers, so that its results depend on the epoch."""
     return functions is not None and any(each is not None and _takes_rng(each) for each in functions[:2])
 
 
 def generator(seed: int, domain: int, *counter: int) -> Any:
-    """Returns numpy's Generator over Philox-4x64 (Salmon et al., SC 2011) with key (seed, domain) and a counter that begins
-    at 2**64 times (draw, sample, epoch)."""
+    """Returns numpy's Generator over Philox-4x64 (Salmon et al., SC 2011). Its key is (seed, domain). Its counter begins at 2**64
+    times the number made of `counter`: draw, sample, epoch."""
     import numpy as np
 
     key, start = np.array([seed, domain], np.uint64), np.array([0, *counter], np.uint64)
@@ -117,8 +117,8 @@ def apply(
     catch: type[BaseException] = Exception,
     mend: Mend | None = None,
 ) -> Any:
-    """Calls the functions; if `whole` is False, only Functions.sample. Raises Failure for a caught exception, unless `mend`
-    replaces the sample that failed."""
+    """Calls the user's functions on a batch and returns the result. If `whole` is False, calls only Functions.sample. Raises
+    Failure for a caught exception, unless `mend` replaces the failed sample."""
     result: Any = arrays
     if functions.sample is not None:
         result = _each(functions, arrays, place, catch, mend)
@@ -130,10 +130,11 @@ def apply(
 
 
 def _takes_rng(function: Callable[..., Any]) -> bool:
-    """True if the second parameter has no default, or is named rng or generator. ``*args`` asks for nothing."""
+    """Whether a function takes random numbers: its second parameter has no default, or is named rng or generator. ``*args`` does
+    not count."""
     try:
         found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a built-in without a signature
+    except (TypeError, ValueError):  # built-in functions have no signature
         return False
     places = [each for each in found if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     return len(places) > 1 and (places[1].default is places[1].empty or places[1].name in ("rng", "generator"))
@@ -142,7 +143,7 @@ def _takes_rng(function: Callable[..., Any]) -> bool:
 def _call(catch: type[BaseException], function: Callable[..., Any], which: str, sample: int | None, *arguments: Any) -> Any:
     try:
         return function(*arguments)
-    except catch as error:  # in the calling thread KeyboardInterrupt and SystemExit are not the function's
+    except catch as error:  # in the calling thread, KeyboardInterrupt and SystemExit pass through
         if raised_by_handler(error):
             raise
         head = traceback.format_exception_only(type(error), error)[-1].strip()
@@ -152,28 +153,28 @@ def _call(catch: type[BaseException], function: Callable[..., Any], which: str, 
 
 
 def _row(values: Any, i: int) -> Any:
-    """One sample's value: numbers are Python's, arrays lie in the batch's memory."""
+    """Returns one sample's value of a column: a number of Python, or an array in the batch's memory."""
     if isinstance(values, list):
         return values[i]
     return values[i].item() if values.ndim == 1 else values[i]
 
 
 def values_of(arrays: Mapping[str, Any], i: int) -> dict[str, Any]:
-    """Returns the argument of Functions.sample for row i."""
+    """Returns the values of row i, which are the argument of Functions.sample."""
     return {name: _row(column, i) for name, column in arrays.items()}
 
 
 class Row(NamedTuple):
-    """A sample's values before and after its function."""
+    """A sample's values before and after Functions.sample."""
 
     sample: int
-    i: int | None  # its row in the batch; None: of another sample, which replaces one
+    i: int | None  # row of the sample in the batch; None: a replacement from outside the batch
     given: Mapping[str, Any]
     made: Mapping[str, Any]
 
 
-Call = Callable[[int, int, dict[str, Any]], Mapping[str, Any]]  # (sample, draw, values): what the function returns
-# (row, its failure, call, whether the batch would be empty): the row of another sample, or None: the batch goes without.
+Call = Callable[[int, int, dict[str, Any]], Mapping[str, Any]]  # (sample, draw, values): returns the result of Functions.sample
+# (row, its failure, call, whether the batch would be empty): returns the replacement row, or None to leave the row out.
 Mend = Callable[[int, Failure, Call, bool], "Row | None"]
 
 
@@ -197,7 +198,7 @@ def _each(
         try:
             rows.append(Row(sample, i, given, call(sample, draw, values)))
         except Failure as failure:
-            if mend is None or not failure.trace:  # a wrong result is no bad sample
+            if mend is None or not failure.trace:  # an invalid result is the function's fault, not the sample's
                 raise
             last = failure
             if (other := mend(i, failure, call, False)) is not None:
@@ -216,7 +217,7 @@ def _check_names(result: Any, sample: int, first: Mapping[str, Any] | None) -> N
 
 
 def _together(functions: Functions, arrays: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-    """Returns the batch of all rows. Columns that no function changed stay where they are."""
+    """Joins the rows of a batch. Columns that no function changed are not copied."""
     whole = {
         name: _some(arrays[name], [row.i for row in rows])
         if name in arrays and all(row.i is not None and row.made[name] is row.given[name] for row in rows)
@@ -234,7 +235,7 @@ def _together(functions: Functions, arrays: dict[str, Any], rows: list[Row]) -> 
 
 
 def _some(column: Any, rows: Sequence[Any]) -> Any:
-    """Rows of a column; all of them: the column itself."""
+    """Returns some rows of a column. If they are all rows, returns the column itself."""
     if len(rows) == len(column):
         return column
     return [column[i] for i in rows] if isinstance(column, list) else column[list(rows)]
@@ -243,7 +244,7 @@ def _some(column: Any, rows: Sequence[Any]) -> Any:
 def _joined(name: str, values: list[Any], output: str) -> Any:
     try:
         return _stacked(values, output)
-    except Exception as error:  # a dtype that torch has not, a number beyond int64
+    except Exception as error:  # e.g. torch lacks the dtype, or a number is beyond int64
         if raised_by_handler(error):
             raise
         text = f"what it returned as {name!r} cannot be put together: {type(error).__name__}: {error}"
@@ -251,7 +252,7 @@ def _joined(name: str, values: list[Any], output: str) -> Any:
 
 
 def _stacked(values: list[Any], output: str) -> Any:
-    """Values of all samples as one array (N, ...), or as a list if they differ in shape or dtype or are no arrays."""
+    """Stacks the values of all samples to an array (N, ...). Returns a list if they differ in shape or dtype or are no arrays."""
     import numpy as np
 
     if all(isinstance(value, (bool, int, np.integer, np.bool_)) for value in values):
@@ -271,7 +272,7 @@ def _stacked(values: list[Any], output: str) -> Any:
 
 
 def _as_output(value: Any, output: str) -> Any:
-    """An array as a tensor, or the reverse, without a copy where possible."""
+    """Converts an array to a tensor if `output` is "torch", or a tensor to an array, without a copy where possible."""
     import numpy as np
 
     if output == "torch":
@@ -285,7 +286,8 @@ def _as_output(value: Any, output: str) -> Any:
 
 
 def error_of(failure: Failure, dataset: Dataset, place: Place | None) -> FunctionError:
-    """Returns what the consumer gets: with the place of the batch, the sample's name, and the traceback of the function."""
+    """Returns the error that the caller of the loader gets: with the batch's place, the sample's name, and the function's
+    traceback."""
     where, path, own = "no batch", dataset.path, None
     if place is not None:
         where = named(place.epoch, place.step, place.samples)
@@ -302,7 +304,7 @@ def error_of(failure: Failure, dataset: Dataset, place: Place | None) -> Functio
 
 
 def named(epoch: int, step: int, samples: Sequence[int]) -> str:
-    """Returns the words that name a batch."""
+    """Describes a batch in words, for errors."""
     shown = ", ".join(map(str, samples[:_MOST_NAMED]))
     more = f" and {len(samples) - _MOST_NAMED} more" if len(samples) > _MOST_NAMED else ""
     return f"epoch {epoch}, batch {step}, samples {shown or 'none'}{more}"

@@ -1,4 +1,4 @@
-"""What is counted of functions of the user."""
+"""Statistics of the user's functions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TypedDict
 
 
 class FunctionStats(TypedDict):
-    """Functions.sample and Functions.batch, see :class:`Loader`. seconds: summed over workers; wait_seconds: time that the
-    caller waited for workers' results. nbytes_shared: shared memory of worker processes."""
+    """Counters of Functions.sample and Functions.batch, see :class:`Loader`. seconds: run time, summed over the workers;
+    wait_seconds: time that the caller waited for their results. nbytes_shared: bytes of shared memory of worker processes."""
 
     kind: str
     workers: int

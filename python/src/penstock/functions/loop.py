@@ -1,4 +1,4 @@
-"""How a loader's batches go through the user's functions, in order, and what that costs."""
+"""Runs a loader's batches through the user's functions, in order, and counts the time."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _Arrays = Callable[[_native.Batch], dict[str, Any]]
 
 
 class Pipeline:
-    """The functions of one loader, and their workers, which the first batch of a pass starts."""
+    """Runs the functions of one loader. Its workers are started for the first batch of a pass."""
 
     def __init__(self, functions: calls.Functions, given: Mapping[str, Any], dataset: Dataset, limit: int) -> None:
         self._functions, self._given, self._dataset, self._limit = functions, given, dataset, limit
         self.has_workers = given["function_workers"] > 0
         self._pool: _workers.Threads | _workers.Processes | None = None
-        self._tasks: deque[tuple[calls.Task, Place]] = deque()  # with the places after their batches
-        self._end = False  # no batch follows: the epoch is over
-        self._tears = False  # an exception now leaves something half done
-        self._waits = False  # no batch is asked for before those under way are delivered
+        self._tasks: deque[tuple[calls.Task, Place]] = deque()  # tasks of workers, each with the place of the pass after its batch
+        self._end = False  # the epoch has no more batches
+        self._tears = False  # True while an exception would leave a step half done
+        self._waits = False  # True: the batches under way must be delivered before another one is asked for
         self.bad = BadSamples(given, dataset)
         self._batches = self._samples = 0
         self._seconds = self._wait_seconds = 0.0
 
     def stats(self) -> FunctionStats:
-        """What it has cost so far; see stats()["function"] of the loader."""
+        """Counters so far; see stats()["function"] of the loader."""
         return {
             "kind": self._given["function_kind"] if self.has_workers else "caller",
             "workers": self._given["function_workers"],
@@ -59,7 +59,7 @@ class Pipeline:
         return calls.Place(epoch, tuple(arrays["index"].tolist()), tuple(draws.tolist()), step)
 
     def here(self, batch: _native.Batch, arrays: dict[str, Any], fetch: Fetch, whole: bool = True) -> Any:
-        """Calls the functions in this thread. whole False: that for samples alone, none of which is left out."""
+        """Calls the functions in this thread. If `whole` is False, calls only Functions.sample and leaves no sample out."""
         place = self.place_of(batch, arrays)
         since = time.perf_counter()
         mend = functools.partial(self._mend, place, fetch) if self.bad.decides and (whole or self.bad.replaces) else None
@@ -73,7 +73,7 @@ class Pipeline:
     def _mend(
         self, place: calls.Place, fetch: Fetch, i: int, failure: calls.Failure, call: calls.Call, is_empty: bool
     ) -> calls.Row | None:
-        """Returns the row of another sample in place of row i, or None: the batch goes without, as on_error says."""
+        """Returns a replacement for the failed sample of row i, or None to leave the row out, as on_error says."""
         is_new = not is_empty and self.bad.note(place, failure)
         self.bad.n_dropped += is_new and not self.bad.replaces
         if not (self.bad.pads if is_empty else self.bad.replaces):
@@ -92,7 +92,7 @@ class Pipeline:
         raise failure
 
     def _made_here(self, native: _native.Loader, to_arrays: _Arrays, fetch: Fetch, place: calls.Place) -> Any:
-        """Makes the batch of a task that failed for a sample anew, with on_error's rule."""
+        """Makes a batch again in this thread after a sample failed in a worker, and applies on_error to the bad sample."""
         batch = native.replay(place.epoch, place.step)
         return self.here(batch, to_arrays(batch), fetch)
 
@@ -102,7 +102,7 @@ class Pipeline:
         self._seconds += seconds
 
     def reset(self) -> None:
-        """A pass begins or goes on elsewhere: what is under way for another place is dropped."""
+        """Drops the batches under way, because a pass begins or continues at another place."""
         for task, _ in self._tasks:
             task.is_dropped = True
         self._tasks.clear()
@@ -110,21 +110,21 @@ class Pipeline:
 
     @property
     def is_torn(self) -> bool:
-        """What is under way cannot be used: an exception came in the middle of something. :meth:`mend` first."""
+        """True if an exception interrupted a step, so the batches under way cannot be used. Call :meth:`mend` first."""
         return self._tears or (self._pool is not None and self._pool.is_torn)
 
     def mend(self) -> None:
-        """Drops what is under way, and the workers with it. The loader has to go back to its place."""
+        """Drops the batches under way and stops the workers. The caller must then move the loader back to its place."""
         self.stop()
         self._tears = False
 
     def next(
         self, native: _native.Loader, to_arrays: _Arrays, fetch: Fetch, here: Place
     ) -> tuple[Any, Place, calls.Place] | None:
-        """Returns what the workers made of the batch after `here`, the place after it, and which rows it has. None: there is
-        none. Another call returns the same until `here` is that place."""
+        """Returns the workers' result for the batch after `here`, the place after that batch, and its rows; None if no batch is
+        left. Calls with the same `here` return the same batch."""
         if self._pool is None:
-            from . import workers  # multiprocessing and more, which a loader without workers does not need
+            from . import workers  # imported only when workers are used, because it imports multiprocessing and more
 
             self._pool = workers.opened(self._functions, self._given, self._limit)
         if self._tasks and self._tasks[0][1] is here:
@@ -140,7 +140,7 @@ class Pipeline:
                 task.result, task.failure = self._made_here(native, to_arrays, fetch, task.place), None
             return task.result, place, task.place
         except calls.Failure as failure:
-            self._tears = True  # the batch is made anew, by other workers
+            self._tears = True  # new workers make the batch again
             if failure.which == calls.LIMIT:
                 raise LimitError(failure.text, dataset=self._dataset.path) from None
             rows = self._tasks[0][0].place if self._tasks else None
@@ -170,8 +170,8 @@ class Pipeline:
     def _put_one(
         self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays, here: Place
     ) -> bool:
-        """Hands the loader's next batch to a worker, if it is whole. Waits for it only if no worker has a batch. False: none
-        was handed over. An error of a later batch comes at its turn."""
+        """Hands the loader's next batch to a worker if the batch is ready. Waits for the batch only if no worker has one. Returns
+        False if no batch was handed over. The error of a later batch is raised when that batch is due."""
         if self._end or len(self._tasks) >= pool.depth or (self._waits and self._tasks):
             return False
         try:
@@ -192,7 +192,8 @@ class Pipeline:
         return self._submit(pool, native, batch, arrays, self._tasks[-1][1] if self._tasks else here)
 
     def _at_its_turn(self) -> bool:
-        """In an except clause: the next batch failed. If there are batches before it, they come first."""
+        """Called in an except clause, when the next batch failed. Raises the error only if no earlier batch is still to be
+        delivered."""
         if not self._tasks:
             raise  # noqa: PLE0704
         self._waits = True
@@ -211,7 +212,7 @@ class Pipeline:
         self._tears = True
         try:
             pool.submit(task)
-        except LimitError:  # before anything was sent; batches under way hold the memory that this one needs
+        except LimitError:  # nothing was sent yet; batches under way hold the memory that this batch needs
             self._tears = False
             return self._at_its_turn()
         self._tasks.append((task, place))
@@ -220,7 +221,7 @@ class Pipeline:
         return True
 
     def stop(self) -> None:
-        """Ends the workers. The next pass starts others."""
+        """Ends the workers. The next pass starts new ones."""
         self.reset()
         if self._pool is not None:
             self._pool.stop()

@@ -1,8 +1,8 @@
-"""Shared memory between a loader and its worker processes, and values that lie in it.
+"""Shared memory between a loader and its worker processes, and the values that are stored in it.
 
-A block is an anonymous file (memfd_create): it has no name in /dev/shm, so that nothing is left behind whoever ends.
-Arrays are copied to and from it, never pickled. A message is a pickle in which each array is a note of where it lies; it
-lies in the block, too, so that pipes carry a few numbers only and nobody waits for a full one.
+A block is an anonymous file (memfd_create). It has no name in /dev/shm, so nothing is left behind if a process is killed. Arrays
+are copied to and from the block and never pickled. A message is a pickle in which each array is replaced by its offset in the
+block. The message lies in the block, too, so that pipes carry only a few numbers and never fill up.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from ..errors import LimitError
 
 _ALIGNMENT = 64
-_BFLOAT16 = "bfloat16"  # numpy has none: its bits go as int16
+_BFLOAT16 = "bfloat16"  # numpy has no bfloat16, so the bits are stored as int16
 
 
 class Stored(NamedTuple):
-    """An array in a block: axes in the order of memory, and how to put them back."""
+    """An array in a block. `axes` is the order of the axes in memory, from which the original order is restored."""
 
     offset: int
     shape: tuple[int, ...]
@@ -30,13 +30,14 @@ class Stored(NamedTuple):
 
 
 class Account:
-    """The bytes of blocks, and their limit. It knows no pool, so that what ends a pool may hold it."""
+    """Counts the bytes of all blocks against a limit. It holds no reference to the pool, so the pool's finalizer may hold the
+    account."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.nbytes = 0  # of all blocks
-        self.reserved = 0  # what tasks under way may add
-        self.short = 0  # bytes that were missing when it refused some last
+        self.nbytes = 0  # bytes of all blocks
+        self.reserved = 0  # bytes that tasks under way may add to their blocks
+        self.short = 0  # bytes that were missing when a request was last refused
 
     def free(self) -> int:
         return max(0, self.limit - self.nbytes - self.reserved)
@@ -52,21 +53,21 @@ class Account:
 
 
 class Block:
-    """An anonymous file of this process or another one, mapped."""
+    """An anonymous file, of this or another process, that is mapped into memory."""
 
     def __init__(self, fd: int, charge: Callable[[int], None] | None = None) -> None:
-        self.fd, self._charge = fd, charge  # charge: called before the file grows here; its error leaves it as it is
+        self.fd, self._charge = fd, charge  # charge: called before the file grows; if it raises an error, the file stays as it is
         self.memory = mmap.mmap(-1, 1)
         self.nbytes = 0
-        self.size = 0  # of the file, as far as it was counted
+        self.size = 0  # size of the file when it was last counted
 
     @classmethod
     def new(cls, charge: Callable[[int], None]) -> Block:
         return cls(os.memfd_create("penstock-function", os.MFD_CLOEXEC), charge)
 
     def reach(self, nbytes: int) -> None:
-        """Maps at least so many bytes; a file that is shorter grows. Arrays over an older mapping stay valid."""
-        size = os.fstat(self.fd).st_size  # the loader may have emptied it
+        """Maps at least `nbytes` bytes and extends the file if it is shorter. Arrays over an older mapping stay valid."""
+        size = os.fstat(self.fd).st_size  # the loader's process may have emptied the file
         if nbytes <= min(self.nbytes, size):
             return
         total = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -79,25 +80,25 @@ class Block:
         self.nbytes = total
 
     def growth(self) -> int:
-        """Returns the bytes that another process has added since they were counted last."""
+        """Returns the bytes that another process has added to the file since the last count."""
         before, self.size = self.size, os.fstat(self.fd).st_size
         return self.size - before
 
     def empty(self) -> int:
-        """Gives the memory back and returns its bytes. Nobody may use an array in the block."""
+        """Frees the memory of the file and returns its former bytes. No array in the block may be in use."""
         before, self.size, self.nbytes = self.size, 0, 0
         self.memory = mmap.mmap(-1, 1)
         os.ftruncate(self.fd, 0)
         return before
 
     def close(self) -> None:
-        fd, self.fd = self.fd, -1  # first: an exception between must not close it twice
+        fd, self.fd = self.fd, -1  # set before close(): an exception between must not close it twice
         if fd >= 0:
             os.close(fd)
 
 
 def _bits(array: Any) -> tuple[Any, str, bool]:
-    """An array as numpy's, its dtype by name, and whether it is a tensor."""
+    """Returns an array as numpy array, the name of its dtype, and whether it was a tensor."""
     import numpy as np
 
     if isinstance(array, np.ndarray):
@@ -127,7 +128,7 @@ def _address(memory: mmap.mmap) -> int:
 
 
 class _Placing:
-    """Puts the arrays of a value one after another behind `start`. Those that lie in the block before it stay there."""
+    """Assigns offsets after `start` to the arrays of a value. Arrays that already lie in the block before `start` stay there."""
 
     def __init__(self, block: Block, start: int) -> None:
         self.end = start
@@ -136,7 +137,7 @@ class _Placing:
 
     def put(self, array: Any) -> Stored:
         bits, dtype, is_torch = _bits(array)
-        axes = tuple(sorted(range(bits.ndim), key=lambda i: -abs(bits.strides[i])))  # stable: C's order if it is that
+        axes = tuple(sorted(range(bits.ndim), key=lambda i: -abs(bits.strides[i])))  # stable: keeps the axes of arrays in C order
         packed = bits.transpose(axes)
         at = packed.__array_interface__["data"][0] - self._base
         if packed.flags.c_contiguous and 0 <= at and at + packed.nbytes <= self._n_here:
@@ -149,7 +150,7 @@ class _Placing:
 
 
 def _replaced(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
-    """A value with some of its parts replaced: in dicts, lists and tuples of any depth."""
+    """Returns a copy of a value in which some parts are replaced, in dicts, lists and tuples of any depth."""
     if wanted(value):
         return change(value)
     if isinstance(value, dict):
@@ -163,7 +164,7 @@ def _replaced(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any],
 
 
 def write(block: Block, value: Any, start: int = 0) -> tuple[int, int]:
-    """Writes a value behind `start`. Returns where its message begins and ends. What pickle raises passes through."""
+    """Writes a value to a block after `start`. Returns where its message begins and ends. Errors of pickle pass through."""
     import numpy as np
 
     placing = _Placing(block, start)
@@ -178,7 +179,7 @@ def write(block: Block, value: Any, start: int = 0) -> tuple[int, int]:
 
 
 def read(block: Block, begin: int, end: int, holder: Any = None) -> Any:
-    """Returns the value of a message. Its arrays lie in the block; they keep `holder`, a buffer over it."""
+    """Reads the value of a message. Its arrays lie in the block and hold a reference to `holder`, a buffer over the block."""
     import numpy as np
 
     block.reach(end)

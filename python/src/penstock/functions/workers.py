@@ -1,7 +1,7 @@
-"""Threads and processes that run a loader's functions, a batch each at a time.
+"""Threads and processes that run a loader's functions. Each worker has one batch at a time.
 
-Batches keep their order: the loader asks for the result of each task in turn. Workers that ended, or take too long, are
-noticed by whoever waits for them. A process that runs functions ends when the one that started it does.
+Batches keep their order, because the loader waits for the result of each task in turn. While it waits, it notices workers that
+ended or take too long. A worker process ends when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from . import calls
 from . import memory as _memory
 from .calls import LIMIT, Task
 
-SLICE = 0.05  # seconds between two looks at workers that say nothing
-_ORPHAN_SECONDS = 2.0  # a process looks so often whether its parent lives
-_TO_GROUPS = {signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}  # often sent to all processes of a job at once
-_END_SECONDS = 1.0  # that an idle process has to end by itself
+SLICE = 0.05  # seconds between two checks for workers that have ended or take too long
+_ORPHAN_SECONDS = 2.0  # seconds between two checks of a worker process whether its parent lives
+_TO_GROUPS = {signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}  # signals that are often sent to all processes of a job
+_END_SECONDS = 1.0  # seconds that an idle process has to end by itself
 
-_More = Callable[[int], bool]  # asks for bytes; False: there are none
+_More = Callable[[int], bool]  # asks the loader for more bytes of memory; False: refused
 
 
 def run(functions: calls.Functions, task: Task) -> None:
-    """Does a task in this thread."""
+    """Runs the functions on a task in this thread, and stores the result or the failure in the task."""
     since = time.perf_counter()
     try:
         task.result = calls.apply(functions, task.arrays, task.place, catch=BaseException)
@@ -66,22 +66,22 @@ def _timed_out(timeout: float) -> calls.Failure:
 
 
 class _Bench:
-    """What threads and their pool share. It does not keep the pool alive."""
+    """What threads and their pool share. It holds no strong reference to the pool."""
 
     def __init__(self, pool: Threads) -> None:
-        self.tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()  # what is no Task tells the threads to end
+        self.tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()  # anything that is not a Task tells the threads to end
         self.began: dict[Task, float] = {}
         self.is_ended = False
-        # When nobody has the pool any more, the interpreter itself puts this reference into the queue: no handler of a signal
-        # can run before that, as it could in a function.
+        # When the pool is garbage, the interpreter itself puts this weak reference into the queue, which tells the threads to end.
+        # A callback in Python would be less safe, because a signal handler could interrupt it.
         self.pool = weakref.ref(pool, self.tasks.put)
 
     def take(self) -> Task | None:
-        """Waits for a task. None: the thread has to end; tasks that are left are dropped."""
+        """Waits for a task. Returns None if the thread has to end; the tasks that are left are dropped."""
         task = self.tasks.get()
         if isinstance(task, Task) and not self.is_ended and self.pool() is not None:
             return task
-        self.tasks.put(None)  # the next thread ends, too
+        self.tasks.put(None)  # tells the next thread to end, too
         return None
 
     def do(self, functions: calls.Functions, task: Task) -> None:
@@ -94,18 +94,18 @@ class _Bench:
 
 
 def _work(functions: calls.Functions, bench: _Bench, blocked: set[int | signal.Signals]) -> None:
-    """The life of a thread, which was started with signals blocked."""
+    """The main function of a worker thread. The thread was started with signals blocked."""
     is_first = True
     while (task := bench.take()) is not None:
-        if is_first:  # all threads have been started
+        if is_first:  # from now on no signal can interrupt the start of a thread
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             is_first = False
         bench.do(functions, task)
-        del task  # while it waits for the next one
+        del task  # keep no reference to the task while waiting for the next one
 
 
 class Threads:
-    """Daemon threads of this process, so that one that hangs does not keep the interpreter from ending."""
+    """A pool of daemon threads. Daemon threads do not keep the interpreter from ending if one of them hangs."""
 
     nbytes = 0
     is_torn = False
@@ -120,8 +120,8 @@ class Threads:
                 threading.Thread(target=_work, args=(functions, self._bench, blocked), name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Lets threads end after the tasks that they are at; the others are dropped. An exception that interrupts it does no
-        harm: it may be called again, and threads of a pool that nobody has end by themselves."""
+        """Ends each thread after its current task and drops the other tasks. It may be called again if an exception interrupts it.
+        The threads also end by themselves when the pool is garbage."""
         self._bench.is_ended = True
         self._bench.tasks.put(None)
 
@@ -130,8 +130,8 @@ class Threads:
         self._bench.tasks.put(task)
 
     def wait(self, task: Task) -> bool:
-        """Waits a moment. True: the task is done."""
-        if not task.is_done:  # which counts; an exception may come while the lock is taken
+        """Waits up to SLICE seconds for a task. Returns True if it is done."""
+        if not task.is_done:  # the flag decides, not the lock, since an exception may come right after the lock is taken
             task.ends.acquire(timeout=SLICE)
         began = self._bench.began.get(task)
         if not task.is_done and self._timeout and began is not None and time.monotonic() - began > self._timeout:
@@ -147,7 +147,7 @@ def _send_block(pipe: Any, fd: int, pid: int) -> None:
 
 
 def _picklable(failure: calls.Failure) -> calls.Failure:
-    """The failure without its exception if that cannot be sent."""
+    """Returns the failure, without its exception if that cannot be pickled."""
     with contextlib.suppress(Exception):
         pickle.loads(pickle.dumps(failure.error))
         return failure
@@ -157,9 +157,9 @@ def _picklable(failure: calls.Failure) -> calls.Failure:
 def _do(
     functions: calls.Functions, block: _memory.Block, account: _memory.Account, begin: int, end: int, more: _More
 ) -> tuple[int, int, float]:
-    """Does a task that lies in the block. Returns where the result lies, and the seconds of the functions.
+    """Runs the task whose message lies in the block. Returns where the result lies, and the run time of the functions in seconds.
 
-    The block grows by what `account` has; `more` asks the loader for further bytes."""
+    The block may grow by the bytes that `account` has; `more` asks the loader for further bytes."""
     arrays, place = _memory.read(block, begin, end)
     task = Task(arrays, place)
     _seed(functions.seed, place)
@@ -179,7 +179,7 @@ def _do(
             which = "Functions.sample" if functions.batch is None else "Functions.batch"
             text = f"what it returned cannot be sent from its process: {type(error).__name__}: {error}"
             task.failure = calls.Failure(which, None, text)
-    account.limit = sys.maxsize  # for the message
+    account.limit = sys.maxsize  # the message of a failure is written even beyond the limit
     failure = _picklable(task.failure)
     parts = (failure.which, failure.sample, failure.text, failure.trace, failure.error)
     return *_memory.write(block, _Failed(parts), end), task.seconds
@@ -188,8 +188,8 @@ def _do(
 def _seed(seed: int, place: calls.Place) -> None:
     """Seeds the global generators of random, numpy and torch for one batch.
 
-    Processes that were forked would otherwise draw the same numbers. The seed is a hash of the batch's key, so that the numbers
-    do not depend on which process has the batch."""
+    Without it, forked processes would draw the same numbers. The seed is a hash of the batch's key (seed, epoch, samples, draws),
+    so the numbers do not depend on the process that handles the batch."""
     import numpy as np
 
     key = np.array([seed, place.epoch, *place.samples, *place.draws], np.uint64).tobytes()
@@ -203,7 +203,7 @@ def _seed(seed: int, place: calls.Place) -> None:
 
 
 class _Failed:
-    """A failure on its way; not a tuple, whose parts would be looked at."""
+    """A failure that is sent to the loader. It is no tuple, because `write` replaces arrays inside tuples."""
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts = parts
@@ -212,25 +212,25 @@ class _Failed:
 def _received_block(pipe: Any) -> int:
     try:
         return reduction.recv_handle(pipe)
-    except RuntimeError:  # the pipe was closed before the block came
+    except RuntimeError:  # the pipe was closed before the descriptor came
         raise EOFError from None
 
 
 class _Server:
-    """A worker process: takes tasks out of its pipe, and sends where their results lie.
+    """The loop of a worker process: receives tasks from its pipe, and sends back where their results lie.
 
-    Messages to it: (task, block, begin, end, n_more, is_new); n_more: bytes by which the block may grow. An int: the answer to
-    a request for so many bytes more, 0: refused. None: end.
-    Messages from it: (task, begin, end, seconds), or (task, bytes wanted)."""
+    Messages to it: (task, block, begin, end, n_more, is_new), where n_more is the number of bytes by which the block may grow. An
+    int answers its request for more bytes; 0 refuses them. None: end. Messages from it: (task, begin, end, seconds), or (task,
+    bytes that it requests)."""
 
     def __init__(self, pipe: Any, functions: calls.Functions) -> None:
         self._pipe, self._functions = pipe, functions
         self._parent = os.getppid()
         process = multiprocessing.parent_process()
         self._watched = [pipe] if process is None else [pipe, process.sentinel]
-        self._waiting: deque[Any] = deque()  # tasks that came while another one was under way
+        self._waiting: deque[Any] = deque()  # tasks received while another one is being run
         self._blocks: dict[int, _memory.Block] = {}
-        self._account = _memory.Account(0)  # what the task at hand may add
+        self._account = _memory.Account(0)  # bytes that the current task may add to its block
 
     def _receive(self) -> Any:
         """Returns the next message. Raises EOFError if the loader's process has ended."""
@@ -246,7 +246,7 @@ class _Server:
         raise EOFError
 
     def _more(self, task: int, nbytes: int) -> bool:
-        """Asks for memory. False: there is none."""
+        """Asks the loader for more memory. Returns False if it refuses."""
         self._pipe.send((task, nbytes))
         while not isinstance(answer := self._receive(), int):
             if answer is None:
@@ -265,13 +265,13 @@ class _Server:
 
 
 def _serve(pipe: Any, functions: calls.Functions, others: list[Any], blocked: tuple[int, ...]) -> None:
-    """The life of a worker process."""
-    # Ctrl-C, and what the one that started it handles, are for that one alone.
+    """The main function of a worker process."""
+    # Signals such as Ctrl-C, and those that the parent process handles, are meant for the parent only.
     for number in {signal.SIGINT, *_TO_GROUPS.intersection(handled())}:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    for other in others:  # of its siblings, which a fork has copied
+    for other in others:  # pipes of the other workers, which the fork has copied
         other.close()
     if functions.output == "torch":
         import torch
@@ -281,7 +281,7 @@ def _serve(pipe: Any, functions: calls.Functions, others: list[Any], blocked: tu
 
 
 class _Process:
-    """A worker process as its parent sees it."""
+    """A worker process, as seen by the loader's process."""
 
     def __init__(self, context: Any, functions: calls.Functions, others: list[Any]) -> None:
         self.pipe, theirs = context.Pipe()
@@ -290,20 +290,21 @@ class _Process:
             self.process = context.Process(
                 target=_serve, args=(theirs, functions, inherited, tuple(blocked)), name="penstock-function", daemon=True
             )
-            with warnings.catch_warnings():  # the child of a fork uses none of the loader's threads
+            with warnings.catch_warnings():  # the forked child uses none of the loader's threads
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.process.start()
         theirs.close()
-        self.knows: set[int] = set()  # names of blocks that it has
-        self.tasks: deque[int] = deque()  # that it has, the one under way first
-        self.since = 0.0  # when that began
+        self.knows: set[int] = set()  # names of the blocks that the process has mapped
+        self.tasks: deque[int] = deque()  # numbers of its tasks; the first one is being run
+        self.since = 0.0  # time at which the first task began
 
     def is_working(self, wishes: Container[int]) -> bool:
-        """False: it has no task, or waits for memory."""
+        """Whether the process runs a task and does not wait for memory."""
         return bool(self.tasks) and self.tasks[0] not in wishes
 
     def end(self) -> None:
-        """Waits until the process has ended. It may be called again after an exception."""
+        """Tells the process to end and waits for it. Kills it if it has tasks or takes too long. May be called again after an
+        exception."""
         with contextlib.suppress(OSError):
             if self.tasks or self.process.exitcode is not None:
                 self.process.kill()
@@ -317,8 +318,8 @@ class _Process:
 
 
 def _end_all(workers: list[_Process], blocks: dict[int, _memory.Block], owner: int) -> None:
-    """Ends all processes. In a forked child they are not its own. An exception that interrupts it does no harm: it may be
-    called again, and a process whose pipe is gone ends by itself."""
+    """Ends all worker processes. A forked child only forgets them, because they belong to the parent (`owner`). It may be called
+    again if an exception interrupts it. A process whose pipe is closed also ends by itself."""
     while workers:
         if os.getpid() == owner:
             workers[-1].end()
@@ -328,7 +329,7 @@ def _end_all(workers: list[_Process], blocks: dict[int, _memory.Block], owner: i
 
 
 class Processes:
-    """Worker processes with two batches each at most: one under way, one that waits."""
+    """A pool of worker processes. Each has at most two batches: one that it runs, and one that waits."""
 
     def __init__(self, functions: calls.Functions, n: int, timeout: float | None, start: str, limit: int) -> None:
         if multiprocessing.current_process().daemon:
@@ -336,11 +337,11 @@ class Processes:
         self.depth = 2 * n
         self._timeout = timeout
         self._account = _memory.Account(limit)
-        self._most = 0  # bytes that a result has needed
-        self._wishes: dict[int, tuple[_Process, int]] = {}  # tasks that wait for memory: their workers, and how many bytes
-        self.is_torn = False  # an exception came in the middle of a message
+        self._most = 0  # bytes of the largest result so far
+        self._wishes: dict[int, tuple[_Process, int]] = {}  # requests for memory: worker and bytes, by task number
+        self.is_torn = False  # True: an exception interrupted the exchange of a message
         self._workers: list[_Process] = []
-        self._tasks: dict[int, tuple[Task, int, int]] = {}  # with the names of their blocks, and what these may grow by
+        self._tasks: dict[int, tuple[Task, int, int]] = {}  # by task number: task, its block, bytes by which that may grow
         self._blocks: dict[int, _memory.Block] = {}
         self._free: list[int] = []
         self._next = 0
@@ -355,12 +356,12 @@ class Processes:
             raise
 
     def stop(self) -> None:
-        """Ends the processes, at once those that have tasks."""
+        """Ends the processes. Those that have tasks are killed at once."""
         _end_all(*self._ends)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks."""
+        """bytes of all blocks of shared memory"""
         return self._account.nbytes
 
     def _block(self) -> int:
@@ -371,7 +372,8 @@ class Processes:
         return self._free.pop()
 
     def _put(self, task: Task) -> tuple[int, int, int, int]:
-        """Writes a task to a block. Returns the block's name, where the message lies, and what the block may grow by."""
+        """Writes a task to a block. Returns the block's name, begin and end of the message, and the bytes by which the block may
+        grow."""
         name = self._block()
         block = self._blocks[name]
         try:
@@ -382,7 +384,7 @@ class Processes:
             raise
 
     def _find(self, nbytes: int) -> int:
-        """Empties blocks that nobody uses as far as bytes are missing. Returns how many bytes there are."""
+        """Frees the memory of unused blocks until `nbytes` bytes are available. Returns the bytes that are available."""
         for name in list(self._free):
             if self._account.free() >= nbytes:
                 break
@@ -390,8 +392,9 @@ class Processes:
         return self._account.free()
 
     def _growth(self, block: _memory.Block, end: int) -> int:
-        """Returns the bytes by which a block may grow without asking: twice what the largest result so far has needed. If there
-        are fewer, or none is known yet, tasks under way have to end first; one alone gets what there is."""
+        """Returns the bytes by which a block may grow without asking: twice the size of the largest result so far. If less memory
+        is free, or no result is known yet, raises LimitError while tasks are under way. A single task gets the memory that is
+        free."""
         wanted = max(0, end + 2 * (self._most or end) - block.size)
         free = self._find(wanted)
         if self._tasks and (free < wanted or not self._most):
@@ -402,7 +405,7 @@ class Processes:
         return min(free, wanted)
 
     def _put_after_dropped(self, task: Task) -> tuple[int, int, int, int]:
-        """As _put, but dropped tasks give their memory back first where it is scarce."""
+        """Writes a task to a block like `_put`. If memory is short, waits for dropped tasks to free theirs."""
         while True:
             try:
                 return self._put(task)
@@ -437,7 +440,7 @@ class Processes:
         self.is_torn = False
 
     def wait(self, task: Task) -> bool:
-        """Takes results that are there, or waits a moment for one. True: that of the task is there."""
+        """Receives results, and waits up to SLICE seconds for one. Returns True if the result of `task` is there."""
         owners = {worker.pipe: worker for worker in self._workers}
         watched = [*owners, *(worker.process.sentinel for worker in self._workers)]
         ready = connection.wait(watched, 0 if task.is_done else SLICE)
@@ -459,8 +462,9 @@ class Processes:
         return task.is_done
 
     def _answer_wishes(self, awaited: Task) -> None:
-        """Gives workers the memory that they ask for, oldest task first, as far as there is some. A worker waits while others
-        may still give memory back; that of the awaited task is refused if none of them works. A dropped task gets none."""
+        """Grants the workers' requests for memory, oldest task first, while memory is free. A worker waits while other workers may
+        still free some. The request of the awaited task is refused if no worker runs a task. Requests of dropped tasks are
+        refused."""
         for number, (worker, nbytes) in sorted(self._wishes.items()):
             task, name, n_more = self._tasks[number]
             if task.is_dropped:

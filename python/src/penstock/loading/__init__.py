@@ -1,1 +1,1 @@
-"""The loader: its arguments, its passes over an epoch, what it delivers and what it counts; and TorchDataset."""
+"""The loader: its arguments, its iteration over epochs, the batches that it delivers, and its statistics; and TorchDataset."""

@@ -1,8 +1,8 @@
-"""A loader's arguments as plain data, and back: ``Loader.config`` and ``Loader.from_config``.
+"""Converts a loader's arguments to plain data and back: ``Loader.config`` and ``Loader.from_config``.
 
-A configuration is a dict by parameter of Loader. Objects such as Reading are dicts of their members, operations are those of
-transforms.to_json, a data set is its path or a dict. It has all arguments, so that another version with other defaults makes the
-same loader of it.
+A configuration is a dict by parameter of Loader. Objects such as Reading become dicts of their members, operations the result of
+transforms.to_json, a data set its path or a dict. It contains all arguments, so another version with other defaults makes the same
+loader from it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DATASET = ("path", "labels", "allow_unreadable", "masks", "files", "ignore_labe
 
 
 class _NoPlainForm(Exception):
-    """A value has no form in JSON."""
+    """Raised for a value that cannot be converted to JSON."""
 
 
 # Arguments to plain data ---------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
-    if hasattr(value, "tolist") and not callable(value):  # of numpy or torch
+    if hasattr(value, "tolist") and not callable(value):  # an array of numpy or torch
         return value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return [_plain(part) for part in value]
@@ -60,13 +60,13 @@ def _dtype(value: Any) -> Any:
 
 def _operations(value: Any) -> Any:
     for op in _all_operations(value):
-        if type(op) is not getattr(_transforms, type(op).__name__, None):  # a class of the user's, which no file can name
+        if type(op) is not getattr(_transforms, type(op).__name__, None):  # a class of the user's, which a file cannot name
             raise _NoPlainForm
     return None if value is None else json.loads(_transforms.to_json(value))
 
 
 def _all_operations(value: Any) -> Iterator[_transforms.Transform]:
-    """Yields the operations of chains, and those that operations are made of."""
+    """Yields the operations in a value of transforms or mix, and the operations inside other operations."""
     if isinstance(value, _transforms.Transform):
         yield value
         value = [getattr(value, field.name) for field in dataclasses.fields(value)]  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def _mixes(value: Any) -> Any:
 
 def _way(way: Any) -> dict[str, Any]:
     members = {field.name: getattr(way, field.name) for field in _given_of(way)}
-    behind = members.pop("transforms", ())  # of a Mosaic
+    behind = members.pop("transforms", ())  # the operations that follow a Mosaic
     return {"mix": type(way).__name__, **_plain(members), **({"transforms": _operations(behind)} if behind else {})}
 
 
@@ -114,7 +114,7 @@ def _pairs(value: Any) -> Any:
 
 
 def _admitted(value: Any) -> Any:
-    return None if isinstance(value, Planned) else _plain(value)  # the plan is absent, which has it
+    return None if isinstance(value, Planned) else _plain(value)  # left out, because the configuration's plan contains it
 
 
 _TO_PLAIN: dict[str, Callable[[Any], Any]] = {
@@ -147,7 +147,7 @@ def _dataset(dataset: Dataset) -> Any:
 
 
 def _parameter(name: str, given: Mapping[str, Any]) -> Any:
-    """Returns the plain form of a parameter of Loader, a dict if it is an object."""
+    """Returns a parameter of Loader as plain data: a dict if the parameter is an object."""
     values = {row.name: _TO_PLAIN.get(row.name, _plain)(given[row.name]) for row in table.TABLE if name in (row.name, row.of)}
     if name == "order" and given["order"] != "pages":
         return given["order"]
@@ -189,7 +189,7 @@ def _to_mixture(value: Mapping[str, Any]) -> Dataset:
         sources = {name: _to_dataset(source) for name, source in sources.items()}
     else:
         sources = [_to_dataset(source) for source in sources]
-        rename = rename and {int(key): names for key, names in rename.items()}  # JSON has no numbers as names
+        rename = rename and {int(key): names for key, names in rename.items()}  # JSON has only texts as keys
     mixture = Mixture(sources, rename=rename, **options)
     return mixture if indices is None else mixture._of_numbers(indices)
 
@@ -215,7 +215,7 @@ def _to_operations(value: Any) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """Returns dicts and lists of JSON for those of other libraries, such as OmegaConf's; operations that are none stay."""
+    """Converts containers of other libraries, such as OmegaConf's, to dicts and lists. Operations in them are converted to JSON."""
     if isinstance(value, _transforms.Transform):
         return json.loads(_transforms.to_json([value]))[0]
     if isinstance(value, Mapping):
@@ -270,7 +270,7 @@ _FROM_PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 def _made(where: str, kind: type, members: Mapping[str, Any]) -> Any:
-    """Builds an object from a dict of its members. The error lists a name that the object does not have."""
+    """Makes an object from a dict of its members. An unknown member raises an error that lists the known ones."""
     known = [field.name for field in dataclasses.fields(kind) if field.init]
     for name in members:
         if name not in known:
@@ -278,12 +278,12 @@ def _made(where: str, kind: type, members: Mapping[str, Any]) -> Any:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in members.items()}
     try:
         return kind(**values)
-    except TypeError as error:  # a member is missing
+    except TypeError as error:  # TypeError: a required member is missing
         raise ArgumentError(f"{where}: {error}") from None
 
 
 def _value(name: str, value: Any) -> Any:
-    """Converts the plain form of a parameter, a dict, number or text, back to its value."""
+    """Converts the plain data of a parameter (dict, number or text) back to its value."""
     group = GROUPS.get(name)
     if name in _FROM_PLAIN:
         return _FROM_PLAIN[name](value)
@@ -293,14 +293,14 @@ def _value(name: str, value: Any) -> Any:
         return _to_ragged(value)
     members = {field.name for field in dataclasses.fields(group)}
     if name == "forms" and not members & set(value):
-        return dict(value)  # the parts of forms
+        return dict(value)  # for example, the parts of `forms`
     if name == "annotations" and "pairs" in value:
         value = {**value, "pairs": _to_pairs(value["pairs"])}
     return _made(name, group, value)
 
 
 def _to_ragged(value: Mapping[str, Any]) -> Any:
-    """Returns the value of ``ragged``, one for all fields or by field."""
+    """Returns the value of ``ragged``: one value for all fields, or a dict by field."""
     if "kind" not in value:
         return {name: _made(f"ragged[{name!r}]", GROUPS["ragged"], way) if isinstance(way, Mapping) else way for name,
                 way in value.items()}
@@ -316,7 +316,8 @@ def _of_field(value: Any, name: str) -> Any:
 
 
 def to_arguments(config: Mapping[str, Any] | str | os.PathLike[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns keywords for Loader from a configuration or its file. Those that the caller gave override it."""
+    """Returns the keyword arguments for Loader from a configuration or its file. Arguments in `given` override the
+    configuration."""
     if isinstance(config, Mapping):
         return _to_arguments(config, given)
     name = os.fspath(config)

@@ -1,6 +1,6 @@
-"""Fields of a batch as numpy arrays, torch tensors, DLPack or Python objects.
+"""Converts the fields of a batch to numpy arrays, torch tensors, DLPack or Python objects.
 
-Pixels and large arrays lie in the batch's memory. Other arrays of up to 64 KiB are copies.
+Pixels and large arrays share the batch's memory. Other arrays of up to 64 KiB are copies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Wrap = Callable[[_native.Tensor], Any]
 
 
 def wrapper(output: str) -> Wrap:
-    """Returns the function that makes an array of the wanted kind over a Tensor's memory."""
+    """Returns the function that wraps a native Tensor's memory in an array of the wanted library."""
     if output == "dlpack":
         return lambda tensor: tensor
     if output == "torch":
@@ -30,7 +30,7 @@ def wrapper(output: str) -> Wrap:
 
 
 def _channels_last(array: Any) -> Any:
-    """Shows an array (..., H, W, C) as (..., C, H, W)."""
+    """Returns a view of an NHWC array (..., H, W, C) with the axes (..., C, H, W)."""
     n = len(array.shape)
     axes = (*range(n - 3), n - 1, n - 3, n - 2)
     return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)
@@ -45,16 +45,17 @@ def _parse(text: str) -> Any:
 
 
 class Labels:
-    """How labels of mixed batches become shares of classes."""
+    """Converts the labels of mixed batches (MixUp, CutMix) to shares of classes."""
 
     def __init__(self, image: str, label: str, n_classes: int, is_torch: bool) -> None:
         self.image, self.label, self.n_classes, self._is_torch = image, label, n_classes, is_torch
 
     def mix(self, mixed: tuple[int, float, int, int, int, int, bool], result: dict[str, Any]) -> None:
-        """Replaces the labels, int64 (N), by shares, float32 (N, n_classes), and mixes images that lie on a GPU."""
+        """Replaces the labels, int64 (N), by shares of classes, float32 (N, n_classes), and mixes the images of a batch on a
+        GPU."""
         kind, share, y, x, height, width, is_applied = mixed
         labels = result[self.label]
-        # A batch of bad samples alone may have no rows (on_empty="empty").
+        # A batch may have no rows if all its samples are bad (on_empty="empty").
         if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= self.n_classes):
             raise ArgumentError(f"field {self.label!r}: labels of mixed images are 0 to {self.n_classes - 1} (num_classes)")
         result[self.label] = self._shares(labels, share)
@@ -85,10 +86,10 @@ _CUTMIX = 2
 def to_dict(
     batch: _native.Batch, wrap: Wrap, encoded: Collection[str], channels_last: Collection[str], labels: Labels | None = None
 ) -> Batch:
-    """Returns all fields and "index", as a dict that notebooks show.
+    """Returns all fields of a batch and "index" as a dict that notebooks can show.
 
-    `encoded` names the image fields that hold stored bytes. `channels_last` names those that are shown as NCHW over
-    NHWC memory. `labels` says which labels go with mixed images.
+    `encoded` names the image fields that are delivered as stored bytes. `channels_last` names the fields with NCHW shape over NHWC
+    memory. `labels` converts the labels of mixed images.
     """
     fields = batch.fields()
     result = Batch({}, {name: kind for name, kind, _ in fields}, f"batch of {len(batch)}")

@@ -1,4 +1,4 @@
-"""How often an epoch draws each sample of a mixture with weights."""
+"""Computes how often an epoch draws each sample of a mixture with weights."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class Draws(NamedTuple):
-    """The samples that an epoch draws.
+    """The samples that an epoch of a mixture draws.
 
     Attributes:
-        positions: of them in the loader's data set, an int64 array.
-        rates: how often an epoch draws each, a mean: a float64 array, above 0.
-        shares: the number of the share of the mixture's weights that each is of, an int64 array.
-        epoch: samples that an epoch delivers. An endless one counts as many as there are positions.
+        positions: positions of the samples in the loader's data set, an int64 array.
+        rates: the mean number of times that an epoch draws each sample: a float64 array, above 0.
+        shares: the index of the weight share that each sample belongs to, an int64 array.
+        epoch: number of samples that an epoch delivers. For an endless epoch: the number of positions.
     """
 
     positions: Any
@@ -26,9 +26,10 @@ class Draws(NamedTuple):
     epoch: int
 
     def chosen(self, random: Any, most: int) -> Any:
-        """Returns the positions of an epoch, each as often as it is drawn, or fewer in the same shares: `most` at most.
+        """Chooses the positions of an epoch, each as often as it is drawn. If they are more than `most`, takes fewer in the same
+        shares.
 
-        Each share of the weights has its number of them, rounded up or down.
+        Each weight share gets its exact number of positions, rounded up or down.
         """
         import numpy as np
 
@@ -41,7 +42,7 @@ class Draws(NamedTuple):
 
 
 def of(loader: Loader) -> Draws | None:
-    """Returns the draws of a loader. None: its data set is no mixture with weights, so an epoch has each sample once."""
+    """Returns the draws of a loader, or None if its data set is no mixture with weights: an epoch then has each sample once."""
     import numpy as np
 
     dataset: Any = loader.dataset

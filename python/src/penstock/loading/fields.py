@@ -1,4 +1,4 @@
-"""Which fields a loader delivers, and how, as options of the C library."""
+"""Decides which fields a loader delivers and how, and makes the C library's options for them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .table import ROWS
 _PER_FIELD = ("dtype", "layout", "channels", "bits", "allowed_forms", "scaled_decode", "made_for")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
 _CHANNELS_STORED = 255
-_UNPAIRED: set[tuple[str, str]] = set()  # data sets and fields of which _warn_of_sides has spoken
+_UNPAIRED: set[tuple[str, str]] = set()  # (data set, field) pairs for which _warn_of_sides has warned
 
 
-NAME = "sample_name"  # of a batch with geometry: the names of its samples
+NAME = "sample_name"  # key of a batch with `geometry`: the list of its samples' names
 
 
 def _ways(mix: Any) -> Sequence[Any]:
@@ -34,12 +34,12 @@ def _ways(mix: Any) -> Sequence[Any]:
 
 
 class FieldOptions:
-    """Options of each field, of a loader's arguments.
+    """Makes the options of each field from a loader's arguments.
 
-    Attributes, known after :meth:`all`:
+    Attributes, set by :meth:`all`:
         encoded: fields that are delivered as stored bytes.
-        channels_last: fields that are shown as NCHW over NHWC memory.
-        is_random: operations of a field or a view draw random numbers.
+        channels_last: fields that have NCHW shape over NHWC memory.
+        is_random: whether operations of any field or view draw random numbers.
     """
 
     def __init__(self, given: Mapping[str, Any], dataset: Dataset, output: str) -> None:
@@ -49,7 +49,7 @@ class FieldOptions:
         self.is_random = False
 
     def all(self) -> list[dict[str, Any]]:
-        """Returns the options of every field that is delivered."""
+        """Returns the options of every delivered field."""
         known = self._dataset.fields
         views = _views.of(self._given, self._dataset)
         wanted = _views.delivered(self._given, views, self._dataset)
@@ -85,7 +85,7 @@ class FieldOptions:
         return plain + views_options
 
     def _add_geometry(self, plain: list[dict[str, Any]], views: list[dict[str, Any]]) -> None:
-        """Asks for the geometry of the sample's image, of its views, and of what has a geometry of its own."""
+        """Requests the geometry of the sample's image, of its views, and of fields with `own_geometry`."""
         if not self._given["geometry"]:
             return
         known = self._dataset.fields
@@ -105,7 +105,7 @@ class FieldOptions:
             one["gives_tiles"] = True
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform], shown: str) -> dict[str, Any]:
-        """Returns the options of a field, or of views of it, that are delivered as `shown`."""
+        """Returns the options of a field, or of views of it, that are delivered under the name `shown`."""
         self.is_random = self.is_random or any(op.is_random for op in ops)
         options: dict[str, Any] = {"name": field.name, "ops": []}
         self._refuse_options(field)
@@ -140,7 +140,7 @@ class FieldOptions:
             self.encoded.add(field.name)
             return options | {"encoded": True}
         if field.type == "mask":
-            options["layout"] = 0  # one channel: the array has no channel axis
+            options["layout"] = 0  # a single channel: the array has no channel axis
             for name in ("dtype", "bits"):
                 mapping = self._given[name]
                 if isinstance(mapping, Mapping) and mapping.get(field.name) is not None:
@@ -169,7 +169,7 @@ class FieldOptions:
     def _audio_field(
         self, field: Field, ops: list[_transforms.Transform], options: dict[str, Any]
     ) -> dict[str, Any]:
-        """A dtype for all fields counts for sound if it is one of floats."""
+        """Adds the options of an audio field. A dtype that is given for all fields counts for sound only if it is a float dtype."""
         if field.name in self._given["own_geometry"]:
             raise ArgumentError(f"Annotations.own_geometry is for images and masks; {field.name!r} is audio")
         if field.name in self._given["encoded"]:
@@ -191,7 +191,7 @@ class FieldOptions:
         return options
 
     def _pixel_option(self, name: str, value: Any) -> dict[str, int]:
-        """Returns dtype or bits of a field for the C library."""
+        """Returns dtype or bits of a field as options of the C library."""
         if name == "bits":
             if value not in (8, 16):
                 raise ArgumentError(f"Decoding.bits is 8 or 16, not {value!r}")
@@ -202,7 +202,7 @@ class FieldOptions:
         return {"dtype": number}
 
     def _refuse_options(self, field: Field) -> None:
-        """Checks that arguments given per field are possible for the field."""
+        """Raises an error if an argument that is given per field is not possible for the field's type."""
         possible = {
             "image": tuple(name for name in _PER_FIELD if name != "made_for"),
             "mask": ("dtype", "bits", "allowed_forms", "made_for"),
@@ -216,7 +216,7 @@ class FieldOptions:
                 raise ArgumentError(f"{ROWS[name].shown}[{field.name!r}] is not possible: the field is of type {field.type}")
 
     def _add_pairs(self, field: Field, options: dict[str, Any]) -> None:
-        """Adds what is left and right among keypoints, where the loader is told."""
+        """Adds the pairs of left and right keypoints, if the loader's argument `pairs` gives them."""
         given = self._given["pairs"]
         mine = given.get(field.name) if isinstance(given, Mapping) else given
         if mine is None:
@@ -229,7 +229,7 @@ class FieldOptions:
         options["n_points"] = mine.n_points
 
     def _warn_of_sides(self, options: Sequence[Mapping[str, Any]]) -> None:
-        """Warns, once for each data set in a process, of keypoints that are mirrored without a left and right."""
+        """Warns about keypoints that are mirrored without known pairs of left and right, once for each data set in a process."""
         for name in self._unpaired(options):
             if (self._dataset.id, name) in _UNPAIRED:
                 continue
@@ -242,7 +242,7 @@ class FieldOptions:
             )
 
     def _unpaired(self, options: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Returns the keypoints that would be mirrored, and of which nobody says what is left and right."""
+        """Returns the keypoints that operations may mirror but for which no pairs of left and right are known."""
         known = self._dataset.fields
         mirrors = any(
             op["kind"] in _pixels.MIRRORS and op["p"] > 0
@@ -257,7 +257,7 @@ class FieldOptions:
         ]
 
     def _add_boxes(self, field: Field, options: dict[str, Any]) -> None:
-        """Adds the options about boxes, and about fields with a row for each box."""
+        """Adds the options of boxes, and of fields with a row for each box."""
         given = self._given
         if field.type == "boxes":
             if not float(given["min_area"]) > 0:
@@ -283,7 +283,7 @@ class FieldOptions:
         return value.get(field, default) if isinstance(value, Mapping) else value
 
     def _form_mask(self, field: Field) -> int:
-        """Returns the bits of the allowed forms."""
+        """Returns the allowed forms as a bit mask."""
         forms = self._given["allowed_forms"][field.name]
         if isinstance(forms, str) or not forms:
             raise ArgumentError(f"Forms.allowed[{field.name!r}] is a list of forms, at least one, not {forms!r}")

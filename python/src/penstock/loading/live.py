@@ -1,4 +1,4 @@
-"""A line on stderr that says, while training, how long steps take and what they wait for."""
+"""Writes a line to stderr while training: how long steps take, and what they wait for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol, TextIO
 
-_TERMINAL_S, _FILE_S = 1.0, 10.0  # between two lines
+_TERMINAL_S, _FILE_S = 1.0, 10.0  # seconds between two lines
 
 
 class Shown(Protocol):
-    """What of a loader the line tells."""
+    """The part of a loader that the line shows."""
 
     _received: list[Any]
     _final: Any
@@ -30,14 +30,14 @@ class Shown(Protocol):
 
 
 def wanted(live: bool | None) -> bool:
-    """Returns the argument, or if that is None what PENSTOCK_LIVE says."""
+    """Whether to write the line: the argument, or PENSTOCK_LIVE if it is None."""
     if live is not None:
         return bool(live)
     return os.environ.get("PENSTOCK_LIVE", "0") not in ("", "0")
 
 
 def line(loader: Shown) -> str:
-    """Returns the line: epoch, step, rate, time of a step, stall."""
+    """Returns the text of the line: epoch, step, rate, time of a step, stall."""
     stats = loader.stats()
     step, window = stats["step"], stats["step"]["window"]
     _, taken, left = loader._received[0]
@@ -50,7 +50,7 @@ def line(loader: Shown) -> str:
 
 
 class Live:
-    """Writes the line of rank 0: on a terminal once a second in place, else every 10 seconds. And at an epoch's end."""
+    """Writes the line on rank 0: once a second in place on a terminal, else every 10 seconds, and at the end of an epoch."""
 
     def __init__(self, stream: TextIO | None = None, seconds: float | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -60,7 +60,7 @@ class Live:
         self._length = 0
 
     def batch(self, loader: Shown, ends: bool) -> None:
-        """A batch was delivered, or the epoch has ended. Errors of the stream are left alone: it is only a line."""
+        """Writes the line if it is due. Called after each batch and at an epoch's end. Errors of the stream are ignored."""
         now = time.monotonic()
         if (now < self._due and not ends) or loader.rank != 0:
             return
@@ -82,7 +82,7 @@ class Live:
 
 @contextlib.contextmanager
 def peers_wait(loader: Shown) -> Iterator[None]:
-    """Counts the time inside as waiting for other ranks, in the step under way."""
+    """Counts the time within the block as waiting for other ranks, in the current step."""
     begun = time.perf_counter_ns()
     try:
         yield

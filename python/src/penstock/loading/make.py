@@ -1,8 +1,8 @@
-"""How a loader makes its batches, one after another, each until the caller has received it.
+"""Makes the batches of a loader one after another. A batch is made again until the caller has received it.
 
-An exception may come at any instruction: of a function, or of a handler of a signal. Nothing here counts as delivered;
-:class:`penstock._native.Delivery` decides that. What is under way is only prepared work: it is used if that is certain to be
-right, else the loader goes back to the place after the newest batch that was received.
+An exception may come at any instruction, from a function or from a signal handler. Nothing in this module counts a batch as
+delivered; :class:`penstock._native.Delivery` decides that. Batches under way are only prepared work. They are used if they are
+certain to be right; otherwise the loader goes back to the place after the newest received batch.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..data.notebook import Batch
 from ..functions import calls, loop
 from ..functions.place import Place, State
 
-_ELSEWHERE = Place((), 0, 0)  # no pass is here
+_ELSEWHERE = Place((), 0, 0)  # a place that no pass has
 
 
 class Made(Protocol):
-    """What of a loader the making of its batches needs."""
+    """The part of a loader that is needed to make batches."""
 
     _received: list[Place]
     _wrap: Any
@@ -35,26 +35,26 @@ class Made(Protocol):
 
 
 class Maker:
-    """Makes the batches of one loader's passes."""
+    """Makes the batches of one loader's iterations."""
 
     def __init__(self, functions: loop.Pipeline | None) -> None:
         self._functions = functions
-        # The place after the batch that was given to code that may write to it. While that is not received, the batch has to be
-        # made anew.
+        # The place after the batch that was last handed to code that may write to it. Until that batch is received, it must be made
+        # again.
         self._begun: Place | None = None
 
     def begin(self) -> None:
-        """The loader has another place: what is under way is dropped."""
+        """Drops batches under way, because the loader has a new place."""
         if self._functions is not None:
             self._functions.reset()
         self._begun = None
 
     def leave(self, here: Place) -> None:
-        """The place is going to be another one than `here`, in the same epoch."""
+        """Called before the loader moves from `here` to another place in the same epoch, so that the next batch is made there."""
         self._begun = here
 
     def make(self, loader: Made, native: _native.Loader, here: Place) -> tuple[Any, Place] | None:
-        """Returns the batch after `here`, and the place after it. None: there is none."""
+        """Returns the batch after `here` and the place after that batch, or None at the end of the epoch."""
         if self._begun is not None and self._begun is not here:
             if here.left == 0:
                 return None
@@ -83,7 +83,7 @@ class Maker:
         self, functions: loop.Pipeline, loader: Made, native: _native.Loader, here: Place
     ) -> tuple[Any, Place] | None:
         if functions.is_torn:
-            self._begun = _ELSEWHERE  # an exception after mend() must not forget that the loader is too far
+            self._begun = _ELSEWHERE  # if mend() is interrupted, the next call must still move the loader back
             functions.mend()
             self._go_back(native, here)
         found = functions.next(native, loader._arrays, loader._one, here)
@@ -99,15 +99,15 @@ class Maker:
 
 
 def _with_receipt(batch: Any, loader: Made, here: Place, place: Place) -> Any:
-    """Puts a receipt into a batch of the loader's own kind (native_delivery.c)."""
+    """Stores a receipt in the batch, if it is a loader's own dict (see native_delivery.c)."""
     if type(batch) is Batch:
         batch.receipt = _native.Receipt(loader._received, here, place)
     return batch
 
 
 def place_behind(start: State, left: int, n: int, stride: int) -> State:
-    """Returns the state n batches after `start`, where `left` batches of the epoch are left. stride: samples of all ranks'
-    batches of one step."""
+    """Returns the state n batches after `start`, where the epoch has `left` more batches. stride: number of samples that all ranks
+    take in one step."""
     epoch, position, *more = start
     return (epoch + 1, 0, *more) if n >= left else (epoch, position + n * stride, *more)
 
@@ -120,7 +120,7 @@ def _samples(loader: Made, batch: _native.Batch) -> list[int]:
 
 
 def _note(error: BaseException, loader: Made, epoch: int, step: int, samples: Sequence[int]) -> None:
-    """Says of which batch an exception is."""
+    """Adds a note to an exception that says which batch failed."""
     where = f"data set {loader.dataset.path!r}, {calls.named(epoch, step, samples)}"
     if not any(note.startswith("penstock: ") for note in getattr(error, "__notes__", ())):
         error.add_note(f"penstock: {where}: the batch was not delivered and comes next; loader.skip_batch() goes past it")

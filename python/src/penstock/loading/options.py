@@ -1,4 +1,4 @@
-"""Arguments of a loader as options of the C library: samples, order, operations, place of batches."""
+"""Converts a loader's arguments to options of the C library: samples, order, operations, placement of batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..transforms.base import chain
 from . import convert
 from .table import ROWS
 
-# Numbers of include/penstock/loader.h; the place in the tuple is the number.
+# The index of each word is its number in an enum of include/penstock/loader.h.
 ORDERS = ("sequential", "shuffled", "pages")
 ON_EMPTY = ("pad", "empty")
 PLACEMENTS = ("cpu", "cuda")
@@ -34,7 +34,7 @@ CACHE_RECODES = ("at-once", "idle")
 
 
 def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
-    """What is done with bad samples, and with batches that have no others."""
+    """Adds what to do with bad samples, and with batches that have only bad samples."""
     on_error, on_empty = given["on_error"], given["on_empty"]
     if given["max_errors"] is not None and on_error == "raise":
         raise ArgumentError('OnError.max_errors is a bound for on_error="skip" and "replace"')
@@ -46,7 +46,7 @@ def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
 
 
 def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
-    """The group with which batches are shared."""
+    """Adds the group that shares its batches."""
     share, wait = given["share"], given["share_wait"]
     if share is None:
         return
@@ -60,7 +60,7 @@ def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
 
 
 def add_gpu(given: Mapping[str, Any], options: dict[str, Any]) -> None:
-    """Where batches lie, and who decodes."""
+    """Adds where batches lie, and whether CPU or GPU decodes."""
     device, part = given["device"], given["gpu_part"]
     options["pin_memory"] = _options.pin(given["pin_memory"], device)
     if device == "cpu":
@@ -80,12 +80,12 @@ def add_gpu(given: Mapping[str, Any], options: dict[str, Any]) -> None:
 
 
 def form_names(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the names of the forms over which rows are divided, as the user gave them."""
+    """Returns the names of the forms among which rows are divided, as the user gave them."""
     return tuple(str(name) for name in given["form_parts"] or ())
 
 
 def add_forms(given: Mapping[str, Any], options: dict[str, Any]) -> None:
-    """Over which forms the rows of the first image are divided."""
+    """Adds the forms among which the rows of the first image are divided."""
     forms, choice = given["form_parts"], given["form_choice"]
     number = _options.choice("Forms.choice", choice, FORM_CHOICES)
     if forms is None:
@@ -106,13 +106,13 @@ def add_forms(given: Mapping[str, Any], options: dict[str, Any]) -> None:
 
 
 def add_mix(given: Mapping[str, Any], dataset: Dataset, is_torch: bool, options: dict[str, Any]) -> convert.Labels | None:
-    """How the images of each batch are mixed, and what becomes of their labels."""
+    """Adds how the images of each batch are mixed. Returns the conversion of their labels, or None."""
     if given["mix"] is None:
         return None
     from ..transforms.policies import mixes
 
     options["mixes"] = mixes(given["mix"])
-    if options["mixes"][0][0] == 3:  # Mosaic leaves labels as they are
+    if options["mixes"][0][0] == 3:  # Mosaic does not change labels
         return None
     first = given["mix"] if isinstance(given["mix"], _transforms.Mix) else given["mix"][0]
     delivered = [field for field in dataset.fields.values() if given["fields"] is None or field.name in given["fields"]]
@@ -130,7 +130,7 @@ def add_mix(given: Mapping[str, Any], dataset: Dataset, is_torch: bool, options:
 
 
 def _form_number(name: str) -> int:
-    """Returns the number of a form. Tiers of PLI ("pli-small") are one form: variants are told apart by number."""
+    """Returns the number of a form. The tiers of PLI ("pli-small") are one form; variants are told apart by number."""
     form = "pli" if name.startswith("pli-") and name != "pli-jpeg" else name
     return image.form_number(form)
 
@@ -145,14 +145,14 @@ def order_number(given: Mapping[str, Any]) -> int:
 
 
 def add_repeats(given: Mapping[str, Any], options: dict[str, Any]) -> None:
-    """How often an epoch has each of its samples."""
+    """Adds how many rows an epoch has for each of its samples."""
     options["repeats"] = _options.count("repeats", given["repeats"], 1, 65536)
     if options["repeats"] > 1 and given["order"] == "pages":
         raise ArgumentError('repeats is not possible with order="pages", whose windows have each sample once')
 
 
 def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, Any]) -> None:
-    """Which samples are used, and how often."""
+    """Adds which samples are used, and how often."""
     import numpy as np
 
     n, view = len(dataset), dataset._indices
@@ -181,7 +181,7 @@ def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, An
 
 
 def add_weights(dataset: Dataset, options: dict[str, Any]) -> None:
-    """Adds the shares by which the sources of a mixture are drawn."""
+    """Adds the weight shares by which the sources of a mixture are drawn."""
     import numpy as np
 
     if not isinstance(dataset, Mixture) or not _weights.is_weighted(dataset):
@@ -196,7 +196,7 @@ def add_weights(dataset: Dataset, options: dict[str, Any]) -> None:
 def _sound_chains(
     given: Mapping[str, Any], dataset: Dataset, ops: list[_transforms.Transform]
 ) -> dict[str, list[_transforms.Transform]]:
-    """Returns `ops` for all audio fields."""
+    """Returns the chain `ops` for each audio field."""
     chains = {
         field.name: ops
         for field in dataset.fields.values()
@@ -212,8 +212,8 @@ def _sound_chains(
 def _sample_chains(
     given: Mapping[str, Any], dataset: Dataset, ops: list[_transforms.Transform]
 ) -> dict[str, list[_transforms.Transform]]:
-    """Returns `ops` of a sample per field: all for images. Masks follow an image by themselves if there is
-    one."""
+    """Returns the chain `ops` for each field of pixels: the whole chain for images. Masks get none if they follow an image, else
+    its geometric operations."""
     wanted, own = given["fields"], given["own_geometry"]
     if ops and all(isinstance(op, _transforms.AudioTransform) for op in ops):
         return _sound_chains(given, dataset, ops)
@@ -235,7 +235,7 @@ def _sample_chains(
 
 
 def chains_of(given: Mapping[str, Any], dataset: Dataset) -> dict[str, list[_transforms.Transform]]:
-    """Returns the operations per field."""
+    """Returns the chains of operations by field."""
     transforms = given["transforms"]
     if transforms is None:
         return {}
@@ -252,15 +252,15 @@ def chains_of(given: Mapping[str, Any], dataset: Dataset) -> dict[str, list[_tra
 
 
 def arguments(loader: Any, **changes: Any) -> dict[str, Any]:
-    """Returns the flat arguments that make a Loader again, some of them changed: as they were given, those of a plan among them.
+    """Returns the flat arguments that make the same Loader again, with `changes`. They are as given or taken from a plan.
 
-    What Loader.set changed since is not in them. A plan's schedule of sizes is no argument: who wants it gives the plan.
+    Changes by Loader.set are not included. A plan's schedule of sizes is no argument: to get it, pass the plan.
     """
     return {**{name: value for name, value in loader._given.items() if name != "schedule"}, **changes}
 
 
 def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns the C library's options for a loader's arguments."""
+    """Returns the options of the C library for a loader's arguments."""
     throttle = given["throttle"] or (0, 0)
     options: dict[str, Any] = {
         "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),

@@ -1,4 +1,4 @@
-"""From the delivered picture back to the original one: boxes, keypoints and masks, by the matrices of a batch."""
+"""Maps boxes, keypoints and masks from the delivered picture back to the original one, with the matrices of a batch."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ def to_original(
     clip: bool = True,
     fill: float = 0,
 ) -> list[Any]:
-    """Takes boxes, keypoints or masks on the delivered pictures of a batch back to the original pictures.
+    """Maps boxes, keypoints or masks on the delivered pictures of a batch back to the original pictures.
 
-    Only the geometry of the batch is used, which a loader with ``Annotations(geometry=True)`` puts there. The original picture
-    is the one that the operations got: upright, or as it is stored with ``Decoding(ignore_orientation=True)``. Coordinates are
-    continuous, pixel i covers i to i + 1.
+    It only uses the geometry in the batch, which a loader with ``Annotations(geometry=True)`` adds. The original picture is the
+    input of the operations: upright, or as stored with ``Decoding(ignore_orientation=True)``. Coordinates are continuous; pixel i
+    covers i to i + 1.
 
-    A row of a loader with ``Mosaic`` shows several originals, one on each tile. Each value goes back to the original of its
-    tile, whose sample is in ``NAME_tile_index``. :func:`tiles_of` has the rule for the tile of a value.
+    A row of a loader with ``Mosaic`` shows several originals, one on each tile. Each value is mapped to the original of its tile,
+    whose sample is in ``NAME_tile_index``. :func:`tiles_of` describes how the tile of a value is found.
 
     Args:
-        values: for each row of the batch an array or tensor, as a list or stacked: boxes (n, 4), x0, y0, x1, y1; keypoints
-            (..., 3) or (..., 2), x, y and whatever follows, which stays; masks (H, W) of classes, or (n, H, W) of instances.
-        batch: with ``NAME_geometry`` and ``NAME_original_size`` of its rows.
-        kind: "boxes", "keypoints" or "masks". None: by the shape of a row: (n, 4) are boxes, (..., 3) and (..., 2) keypoints,
-            others masks.
-        image: NAME of the image or the views. None: the only one with a geometry, or "image".
-        view: number of the view, for views with an axis of their own.
-        tiles: for each row the tiles' numbers, int (n), of boxes, instances of keypoints, or masks. None: :func:`tiles_of`.
-        clip: boxes are clipped to the original picture.
-        fill: what masks get where the delivered picture shows nothing.
+        values: for each row of the batch an array or tensor, as a list or stacked: boxes (n, 4), x0, y0, x1, y1; keypoints (..., 3)
+            or (..., 2), x, y and further values, which stay; masks (H, W) of classes, or (n, H, W) of instances.
+        batch: a batch with ``NAME_geometry`` and ``NAME_original_size`` of its rows.
+        kind: "boxes", "keypoints" or "masks". None: decided by the shape of a row: (n, 4) are boxes, (..., 3) and (..., 2)
+            keypoints, all others masks.
+        image: NAME of the image or of the views. None: the only one with a geometry, or "image".
+        view: number of the view, if the views have their own axis.
+        tiles: for each row the numbers of tiles, int (n), of its boxes, instances of keypoints, or masks. None: :func:`tiles_of`.
+        clip: clip boxes to the original picture.
+        fill: value of mask pixels that the delivered picture does not show.
 
     Returns:
-        a list of arrays, one for each row, of the kind, dtype and device that came in. A box becomes the smallest upright one
-        around its four moved corners: with rotations, shears and perspectives it is larger than the box that it comes from. A
-        pixel of a mask is that of the delivered mask where its centre is shown. With ``Mosaic``, a row of masks is a list,
-        because originals differ in size: of masks (n, H, W) n, each of its tile's original, and of a mask (H, W) one for
-        each tile.
+        a list of arrays, one for each row, with the kind, dtype and device of the input. A box becomes the smallest upright box
+        around its four mapped corners; with rotations, shears and perspectives it is larger than the original box. A pixel of a
+        mask gets the value of the delivered mask at the place of its centre. With ``Mosaic``, a row of masks is a list, because
+        originals differ in size: n masks for (n, H, W), each of its tile's original, and one mask per tile for (H, W).
 
     Raises:
-        ArgumentError: the batch has no geometry, or not as many rows, or `tiles` does not fit or names a tile that shows nothing.
+        ArgumentError: the batch has no geometry, or another number of rows, or `tiles` does not fit or names a tile that shows
+            nothing.
     """
     geometry = _Geometry(values, batch, image, view)
     if kind is not None:
@@ -86,26 +86,27 @@ def to_original(
 
 
 def tiles_of(values: Any, batch: Mapping[str, Any], *, kind: str | None = None, image: str | None = None) -> list[Any]:
-    """Says from which tile of a mosaic each box, instance of keypoints or mask comes.
+    """Returns the tile of a mosaic that each box, instance of keypoints or mask comes from.
 
-    Values that are an entry of the batch, such as ``batch["boxes"]``, have their tiles there, in ``boxes_tile``. Of others, such
-    as what a network predicts, the tile is the one under the centre: of a box its middle, of an instance of keypoints
-    (n, k, 2 or 3) the mean of its points (with three numbers a point, of those whose third is above 0, if there are any), of
-    keypoints (n, 2 or 3) each point. A mask (n, H, W) has the tile that shows most of its pixels other than 0. A centre outside
-    of the picture has the nearest tile, one between two the right or lower one.
+    For values that are an entry of the batch, such as ``batch["boxes"]``, the batch has the tiles in ``boxes_tile``. For others,
+    such as a network's predictions, it is the tile under the centre. The centre of a box is its middle. The centre of an instance
+    of keypoints (n, k, 2 or 3) is the mean of its points; with three numbers a point, of the points whose third number is above 0,
+    if there are any. For keypoints (n, 2 or 3), each point is a centre. A mask (n, H, W) belongs to the tile that shows most of its
+    pixels other than 0. A centre outside of the picture belongs to the nearest tile, one on the border of two to the right or lower
+    tile.
 
     Args:
-        values: as for :func:`to_original`, but no masks (H, W), which lie on all tiles.
-        batch: of a loader with ``Mosaic`` and ``Annotations(geometry=True)``.
+        values: as for :func:`to_original`, but without masks (H, W), which cover all tiles.
+        batch: a batch of a loader with ``Mosaic`` and ``Annotations(geometry=True)``.
         kind: as for :func:`to_original`.
         image: NAME of the image. None: the only one with a geometry, or "image".
 
     Returns:
         a list of arrays or tensors, int64 (n), one for each row: 0 is the top left tile, 1 top right, 2 bottom left, 3 bottom
-        right. ``batch["image_tile_index"][row, tile]`` is the number of the sample that is there.
+        right. ``batch["image_tile_index"][row, tile]`` is the number of the sample on that tile.
 
     Raises:
-        ArgumentError: the batch has no tiles, or not as many rows.
+        ArgumentError: the batch has no tiles, or another number of rows.
     """
     geometry = _Geometry(values, batch, image, None)
     if geometry.rectangles is None:
@@ -121,7 +122,7 @@ def tiles_of(values: Any, batch: Mapping[str, Any], *, kind: str | None = None, 
 
 
 class _Place:
-    """Where one row comes from: matrices (T, 3, 3), sizes (T, 2), and of a mosaic rectangles (T, 4)."""
+    """The originals of one row: matrices (T, 3, 3), sizes (T, 2), and for a mosaic the rectangles of its tiles (T, 4)."""
 
     def __init__(self, matrices: Floats, sizes: Any, rectangles: Any, behind: Floats | None) -> None:
         import numpy as np
@@ -132,11 +133,11 @@ class _Place:
             self._before = np.linalg.inv(behind).astype(np.float64)
 
     def on_mosaic(self, places: Floats) -> Floats:
-        """Takes places (..., 2) on the delivered picture to the mosaic, on which operations behind it worked."""
+        """Maps points (..., 2) on the delivered picture to the mosaic, by undoing the operations that came after the mosaic."""
         return places if self._before is None else _moved(places, self._before)
 
     def tiles_at(self, places: Floats) -> Any:
-        """Returns the tiles at places (..., 2) on the delivered picture, int64: of a place that is on none, the nearest one."""
+        """Returns the tiles at points (..., 2) on the delivered picture, int64. A point outside all tiles gets the nearest tile."""
         import numpy as np
 
         at = self.on_mosaic(places)
@@ -145,15 +146,15 @@ class _Place:
         beyond = np.maximum(np.maximum(low - at, at - high), 0)
         far = np.where((high > low).all(-1), np.nan_to_num(np.square(beyond).sum(-1), nan=np.inf), np.inf)
         nearest = n - 1 - np.argmin(far[::-1], 0)
-        first = np.argmax((high > low).all(-1).reshape(n))  # of a place that is no number
+        first = np.argmax((high > low).all(-1).reshape(n))  # used for points that are NaN
         return np.where(np.isfinite(far).any(0), nearest, first)
 
 
 class _Geometry:
-    """What a batch says of its rows.
+    """The geometry of a batch's rows.
 
     Attributes:
-        rectangles: those of tiles, int64 (N, T, 4), where rows may be mosaics. None: each row shows one picture.
+        rectangles: rectangles of the tiles, int64 (N, T, 4), if rows may be mosaics. None: each row shows one picture.
     """
 
     def __init__(self, values: Any, batch: Mapping[str, Any], image: str | None, view: int | None) -> None:
@@ -184,7 +185,7 @@ class _Geometry:
         return _Place(self._matrices[row], self._sizes[row], rectangles, behind)
 
     def own_tiles(self, values: Any) -> Any:
-        """Returns the tiles that the batch states for one of its entries, or None."""
+        """Returns the tiles that the batch holds for one of its own entries, or None."""
         if self.rectangles is None:
             return None
         for name, entry in self._batch.items():
@@ -203,7 +204,7 @@ def _checked_kind(row: Any, kind: str | None) -> str:
 
 
 def _back(row: Any, kind: str, place: _Place, tile: int, clip: bool, fill: float) -> Any:
-    """Takes a row, all of which is on one tile, back to the tile's original."""
+    """Maps a row that lies wholly on one tile back to the tile's original."""
     import numpy as np
 
     matrix, size = place.matrices[tile], place.sizes[tile]
@@ -215,7 +216,7 @@ def _back(row: Any, kind: str, place: _Place, tile: int, clip: bool, fill: float
 
 
 def _back_by_tiles(row: Any, kind: str, place: _Place, given: Any, clip: bool, fill: float) -> Any:
-    """Takes a row of a mosaic back, each value to the original of its tile."""
+    """Maps a row of a mosaic back: each value to the original of its tile."""
     import numpy as np
 
     n_tiles = len(place.matrices)
@@ -232,7 +233,7 @@ def _back_by_tiles(row: Any, kind: str, place: _Place, given: Any, clip: bool, f
 
 
 def _check_shown(given: Any, rectangles: Any, r: int) -> None:
-    """Refuses tiles of a caller that show nothing: of rows that are no mosaic those behind the first."""
+    """Raises an error if the caller names a tile that shows nothing. A row that is no mosaic has only tile 0."""
     import numpy as np
 
     shown = np.flatnonzero((rectangles[:, 2:] > rectangles[:, :2]).all(-1)).tolist()
@@ -242,7 +243,7 @@ def _check_shown(given: Any, rectangles: Any, r: int) -> None:
 
 
 def _tiles_of_row(row: Any, kind: str, place: _Place, given: Any) -> Any:
-    """Returns the tiles of a row's values, int64 (n): those given, and by their place where a number is -1."""
+    """Returns the tiles of a row's values, int64 (n): the given ones, and for -1 the tile at the value's place."""
     import numpy as np
 
     values = _host(row)
@@ -278,7 +279,7 @@ def _tiles_by_place(values: Any, kind: str, place: _Place) -> Any:
 
 
 def _middles(points: Floats) -> Floats:
-    """Returns the mean place of each instance's points (n, k, 2 or 3): of visible ones, if there are any."""
+    """Returns the mean point of each instance (n, k, 2 or 3): of its visible points, if it has any."""
     import numpy as np
 
     counts = np.ones(points.shape[:2])
@@ -310,14 +311,14 @@ def _kind(shape: Sequence[int]) -> str:
 
 
 def _host(array: Any) -> Any:
-    """Returns a numpy array of an array or a tensor."""
+    """Converts an array or a tensor to a numpy array."""
     import numpy as np
 
     return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
 
 
 def _like(given: Any, values: Any) -> Any:
-    """Returns a numpy array as what `given` is."""
+    """Converts a numpy array to the type of `given`: array or tensor, its dtype and device."""
     if not hasattr(given, "detach"):
         return values.astype(given.dtype if given.dtype.kind == "f" else "float32")
     import torch
@@ -327,7 +328,7 @@ def _like(given: Any, values: Any) -> Any:
 
 
 def _as_given(given: Any, numbers: Any) -> Any:
-    """Returns whole numbers as an array or a tensor on the device of `given`."""
+    """Converts whole numbers to the type of `given`: an array, or a tensor on the same device."""
     if not hasattr(given, "detach"):
         return numbers
     import torch
@@ -336,10 +337,10 @@ def _as_given(given: Any, numbers: Any) -> Any:
 
 
 def _moved(xy: Floats, matrix: Floats) -> Floats:
-    """Applies a matrix to points (..., 2)."""
+    """Applies a 3x3 matrix to points (..., 2)."""
     import numpy as np
 
-    with np.errstate(divide="ignore", invalid="ignore"):  # points on the horizon of a perspective
+    with np.errstate(divide="ignore", invalid="ignore"):  # points on the horizon of a perspective are divided by 0
         moved = xy @ matrix[:2, :2].T + matrix[:2, 2]
         found: Floats = moved / (xy @ matrix[2, :2] + matrix[2, 2])[..., None]
     return found
@@ -366,14 +367,14 @@ def _points(points: Any, inverse: Floats) -> Floats:
 
 
 def _within(places: Floats, rectangle: Sequence[int]) -> Any:
-    """True for places (..., 2) that lie in x0, y0, x1, y1."""
+    """Whether points (..., 2) lie within the rectangle x0, y0, x1, y1."""
     left, top, right, bottom = rectangle
     x, y = places[..., 0], places[..., 1]
     return (x >= left) & (x < right) & (y >= top) & (y < bottom)
 
 
 def _mask(mask: Any, place: _Place, tile: int, fill: float) -> Any:
-    """Asks, for each pixel of the original of a tile, which pixel of the mask shows its centre."""
+    """Samples the mask for each pixel of a tile's original, at the place where the delivered picture shows the pixel's centre."""
     import numpy as np
 
     matrix, size = place.matrices[tile], place.sizes[tile]

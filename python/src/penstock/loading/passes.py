@@ -1,4 +1,4 @@
-"""One pass over a loader, and the part of a sampler that frameworks use."""
+"""One iteration (pass) over a loader, and the part of torch's sampler that frameworks call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..functions.place import Place
 
 
 class Passed(Protocol):
-    """What of a loader its passes, and samplers, need."""
+    """The part of a loader that its passes and samplers use."""
 
     _serial: int
 
@@ -23,10 +23,10 @@ class Passed(Protocol):
 
 
 def refuse_copies(path: str, maker: int, world_size: int | None) -> None:
-    """Raises StateError in a worker of torch's DataLoader with an IterableDataset, if its siblings have copies of the loader.
+    """Raises StateError in a worker of torch's DataLoader with an IterableDataset, if all workers have copies of the same loader.
 
-    path: of the data set. maker: the process that made the loader. world_size: the loader's argument. A worker may make a
-    loader for a part of its own.
+    path: path of the data set. maker: the process that made the loader. world_size: the loader's argument. A worker may make its
+    own loader for a part of the samples.
     """
     data = sys.modules.get("torch.utils.data")
     worker = None if data is None else data.get_worker_info()
@@ -40,11 +40,11 @@ def refuse_copies(path: str, maker: int, world_size: int | None) -> None:
         )
 
 
-exiting = threading.Event()  # the interpreter ends; loaders are stopped
+exiting = threading.Event()  # set when the interpreter ends and loaders are stopped
 
 
 class EpochSetter:
-    """The part of torch's samplers that frameworks use to count epochs."""
+    """The part of torch's samplers that frameworks call to set the epoch."""
 
     def __init__(self, loader: Passed) -> None:
         self._loader = loader
@@ -54,7 +54,8 @@ class EpochSetter:
 
 
 class Pass(_native.Delivery):
-    """One pass over the loader: what ``iter(loader)`` returns. The place is that of the list that it is made with."""
+    """One pass (iteration) over the loader: the result of ``iter(loader)``. Its place is stored in the list that it is made
+    with."""
 
     def __init__(self, place: list[Place], loader: Passed, serial: int) -> None:
         self._loader = loader
@@ -62,20 +63,20 @@ class Pass(_native.Delivery):
         self._done = False
 
     def __len__(self) -> int:
-        """Returns the number of batches that the pass has still to deliver."""
+        """Returns the number of batches that this pass has still to deliver."""
         return 0 if self._done or self._serial != self._loader._serial else self.place.left
 
     def _make(self) -> tuple[Any, Place] | None:
-        """Makes the batch after the newest one that was received: the same one until the caller has received it. Returns it
-        with the place after it. None: the pass is over."""
+        """Returns the batch after the newest received one, and the place after it. Returns the same batch until the caller has
+        received it. None: the pass is over."""
         try:
             made = None if self._done else self._loader._make(self._serial, self.place)
         except StateError:
             if exiting.is_set() and threading.current_thread() is not threading.main_thread():
-                raise SystemExit from None  # ends a daemon thread without a word
+                raise SystemExit from None  # ends a daemon thread silently
             raise
         self._done = made is None
         return made
 
     def _check(self) -> None:
-        """Lets handlers of signals run, which may raise: the batch is not received then."""
+        """Does nothing. At its first instruction, Python runs pending signal handlers. If one raises, the batch is not received."""

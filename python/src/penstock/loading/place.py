@@ -1,4 +1,4 @@
-"""The place of a loader in its epochs: which batch comes next, on which ranks, with which settings, and the state that says so."""
+"""The place of a loader in its epochs: the next batch, the ranks, the settings, and the state that records them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from . import weights as _changes_of_weights
 from .make import Maker, place_behind
 from .passes import Pass
 
-_SKIPPED = "skipped"  # of a state: how many batches skip_batch() went past
+_SKIPPED = "skipped"  # key of a state: number of batches that skip_batch() skipped
 
-_Ranks = tuple[int, int, str]  # rank, world size, their source
+_Ranks = tuple[int, int, str]  # rank, world size, and where they come from
 
 _log = logging.getLogger("penstock")
 
 
 class Placed:
-    """What of a Loader its place is. The attributes without a value here are the loader's own."""
+    """The part of a Loader that keeps its place in the epochs. The Loader sets the attributes that have no value here."""
 
     _given: dict[str, Any]
     _dataset: Dataset
@@ -35,25 +35,25 @@ class Placed:
     _changes: stages.Changes
     _weights: _changes_of_weights.Weights
     _maker: Maker
-    _received: list[Place]  # of the newest pass; its Pass writes it
+    _received: list[Place]  # the place of the newest pass, which its Pass updates
 
     def _start_place(self) -> None:
         """Sets the place of a new loader: before its first epoch."""
         self._closed = False
-        self._facts: _loader_state.Facts | None = None  # of the data set, once they were asked for
-        self._ranks: _Ranks | None = None  # of the newest pass
-        self._world: _Ranks | None = None  # what set_world() said
-        self._epoch = 0  # of the newest pass
+        self._facts: _loader_state.Facts | None = None  # identities of the data set, once they were read
+        self._ranks: _Ranks | None = None  # ranks of the newest pass
+        self._world: _Ranks | None = None  # ranks that set_world() gave
+        self._epoch = 0  # epoch of the newest pass
         self._next_epoch = 0
-        self._passing = False  # the state is a place within the newest pass
+        self._passing = False  # True: the state lies within the newest pass
         self._pending: State | None = None  # the place where the next pass begins, if one was set
-        self._loaded = False  # that place came from load_state_dict, and no set_epoch followed
-        self._began: State | None = None  # where the newest pass began; None: that does not count any more
-        self._asked = False  # its second batch was requested, or one was skipped
-        self._newest: Callable[[], Pass | None] = lambda: None  # the newest pass, while someone holds it
-        self._n_skipped = 0  # batches that skip_batch() went past
-        self._over = False  # the newest pass ended in the parent process
-        self._n_batches = 0  # when it was last counted
+        self._loaded = False  # True: _pending came from load_state_dict, and set_epoch was not called since
+        self._began: State | None = None  # state at which the newest pass began; None: that pass used up its epoch
+        self._asked = False  # True: the second batch was requested, or a batch was skipped
+        self._newest: Callable[[], Pass | None] = lambda: None  # returns the newest pass while it exists
+        self._n_skipped = 0  # number of batches that skip_batch() skipped
+        self._over = False  # True: the newest pass ended in the parent process
+        self._n_batches = 0  # result of the last count
 
     def _open(self) -> _library.Loader:
         """Returns the native loader of this process."""
@@ -62,7 +62,7 @@ class Placed:
     # Batches and ranks ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """The number of batches of this rank in a whole epoch: the one under way, else the next one.
+        """The number of batches of this rank in a whole epoch: the current epoch, else the next one.
 
         TypeError: the data set is a :class:`Mixture` whose epochs are endless.
         """
@@ -80,41 +80,41 @@ class Placed:
 
     @property
     def remaining(self) -> int:
-        """The number of batches that the pass under way (also after ``break``) has still to deliver.
+        """The number of batches that the current iteration (also after ``break``) has still to deliver.
 
-        Before a pass: that of the next one, which is the rest of a resumed epoch.
+        Before an iteration: the number for the next one, which may be the rest of a resumed epoch.
         """
         if self._passing:
             return self._received[0].left
         position = 0 if self._pending is None else self._pending[1]
         rank, world_size, _ = self._ranks_now()
-        if position == 0 or self._native.n_batches(position, 0, world_size) == 0:  # then the next epoch
+        if position == 0 or self._native.n_batches(position, 0, world_size) == 0:  # nothing is left, so count the next epoch
             return self._n_in_epoch()
         return self._native.n_batches(position, rank, world_size)
 
     @property
     def batch_size(self) -> int:
-        """Samples per batch and rank, as given or :meth:`set`."""
+        """Samples per batch and rank, as given or changed by :meth:`set`."""
         return self._changes.made.batch_size or int(self._native_options["batch_size"])
 
     @property
     def rank(self) -> int:
-        """This rank: that of the epoch under way, else the one that the next epoch would have."""
+        """This rank: in the current epoch, else the rank that the next epoch would have."""
         return self._ranks_now()[0]
 
     @property
     def world_size(self) -> int:
-        """The number of ranks, as :attr:`rank` has them."""
+        """The number of ranks: in the current epoch, else the number that the next epoch would have."""
         return self._ranks_now()[1]
 
     def _ranks_now(self) -> _Ranks:
-        """Returns the ranks of the pass under way, else those of an epoch that would begin now."""
+        """Returns the ranks of the current pass, else those of an epoch that would begin now."""
         if self._passing and self._ranks is not None:
             return self._ranks
         return self._world or _options.ranks(self._given["rank"], self._given["world_size"])
 
     def _take_ranks(self, native: _library.Loader) -> None:
-        """Begins an epoch, with the ranks of this moment."""
+        """Reads the ranks when an epoch begins, and sets them in the native loader."""
         ranks = self._world or _options.ranks(self._given["rank"], self._given["world_size"])
         native.set_ranks(*ranks[:2])
         self._keep_ranks(ranks)
@@ -127,7 +127,7 @@ class Placed:
     # A pass ------------------------------------------------------------------------------------------
 
     def _begin(self, native: _library.Loader, place: State | None, received: list[Place]) -> None:
-        """Begins a pass at `place`, or a whole one of the next epoch. `received` is the list with the pass's place."""
+        """Begins a pass at `place`, or at the beginning of the next epoch. `received` is the list that holds the pass's place."""
         self._maker.begin()
         if place is None or place[1] == 0:
             self._follow_schedule(self._next_epoch if place is None else place[0])
@@ -137,14 +137,14 @@ class Placed:
             native.begin(self._next_epoch)
         start = native.state()
         here = Place(start, 0, native.n_batches(start[1], *(self._ranks or self._ranks_now())[:2]))
-        # No call from here on, so that no signal's handler sees a part of it.
+        # No function is called from here on, so that no signal handler sees a partial change.
         received[0], self._received, self._began = here, received, start
         self._epoch, self._next_epoch = start[0], start[0] + 1
         self._pending, self._passing, self._over, self._asked, self._loaded = None, True, False, False, False
 
     def _again(self) -> State | None:
-        """Returns where the next pass begins because the newest one does not count: nobody got more than its first batch,
-        which is not its last one. None: it counts."""
+        """Returns where the newest pass began if it has used up no epoch: its caller got at most the first batch, and that was not
+        the last. None: it has used up its epoch."""
         _, taken, left = self._received[0]
         return None if self._asked or (taken and not left) else self._began
 
@@ -152,18 +152,18 @@ class Placed:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the iteration under way (also after ``break``), else of the next one."""
+        """The epoch of the current iteration (also after ``break``), else of the next one."""
         if self._passing:
             return self._epoch
         return self._next_epoch if self._pending is None else self._pending[0]
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next ``for``, which starts at its first batch.
+        """Sets the epoch of the next ``for`` loop, which starts at the first batch of the epoch.
 
-        The first call after :meth:`load_state_dict` keeps the loaded place if it names the state's epoch: frameworks that
-        resume name the epoch that they go on with.
+        The first call after :meth:`load_state_dict` keeps the loaded place if it names the same epoch as the state, because
+        frameworks that resume set the epoch that they continue.
 
-        StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
+        StateError: a batch is being made, in this thread (inside a ``collate_fn`` or a function) or in another one.
         """
         wanted = _options.count("epoch", epoch, 0, 2**64 - 1)
         self._refuse_while_making("set_epoch")
@@ -175,19 +175,19 @@ class Placed:
         self._passing = False
 
     def skip_batch(self) -> None:
-        """Goes past the next batch, which is not made: one of which ``collate_fn`` or a function always raises.
+        """Skips the next batch without making it. Use it for a batch for which ``collate_fn`` or a function always raises an error.
 
-        In a pass that is the batch that its iterator would give next, so keep the iterator: ``next(iterator)`` gives the
-        batch behind it. Before a pass it is the first one of the next ``for``. On several ranks each of them skips.
-        ``stats()["skipped"]`` counts, and :meth:`state_dict` has the count, as the place. StateError: the epoch is over, or a
-        batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
+        Within an iteration, it skips the batch that the iterator would return next, so keep the iterator: ``next(iterator)``
+        returns the batch after it. Before an iteration, it skips the first batch of the next ``for``. On several ranks, each rank
+        must skip. ``stats()["skipped"]`` counts, and :meth:`state_dict` has the new place and the count. StateError: the epoch is
+        over, or a batch is being made, in this thread (inside a ``collate_fn`` or a function) or in another one.
         """
         self._refuse_while_making("skip_batch")
         self._skip(1)
         self._n_skipped += 1
 
     def _skip(self, n: int) -> None:
-        """Goes past n batches, at most to the epoch's end."""
+        """Skips n batches, at most to the end of the epoch."""
         native = self._open()
         rank, world_size, _ = self._ranks_now()
         stride = self.batch_size * world_size
@@ -206,32 +206,32 @@ class Placed:
     def set(self, *, size: int | tuple[int, int] | None = None, batch_size: int | None = None) -> None:
         """Changes size, batch_size or both from the next batch on, for progressive resizing (docs/training.md).
 
-        Within an iteration that is the next batch that you receive: what was prepared ahead is thrown away. Order, place
-        and random parameters stay. ``len(loader)`` counts batches of the new size, and :meth:`state_dict` has the settings.
-        Ranks that train together make the same call after the same batch. After an error the loader is as before: a
-        LimitError says how much ``host_memory`` is needed, and a loader with ``share`` raises UnsupportedError.
+        Within an iteration, that is the next batch that you receive: batches prepared ahead are thrown away. Order, place and
+        random parameters stay. ``len(loader)`` counts batches of the new size, and :meth:`state_dict` has the settings. Ranks that
+        train together must make the same call after the same batch. After an error the loader is unchanged: a LimitError says how
+        much ``host_memory`` is needed, and a loader with ``share`` raises UnsupportedError.
 
         Args:
-            size: of pictures and masks: a number or (height, width). It becomes that of the last operation of each chain
-                that gives pictures one size: RandomResizedCrop, RandomCrop, CenterCrop, Letterbox, Resize to (height,
-                width). Earlier operations stay. ArgumentError: there is none, chains have different sizes, or later
-                operations change the size again. None: as it is.
-            batch_size: samples per batch and rank; None: as it is.
+            size: size of pictures and masks: a number or (height, width). It replaces the size of the last operation in each chain
+                that gives all pictures one size: RandomResizedCrop, RandomCrop, CenterCrop, Letterbox, Resize to (height, width).
+                Earlier operations stay. ArgumentError: there is no such operation, chains have different sizes, or later operations
+                change the size again. None: no change.
+            batch_size: samples per batch and rank; None: no change.
 
-        StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
+        StateError: a batch is being made, in this thread (inside a ``collate_fn`` or a function) or in another one.
         """
         self._refuse_while_making("set")
         self._put(stages.wanted(size, batch_size))
 
     def _put(self, settings: stages.Settings) -> None:
-        """Sets what is not 0 from the next batch on, if it differs from what is set."""
+        """Applies the settings that are not 0 from the next batch on, if they differ from the present ones."""
         now = self._changes.made.over(self._changes.opened)
         if settings.over(now) == now:
             return
         native = self._open()
         here = self._received[0]
         passes = self._passing and not self._over and here.state[0] == self._epoch
-        if passes and here.state != native.state():  # more is under way than was received
+        if passes and here.state != native.state():  # batches were prepared ahead of the received ones
             self._maker.begin()
             native.resume(here.state)
         native.set(*settings)
@@ -245,17 +245,18 @@ class Placed:
     def set_weights(self, weights: Mapping[str, float] | Sequence[float]) -> None:
         """Changes the weights of the :class:`Mixture` from the next batch on, for a curriculum.
 
-        They hold from the next whole block of the mixture's ``quota`` on. With ``quota="batch"`` that is the next batch that you
-        receive, with "epoch" the next epoch. What was prepared ahead is thrown away. Sources go on with the samples that they have
-        not given in this epoch, and the weights hold in later epochs, too. The length of an epoch stays what the mixture's own
-        weights make it. :meth:`state_dict` holds the changes, so a loader of the same mixture can resume with them, on any number
-        of ranks. Ranks that train together make the same call after the same batch. After an error the loader is as before.
+        The new weights begin with the next whole block of the mixture's ``quota``. With ``quota="batch"`` that is the next batch
+        that you receive, with "epoch" the next epoch. Batches prepared ahead are thrown away. Sources continue with the samples
+        that they have not delivered in this epoch. The weights stay for later epochs. The length of an epoch still depends on the
+        mixture's original weights. :meth:`state_dict` contains the changes, so a loader of the same mixture can resume with them,
+        on any number of ranks. Ranks that train together must make the same call after the same batch. After an error the loader is
+        unchanged.
 
         Args:
             weights: for the sources of the mixture, as for :class:`Mixture`. ArgumentError: the mixture was made without weights.
-                LimitError: a run has 1,024 changes at most; change them every so many steps.
+                LimitError: a run may have at most 1,024 changes; change the weights only every so many steps.
 
-        StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
+        StateError: a batch is being made, in this thread (inside a ``collate_fn`` or a function) or in another one.
         """
         native = self._open()
         self._refuse_while_making("set_weights")
@@ -264,7 +265,7 @@ class Placed:
         waits = self._pending or (self._next_epoch, 0)
         place = _changes_of_weights.place_of(self, native, here) if self._passing else waits
         changes = self._weights.changed(weights, place[0], place[1], self._dataset.path)
-        if passes and here.state != native.state():  # more is under way than was received
+        if passes and here.state != native.state():  # batches were prepared ahead of the received ones
             self._maker.begin()
             native.resume(here.state)
         self._set_changes(changes)
@@ -272,13 +273,13 @@ class Placed:
             self._maker.begin()
 
     def _refuse_while_making(self, call: str) -> None:
-        """Raises StateError while a batch is made: it would be delivered although its place is made again."""
+        """Raises StateError while a batch is being made, because that batch would be delivered with the old settings."""
         newest = self._newest()
         if newest is not None and newest.is_busy:
             raise StateError(f"{call}() is for between two steps: a batch is being made", dataset=self._dataset.path)
 
     def _set_changes(self, changes: Sequence[_changes_of_weights.Change]) -> None:
-        """Gives the order these changes of weights, and writes its new hash into the states that are kept."""
+        """Sets the changes of weights in the native loader, and updates the order's hash in the stored states."""
         if tuple(changes) == self._weights.changes:
             return
         native, i = self._open(), _loader_state.KEYS.index("order_hash")
@@ -292,23 +293,23 @@ class Placed:
         self._began = self._began and told(self._began)
 
     def set_world(self, rank: int, world_size: int, *, state: Mapping[str, Any] | None = None) -> None:
-        """Says which rank this is from the next batch on, also within an epoch: for trainings that lose and regain ranks.
+        """Sets the rank of this process from the next batch on, also within an epoch, for trainings that lose and regain ranks.
 
-        What was prepared ahead is thrown away and made anew for the new ranks. Their next step begins where the last one
-        ended, so together they deliver each sample of the epoch once, with the same pixels; padding and ``drop_last`` count
-        for the new ranks. ``for batch in loader`` goes on, ``len(loader)`` counts a whole epoch of the new ranks, and
-        :attr:`remaining` what is left. Later epochs keep these ranks, whatever the loader's arguments and the launcher say.
+        Batches prepared ahead are thrown away and made again for the new ranks. The next step of the new ranks begins where the
+        last one ended, so together they deliver each sample of the epoch once, with the same pixels. Padding and ``drop_last`` are
+        computed for the new ranks. ``for batch in loader`` continues, ``len(loader)`` counts a whole epoch of the new ranks, and
+        :attr:`remaining` the rest. Later epochs keep these ranks, whatever the loader's arguments and the launcher say.
 
-        All ranks that go on make the call after the same step, each with another rank. A rank that joins loads the
-        :meth:`state_dict` that rank 0 had before the call; one that leaves closes its loader. With ``pad_epoch=False`` a rank
-        whose iteration is over has ended the epoch, also if others have one batch more.
+        All ranks that continue must make the call after the same step, each with another rank. A rank that joins loads the
+        :meth:`state_dict` that rank 0 had before the call; a rank that leaves closes its loader. With ``pad_epoch=False``, a rank
+        whose iteration is over has ended the epoch, even if others have one more batch.
 
         Args:
-            rank, world_size: from now on.
-            state: :meth:`state_dict` of another rank, such as rank 0 has sent to all. ArgumentError: this rank is not at its
+            rank, world_size: the new rank and number of ranks.
+            state: :meth:`state_dict` of another rank, for example sent by rank 0 to all. ArgumentError: this rank is at another
                 place, or has other samples, seed, order, operations or settings. Nothing is changed then.
 
-        StateError: a batch is being made, in this thread (the call comes from a ``collate_fn`` or a function) or in another one.
+        StateError: a batch is being made, in this thread (inside a ``collate_fn`` or a function) or in another one.
         """
         ranks = (*_options.ranks(rank, world_size)[:2], "set_world")
         native = self._open()
@@ -317,7 +318,7 @@ class Placed:
             self._compare(state)
         here = self._received[0]
         if self._passing and not self._over:
-            if here.left and here.state != native.state():  # more is under way than was received
+            if here.left and here.state != native.state():  # batches were prepared ahead of the received ones
                 self._maker.begin()
                 native.resume(here.state)
             native.set_world(*ranks[:2])
@@ -329,7 +330,7 @@ class Placed:
         self._world = ranks
 
     def _compare(self, state: Mapping[str, Any]) -> None:
-        """Raises ArgumentError unless this loader is at the place of that state, with its settings."""
+        """Raises ArgumentError unless this loader has the place and the settings of `state`."""
         mine = self.state_dict()
         known = dict(zip(_loader_state.KEYS, self._native.state(), strict=True))
         _loader_state.place(state, known, self._known(), self._dataset.path, strict=True)
@@ -339,7 +340,8 @@ class Placed:
             raise ArgumentError(f"this rank is at {here}, the other one at {there}", dataset=self._dataset.path)
 
     def _follow_schedule(self, epoch: int) -> None:
-        """An epoch is going to begin: sets what the plan's schedule has for it, unless that was done already."""
+        """Called before an epoch begins: applies the settings that the plan's schedule has for it, unless they were applied
+        already."""
         n_begun = self._changes.n_begun(epoch)
         if n_begun != self._changes.stage:
             self._put(self._changes.of_stage(n_begun))
@@ -347,12 +349,12 @@ class Placed:
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Height and width that :meth:`set` can change; None: it cannot, because pictures have not one size."""
+        """Height and width, which :meth:`set` can change; None if it cannot, because the pictures have different sizes."""
         _, height, width = self._changes.made.over(self._changes.opened)
         return (height, width) if height else None
 
     def _agree_on_epoch(self, epoch: int) -> None:
-        """As set_epoch, but keeps a place within that epoch, and moves a pass that was not begun."""
+        """Sets the epoch like set_epoch, but keeps a place within that epoch, and moves a pass that has not delivered a batch."""
         waits = self._passing and self._received[0].taken == 0
         if epoch == (self._epoch if waits else self.epoch if self._pending is not None else -1):
             return
@@ -363,17 +365,17 @@ class Placed:
             self.set_epoch(epoch)
 
     def _known(self) -> _loader_state.Facts:
-        """Returns what a state says beside its place. For a data set without identities that is a pass over its names."""
+        """Returns what a state contains besides its place. For a data set without stored identities, this reads all names."""
         if self._facts is None:
             self._facts = _loader_state.facts(self._data, _loader_state.digest(self._given))
         return self._facts
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the place after the last batch received, with the identity of the samples: numbers and texts for JSON.
+        """Returns the place after the last received batch and the identity of the samples: numbers and texts for JSON.
 
-        After the last batch of an epoch, the state is the beginning of the next epoch, even inside the loop. What
-        :meth:`set`, :meth:`set_weights` or a plan's schedule has set is part of it, and how many batches :meth:`skip_batch` went
-        past.
+        After the last batch of an epoch, the place is the beginning of the next epoch, even inside the loop. The state also
+        contains the settings of :meth:`set`, :meth:`set_weights` and a plan's schedule, and the number of batches that
+        :meth:`skip_batch` skipped.
         """
         if self._pending is not None:
             state: State = self._pending
@@ -385,12 +387,12 @@ class Placed:
         return {**_loader_state.to_state(state, self._known()), **self._changes.to_state(), **self._weights.to_state(), **skipped}
 
     def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = False) -> None:
-        """Sets the place of the next ``for`` to that of ``state``, also with another batch size or world size.
+        """Moves the next ``for`` to the place of ``state``, which may come from a loader with another batch size or world size.
 
-        The loader gets the settings of the state, and its arguments where the state has none. ArgumentError: it is of other
-        samples (:attr:`Dataset.samples_identity`), another seed or order. Other transforms, mix or views, and states of an
-        older Penstock, which do not say whose samples they count, give a warning; with ``strict`` an error, too. StateError: a
-        batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
+        The loader takes the settings of the state, and its own arguments where the state has none. ArgumentError: the state has
+        other samples (:attr:`Dataset.samples_identity`), seed or order. A warning, with ``strict`` an error: it has other
+        transforms, mix or views, or comes from an older Penstock that does not record whose samples it counts. StateError: a batch
+        is being made, in this thread (inside a ``collate_fn`` or a function) or in another one.
         """
         self._refuse_while_making("load_state_dict")
         former = self._weights.changes
@@ -409,7 +411,7 @@ class Placed:
         self._began = None
 
     def _checked(self, state: Mapping[str, Any], strict: bool) -> dict[str, Any]:
-        """Returns a state that this loader can take, with the changes of weights that it has."""
+        """Checks a state and applies its changes of weights. Returns the state in the form that this loader needs."""
         self._set_changes(self._weights.of_state(state, self._dataset.path))
         mine = dict(zip(_loader_state.KEYS, self._native.state(), strict=True))
         return _loader_state.place(state, mine, self._known(), self._dataset.path, strict=strict)

@@ -1,4 +1,4 @@
-"""The file of a plan: JSON, docs/format-plan.md. It is read by the loader, by pack and repack, and by people."""
+"""Reads the file of a plan: JSON, see docs/format-plan.md. The loader, pack and repack use it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .table import ROWS, TABLE
 KIND = "penstock plan"
 VERSION = 1
 
-# Members of the section "loader": flat arguments of a Loader. None: the loader's default.
+# Members of the plan's section "loader": flat arguments of a Loader. None: the loader's default.
 _LOADER = tuple(row for row in TABLE if row.plan)
 
 
 def read(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """Reads a plan's file, or takes its data, and checks what the loader uses. Errors name file and member."""
+    """Reads a plan from its file or its data, and checks what the loader uses. Errors name the file and the member."""
     if isinstance(plan, Mapping):
         return checked(plan, "the plan")
     if not isinstance(plan, (str, os.PathLike)):
@@ -34,7 +34,7 @@ def read(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked(data: Any, where: str) -> dict[str, Any]:
-    """Returns the data of a plan. ArgumentError: it is none, or a member that the loader uses has a wrong type."""
+    """Checks and returns the data of a plan. ArgumentError: it is no plan, or a member that the loader uses has a wrong type."""
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if kind != KIND:
         raise ArgumentError(f"{where} is no plan: its kind is {kind!r}, not {KIND!r}")
@@ -55,7 +55,7 @@ def checked(data: Any, where: str) -> dict[str, Any]:
 
 
 def changes_forms(data: Mapping[str, Any]) -> bool:
-    """Whether samples are to be stored otherwise than they are."""
+    """Whether a plan stores samples in other forms or sizes than they have now."""
     return any(
         [one["form"] for one in way["store"]] != [part["form"]] or way["store"][0].keys() & {"tier", "max_error", "resize"}
         for part in data.get("classes") or []
@@ -64,13 +64,13 @@ def changes_forms(data: Mapping[str, Any]) -> bool:
 
 
 def sides(data: Mapping[str, Any]) -> set[int]:
-    """Returns the sides of the Resizes after which a plan stores images; empty: it keeps all resolution."""
+    """Returns the shorter sides to which a plan resizes images before it stores them; empty if it stores all at full size."""
     stores = [one for part in data.get("classes") or [] for way in part["ways"] for one in way["store"]]
     return {one["resize"] for one in stores if "resize" in one}
 
 
 def foreign(plan: Mapping[str, Any], n_samples: int) -> str | None:
-    """Returns a warning if a plan, as `read` returns it, was made for another number of samples."""
+    """Returns a warning if a plan (a result of `read`) was made for another number of samples, else None."""
     planned = (plan.get("data") or {}).get("samples")
     if planned is None or planned == n_samples:
         return None
@@ -78,7 +78,7 @@ def foreign(plan: Mapping[str, Any], n_samples: int) -> str | None:
 
 
 def _check_sizes(given: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
-    """ArgumentError if images were stored after another Resize than the transforms begin with."""
+    """Raises ArgumentError if a plan stores images after a Resize that the transforms do not begin with."""
     chain = given["transforms"]
     if isinstance(chain, Mapping):
         chain = chain.get(plan.get("field") or "image")
@@ -87,7 +87,7 @@ def _check_sizes(given: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
 
 
 def resize_of(chain: Any) -> int | None:
-    """Returns the shorter side of the Resize that a chain begins with, as pack(resize=) does it; None: it begins otherwise."""
+    """Returns the shorter side of the Resize that a chain begins with, if pack(resize=) can do the same, else None."""
     first = chain[0] if isinstance(chain, Sequence) and len(chain) else None
     if not isinstance(first, Resize):
         return None
@@ -97,14 +97,14 @@ def resize_of(chain: Any) -> int | None:
 
 
 def applied(given: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a Loader's flat arguments: those that have their default get the value of the plan, which `read` has returned."""
+    """Returns a Loader's flat arguments, in which values of the plan (a result of `read`) replace defaults."""
     found = dict(given)
     _check_sizes(given, plan)
     options = loader_options(plan)
     if given["device"] == "cpu":
         options = {name: value for name, value in options.items() if name not in ("decode", "gpu_part")}
     else:
-        options.pop("cache_resolution", None)  # the cache keeps whole images for a GPU
+        options.pop("cache_resolution", None)  # for a GPU the cache keeps whole images
     if given["cache"] is None:
         options = {name: value for name, value in options.items() if not name.startswith("cache")}
     for name, value in options.items():
@@ -120,8 +120,8 @@ def applied(given: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _may_wait(found: Mapping[str, Any]) -> bool:
-    """Whether idle workers of a loader with these flat arguments can re-code what its cache keeps, as a plan proposes it. What the
-    user gave besides the plan may be in the way."""
+    """Whether a loader with these flat arguments can use recode="idle", as a plan proposes it. Arguments that the user gave besides
+    the plan may prevent that."""
     keeps_whole = found["cache_form"] != "stored" and found["cache_resolution"] == "full"
     is_mixture = getattr(found["dataset"], "kind", "") == "mixture"
     has_fleet = fleet.is_wanted(found["fleet"], found["storage"] == "memory")
@@ -130,6 +130,6 @@ def _may_wait(found: Mapping[str, Any]) -> bool:
 
 
 def loader_options(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the flat arguments of :class:`penstock.Loader` that a plan, as `read` returns it, has."""
+    """Returns the flat arguments of :class:`penstock.Loader` that a plan (a result of `read`) sets."""
     loader = plan["loader"]
     return {row.name: loader[row.name] for row in _LOADER if loader.get(row.name) is not None}

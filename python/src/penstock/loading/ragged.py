@@ -1,4 +1,4 @@
-"""Makes options of the C library from ``Loader(ragged=...)``, which says how rows of different shapes are collated."""
+"""Converts ``Loader(ragged=...)``, the way in which rows of different shapes are collated, to options of the C library."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SIGNED = ("int8", "int16", "int32", "int64")
 
 
 def named(given: Mapping[str, Any]) -> Iterable[str]:
-    """Returns the fields that the arguments name."""
+    """Returns the names of the fields that the arguments about ragged rows mention."""
     values = [given[name] for name in ("ragged", "pad_value", "pad_multiple")]
     return [field for value in values if isinstance(value, Mapping) for field in value]
 
 
 def _kind(given: Mapping[str, Any], field: Field) -> str:
-    """Returns the way of a field. One way for all fields counts for those that it is possible for."""
+    """Returns the way in which a field is collated. A way given for all fields applies to the fields for which it is possible."""
     value = given["ragged"]
     if value is None:
         return "list"
@@ -55,7 +55,7 @@ def options_of(given: Mapping[str, Any], field: Field) -> dict[str, Any]:
 
 
 def check_names(given: Mapping[str, Any], dataset: Dataset) -> None:
-    """Refuses fields whose names the batch needs for lengths of others."""
+    """Raises an error if a field has a name that the batch needs for the lengths of another field."""
     wanted = given["fields"]
     known = {name: field for name, field in dataset.fields.items() if wanted is None or name in wanted}
     for field in known.values():

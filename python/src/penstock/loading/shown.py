@@ -1,4 +1,4 @@
-"""What notebooks show of a loader. Showing changes nothing: no batch is made, and the loader keeps its place in the epoch."""
+"""The HTML that notebooks show of a loader. Showing it makes no batch and does not change the loader's place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..data.notebook import About
 from ..errors import PenstockError
 from . import table as arguments
 
-_APART = ("dataset", "transforms", "schedule", "batch_size")  # arguments that stand elsewhere
+_APART = ("dataset", "transforms", "schedule", "batch_size")  # arguments that the page shows in other parts
 
 
 def about(dataset: Dataset, transforms: Any) -> About:
@@ -32,7 +32,7 @@ def about(dataset: Dataset, transforms: Any) -> About:
 
 
 def _operations(transforms: Any) -> list[tuple[str, str]]:
-    """Returns the operations on each field, in words."""
+    """Returns for each field the description of its operations."""
     if transforms is None:
         return []
     chains = transforms.items() if isinstance(transforms, Mapping) else [("", transforms)]
@@ -48,7 +48,7 @@ def _facts(loader: Any) -> list[tuple[str, str]]:
     try:
         rank, world_size, _ = loader._ranks_now()
         found += [("batches", f"{len(loader):,}"), ("epoch", f"{loader.epoch:,}"), ("rank", f"{rank} of {world_size}")]
-    except PenstockError as error:  # from a launcher's variables
+    except PenstockError as error:  # a launcher's variables are wrong
         found.append(("rank", plain(error.text)))
     options = loader._native_options
     memory = f"at most {size(options['host_memory'])}"
@@ -56,7 +56,7 @@ def _facts(loader: Any) -> list[tuple[str, str]]:
 
 
 def _arguments(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Returns the arguments that differ from the defaults."""
+    """Returns the arguments that differ from their defaults, with their values as text."""
     usual = arguments.completed({"dataset": given["dataset"]})
     found = []
     for name, value in given.items():
@@ -68,7 +68,7 @@ def _arguments(given: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def page(loader: Any) -> str:
-    """Returns a loader as HTML. It does not fail, also of a loader that was closed."""
+    """Returns a loader as HTML. It never fails, even for a closed loader."""
     try:
         inner = f"<h3>{escape(plain(f'Loader of {loader.dataset.path}', 300))}</h3>{facts(_facts(loader))}"
         operations = _operations(loader._given["transforms"])
@@ -79,6 +79,6 @@ def page(loader: Any) -> str:
             inner += details(f"statistics: {stats['step']['text'] or 'no step yet'}", stats._repr_html_())
         inner += details("arguments that are not the defaults", table("", (), _arguments(loader._given)))
         inner += details("data set", loader.dataset._repr_html_())
-    except Exception as error:  # raised by a launcher's wrong variables, or because the data set is gone
+    except Exception as error:  # e.g. a launcher's variables are wrong, or the data set is gone
         inner = f"<p>{escape(plain(repr(loader), 400))}: {escape(plain(str(error), 200))}</p>"
     return framed(inner)

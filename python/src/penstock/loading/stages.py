@@ -1,4 +1,4 @@
-"""What :meth:`penstock.Loader.set` changes, and a plan's schedule of it."""
+"""The settings that :meth:`penstock.Loader.set` changes, and a plan's schedule of such changes."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any, NamedTuple
 from ..base import options
 from ..errors import ArgumentError
 
-KEYS = ("batch_size", "height", "width")  # keys of a loader's state that are there if the setting was changed
-_STAGE = "stage"  # of a state: how many stages of the schedule have begun
+KEYS = ("batch_size", "height", "width")  # keys of a loader's state, present if the setting was changed
+_STAGE = "stage"  # key of a state: how many stages of the schedule have begun
 MOST = 2**31 - 1
 
 
 class Settings(NamedTuple):
-    """Of the C library: 0 means as it is, or in a loader's present settings: not set, and no size that can be set."""
+    """Settings of the C library. 0 means "no change", or, in the present settings of a loader, "never set" or "no settable
+    size"."""
 
     batch_size: int = 0
     height: int = 0
     width: int = 0
 
     def over(self, other: Settings) -> Settings:
-        """Returns these, and those of `other` that these lack."""
+        """Returns these settings, with missing ones taken from `other`."""
         size = self if self.height else other
         return Settings(self.batch_size or other.batch_size, size.height, size.width)
 
 
 def wanted(size: Any, batch_size: Any) -> Settings:
-    """Returns settings as the user gave them. A size is a number or (height, width); None: as it is."""
+    """Returns the settings that the user gave. A size is a number or (height, width); None: no change."""
     number = 0 if batch_size is None else options.count("batch_size", batch_size, 1, MOST)
     if size is None:
         return Settings(number)
@@ -39,14 +40,14 @@ def wanted(size: Any, batch_size: Any) -> Settings:
 
 
 class Stage(NamedTuple):
-    """Settings from an epoch on."""
+    """Settings that begin with an epoch."""
 
     epoch: int
     settings: Settings
 
 
 def stages(data: Any, where: str) -> list[Stage]:
-    """Reads the schedule of a plan: a list of objects with epoch, and size or batch_size or both, by rising epoch."""
+    """Reads the schedule of a plan: a list of objects with epoch, and size or batch_size or both, in order of epochs."""
     if not isinstance(data, Sequence) or isinstance(data, str):
         raise ArgumentError(f"{where}: schedule is a list of stages, not {data!r}")
     found: list[Stage] = []
@@ -68,13 +69,13 @@ def stages(data: Any, where: str) -> list[Stage]:
 
 
 def size_of(text: str) -> list[int] | None:
-    """Reads PIXELS or HEIGHTxWIDTH: [height, width]. None: it is neither."""
+    """Parses PIXELS or HEIGHTxWIDTH to [height, width]. Returns None for any other text."""
     sides = text.split("x")
     return [int(sides[0]), int(sides[-1])] if len(sides) <= 2 and all(side.isdecimal() for side in sides) else None
 
 
 def stages_of(text: str) -> list[dict[str, Any]]:
-    """Reads a schedule as the command line has it: EPOCH:SIZE[:BATCH],... with a size of PIXELS or HEIGHTxWIDTH, or none."""
+    """Parses a schedule of the command line: EPOCH:SIZE[:BATCH],... SIZE is PIXELS or HEIGHTxWIDTH, or empty."""
     found: list[dict[str, Any]] = []
     for part in text.split(","):
         numbers = part.split(":")
@@ -91,18 +92,19 @@ def stages_of(text: str) -> list[dict[str, Any]]:
 
 
 class Changes:
-    """What a loader's set() and its schedule have changed so far."""
+    """Records what a loader's set() and its schedule have changed so far."""
 
     def __init__(self, schedule: Any, shares: bool) -> None:
-        self.made = Settings()  # what was set; 0: never
-        self.opened = Settings()  # what the loader's arguments say
+        self.made = Settings()  # settings that were changed; 0: not changed
+        self.opened = Settings()  # settings from the loader's arguments
         self.stage = 0  # number of stages of the schedule that have begun
         self._schedule = stages(schedule or [], "the plan")
         if self._schedule and shares:
             raise ArgumentError("the plan has a schedule of sizes, which a loader with share cannot follow")
 
     def begin(self, opened: Settings) -> None:
-        """The loader is there. ArgumentError: its pictures have no size that the schedule could set."""
+        """Stores the settings of the new loader. ArgumentError: the schedule sets a size, but the loader's pictures have no
+        settable size."""
         self.opened = opened
         for i, stage in enumerate(self._schedule):
             if stage.settings.height and not opened.height:
@@ -112,28 +114,29 @@ class Changes:
                 )
 
     def n_begun(self, epoch: int) -> int:
-        """Returns how many stages have begun in that epoch."""
+        """Returns how many stages have begun at that epoch."""
         return sum(stage.epoch <= epoch for stage in self._schedule)
 
     def of_stage(self, n_begun: int) -> Settings:
-        """Returns the settings of a stage: its own, and where it has none those of earlier stages, at last the arguments."""
+        """Returns the settings after `n_begun` stages: of the last stage, else of earlier stages, else of the loader's
+        arguments."""
         found = Settings()
         for stage in reversed(self._schedule[:n_begun]):
             found = found.over(stage.settings)
         return found.over(self.opened)
 
     def to_state(self) -> dict[str, int]:
-        """Returns the part of a loader's state that says what was set."""
+        """Returns the settings as a part of a loader's state."""
         found = {key: value for key, value in zip(KEYS, self.made, strict=True) if value}
         return {**found, _STAGE: self.stage} if self._schedule else found
 
     def of_state(self, state: Mapping[str, int]) -> tuple[Settings, int]:
-        """Returns the settings and the stage of a state, to be applied by the loader."""
+        """Returns the settings and the stage of a state. The loader then applies them."""
         given = (0 if state.get(key) is None else options.count(key, state[key], 1, MOST) for key in KEYS)
         settings = Settings(*given)
         if bool(settings.height) != bool(settings.width):
             raise ArgumentError("a state with a height has a width, too")
         if _STAGE in state:
             return settings, options.count(_STAGE, state[_STAGE], 0, MOST)
-        # Of a loader without a schedule: within an epoch it goes on as it was.
+        # The state is of a loader without a schedule. Within an epoch, its settings continue.
         return settings, self.n_begun(state["epoch"]) if state["position"] else 0

@@ -1,4 +1,4 @@
-"""What a loader's state says: a place, whose samples it counts, and which operations they went through."""
+"""The state of a loader: its place, the identity of the samples, and a digest of the operations."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .. import _native
 from ..base import options
 from ..errors import ArgumentError, NotFoundError
 
-KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash", "augment_version")  # of the place
+KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash", "augment_version")  # keys of the place
 _VERSION = 2
-_IDENTITY = "identity"  # of the samples, as 32 hexadecimal digits
-_FILES = "files"  # of the files that they were made from, likewise; not there if the data set does not tell
-_TRANSFORMS = "transforms"  # a digest of the operations, as 16 hexadecimal digits
-_OPERATIONS = ("transforms", "mix", "views")  # the loader's arguments that the digest is made of
+_IDENTITY = "identity"  # key: identity of the samples, 32 hexadecimal digits
+_FILES = "files"  # key: identity of the source files, 32 hexadecimal digits; missing if the data set has none
+_TRANSFORMS = "transforms"  # key: digest of the operations, 16 hexadecimal digits
+_OPERATIONS = ("transforms", "mix", "views")  # the loader's arguments that the digest covers
 
 
 def _text(value: Any) -> str:
-    """Writes arguments so that equal ones have one text. Members with their default are left out: later versions add some."""
+    """Formats arguments so that equal ones give equal texts. Members with defaults are left out, since later versions add some."""
     if isinstance(value, Mapping):
         return "{" + ",".join(sorted(f"{key!r}:{_text(entry)}" for key, entry in value.items())) + "}"
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
@@ -33,27 +33,27 @@ def _text(value: Any) -> str:
 
 
 def digest(given: Mapping[str, Any]) -> str:
-    """Returns the digest of the operations that these arguments of a loader name."""
+    """Returns the digest of the operations in a loader's arguments."""
     import hashlib
 
     return hashlib.sha256(_text({name: given[name] or None for name in _OPERATIONS}).encode()).hexdigest()[:16]
 
 
 class Facts(NamedTuple):
-    """What a state says beside its place. "": not known."""
+    """What a state contains besides its place. "": not known."""
 
     identity: str
     files: str
     transforms: str
 
     def to_state(self) -> dict[str, str]:
-        """Returns these parts of a state."""
+        """Returns these facts as a part of a state."""
         found = {_IDENTITY: self.identity, _FILES: self.files, _TRANSFORMS: self.transforms}
         return {key: value for key, value in found.items() if value}
 
 
 def facts(data: _native.Dataset, transforms: str) -> Facts:
-    """Asks the data set for its identities."""
+    """Reads the identities of the data set."""
     try:
         files = data.identity(options.IDENTITY_FILES).hex()
     except NotFoundError:
@@ -62,14 +62,14 @@ def facts(data: _native.Dataset, transforms: str) -> Facts:
 
 
 def to_state(place: Sequence[int], known: Facts) -> dict[str, Any]:
-    """Returns a state of that place, whose numbers are in the order of KEYS."""
+    """Returns the state for a place, whose numbers have the order of KEYS."""
     return {"version": _VERSION, **dict(zip(KEYS, place, strict=True)), **known.to_state()}
 
 
 def place(state: Mapping[str, Any], mine: Mapping[str, int], known: Facts, path: str, *, strict: bool) -> dict[str, Any]:
-    """Checks a state against the place and the facts of the loader that is to take it, and returns it.
+    """Checks a state against the place and the facts of the loader that is to load it, and returns it.
 
-    The end of an epoch becomes the beginning of the next one.
+    The end of an epoch is converted to the beginning of the next one.
     """
     if state.get("version") != _VERSION:
         raise ArgumentError(f"state of version {state.get('version')!r}, not {_VERSION}")
@@ -92,9 +92,9 @@ def place(state: Mapping[str, Any], mine: Mapping[str, int], known: Facts, path:
 
 
 def _compare(state: Mapping[str, Any], mine: Facts, path: str, *, strict: bool) -> None:
-    """Raises ArgumentError if the state counts the samples of another data set. Warns if its operations were others.
+    """Raises ArgumentError if the state counts the samples of another data set. Warns if its operations differ.
 
-    With ``strict`` other operations, and states that do not say what they were made with, are errors, too.
+    With ``strict``, other operations are an error, and so is a state that does not record its samples and operations.
     """
     identity, files = state.get(_IDENTITY), state.get(_FILES)
     if identity is not None and identity != mine.identity:

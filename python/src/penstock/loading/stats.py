@@ -1,4 +1,4 @@
-"""The result of ``Loader.stats()``: its type, and its conversion from the C library's counters."""
+"""The result of ``Loader.stats()``: its types, and its conversion from the C library's counters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..functions.counts import NO_FUNCTION, FunctionStats
 
 
 class SampleStats(TypedDict):
-    """Numbers of samples: delivered, bad, replaced by another one, repeated to fill ranks."""
+    """Numbers of samples: delivered, bad, replaced by another sample, and repeated so that all ranks have equally many."""
 
     delivered: int
     bad: int
@@ -19,19 +19,19 @@ class SampleStats(TypedDict):
 
 
 class SourceStats(TypedDict):
-    """One source of a mixture. delivered: rows of it, since the loader was made."""
+    """One source of a mixture. delivered: rows delivered of it since the loader was made."""
 
     delivered: int
 
 
 class StorageStats(TypedDict):
-    """Reads: requests to the storage. merged: reads that came in the request of a neighbour, so that ``reads`` does not
-    count them; nbytes_gap: bytes between neighbours that were read and thrown away; ordered: of ``reads``, files of a
-    folder that were issued together with others, in the order in which the disk has them. seconds: time with at least
-    one read under way; partial_reads: images read in parts; unchecked: items that were used although the data set has no
-    checksum of them: files of plain folders, and of tars, zips and tables whose index has none. Of tables with compressed
-    pages: pages_decoded, page_hits (items of a page that was decoded for another item, which are not read), and the memory
-    of the pages that are kept, a part of ``host_memory``."""
+    """Reads. reads: requests to the storage. merged: reads that were part of a neighbour's request and are not counted in
+    ``reads``; nbytes_gap: bytes between such neighbours that were read and thrown away. ordered: those of ``reads`` that read files
+    of a folder together, in the order in which the disk stores them. seconds: time with at least one read under way. partial_reads:
+    images that were read in parts. unchecked: items that were used without a checksum, because the data set has none: files of
+    plain folders, and items of tars, zips and tables whose index has none. For tables with compressed pages: pages_decoded;
+    page_hits (items found in a page that was decoded for another item, and not read again); and the memory of the pages that are
+    kept, which is part of ``host_memory``."""
 
     kind: str
     reason: str
@@ -50,7 +50,7 @@ class StorageStats(TypedDict):
 
 
 class DecodeStats(TypedDict):
-    """Decoding. seconds: summed over workers; units of PLI images that were decoded, and all units of these images."""
+    """Decoding. seconds: summed over workers. units: units of PLI images that were decoded, and all units of these images."""
 
     nbytes_decoded: int
     seconds: float
@@ -61,18 +61,17 @@ class DecodeStats(TypedDict):
 
 
 class CacheStats(TypedDict):
-    """Items taken from the cache (hits), and items read because it did not have them (misses).
+    """Items taken from the cache (hits), and items that were read because the cache did not have them (misses).
 
-    limit and used: the cache's bytes, of all data sets in it; items: those of this data set. All 0 without a cache.
-    choice: what cache="auto" chose, and why; "" if the argument was another one.
-    form, resolution: what the cache keeps (``CacheUse.form``,
-                                            ``CacheUse.resolution``); "" without one. hits_training: of the hits, pictures at
-    the training size.
-    For a form other than "stored", recoded: images that this loader, or the host service because of it, re-coded;
-    nbytes_saved: by how many bytes those became smaller that did; not_recoded: images that were kept as they are stored
-    although the form is for them. With ``CacheUse(recode="idle")``, to_recode: items of the cache that were not looked at
-    yet; recode_seconds: what workers, or the host service because of this loader, spent on it in all.
-    Of the host cache, limit and items are the service's, used is what this data set takes; fetched: the misses that the
+    limit and used: the cache's bytes, for all data sets in it; items: of this data set. All 0 without a cache. choice: what
+    cache="auto" chose, and why; "" for other arguments.
+    form, resolution: what the cache keeps (``CacheUse.form``, ``CacheUse.resolution``); "" without a cache. hits_training: hits
+    whose pictures were at the training size.
+    For a form other than "stored": recoded: images that were re-coded by this loader, or by the host service for it; nbytes_saved:
+    bytes saved by images that became smaller; not_recoded: images that the form applies to, but that were kept as stored. With
+    ``CacheUse(recode="idle")``: to_recode: items of the cache that still wait to be re-coded; recode_seconds: total time that
+    workers, or the host service for this loader, spent on re-coding.
+    For the host cache, limit and items are those of the service, and used is the share of this data set. fetched: misses that the
     service read for this loader, nbytes_fetched: their stored bytes.
     """
 
@@ -96,10 +95,10 @@ class CacheStats(TypedDict):
 
 
 class TierStats(TypedDict):
-    """What one place of stored bytes gave: items (of the storage: reads), their bytes, and how fast.
+    """Counters of one tier that stored bytes come from: items (for the storage: reads), their bytes, and the speed.
 
-    mean_seconds, p99_seconds: from the request to the last byte; for "memory" and "host", which copy nothing, the time of
-    the look-up. bytes_per_second: while at least one request was under way; 0 where nothing is copied. All 0: no hit yet.
+    mean_seconds, p99_seconds: time from the request to the last byte; for "memory" and "host", which copy nothing, time of the
+    look-up. bytes_per_second: while at least one request was under way; 0 where nothing is copied. All 0: no hit yet.
     """
 
     hits: int
@@ -110,17 +109,17 @@ class TierStats(TypedDict):
 
 
 class ShareStats(TypedDict):
-    """Batches that came from the group of ``share`` (batches), and that this loader made itself all the same (alone).
+    """batches: batches that came from the group of ``share``. alone: batches that this loader nevertheless made itself.
 
-    sharing: the host service is there. copied: batches that were copied as a whole. reason: why the last batch that was
-    not shared was not, or "". epoch: the newest epoch that a job of the group, or of one with
-    other transforms, has begun, as far as this loader knows, or None. samples: what the service has prepared for the group so far.
+    sharing: whether the host service is connected. copied: batches that were copied as a whole. reason: why the last batch made
+    alone was not shared, or "". epoch: the newest epoch that a job has begun in this group, or in a group with other transforms, as
+    far as this loader knows, or None. samples: number of samples that the service has prepared for the group.
 
-    What the service has done so far for the group and for groups of the same name, data set and order with other transforms,
-    all together: decoded: images and masks that it decoded; decoded_shared: that a group took from another one's decode;
-    decoded_apart: decoded ones of which another group needs other pixels. read, nbytes_read: stored items that it read;
-    read_shared, nbytes_read_shared: that a group took from another one's read. cached: items from the host cache.
-    given_up: items that it had no memory to keep until all groups had come to them.
+    The following counters are the service's totals for this group and for all groups of the same name, data set and order with
+    other transforms. decoded: images and masks that it decoded; decoded_shared: decodes that a group took over from another group;
+    decoded_apart: images decoded for one group although another group needs other pixels of them. read, nbytes_read: stored items
+    that it read; read_shared, nbytes_read_shared: reads that a group took over from another group. cached: items from the host
+    cache. given_up: items that it had no memory to keep until all groups had used them.
     """
 
     sharing: bool
@@ -148,13 +147,13 @@ class BoxStats(TypedDict):
 
 
 class CallerStats(TypedDict):
-    """The loop. wait_seconds: time that it waited for a batch."""
+    """The training loop. wait_seconds: time that it waited for a batch."""
 
     wait_seconds: float
 
 
 class MemoryStats(TypedDict):
-    """Host memory in bytes, and batch slots."""
+    """Host memory in bytes, and the number of batch slots."""
 
     limit: int
     used: int
@@ -164,7 +163,7 @@ class MemoryStats(TypedDict):
 
 
 class DeviceStats(TypedDict):
-    """Where batches lie ("cpu", "cuda:k"), who decoded, and the GPU's memory in bytes."""
+    """Where batches lie ("cpu", "cuda:k"), which images CPU and GPU decoded, and the GPU's memory in bytes."""
 
     device: str
     cpu_samples: int
@@ -187,10 +186,11 @@ class WorkerSeconds(TypedDict):
 
 
 class StageStats(TypedDict):
-    """One stage. Seconds of work, of waiting for the stage before (wait_in) and for the one behind (wait_out).
+    """One stage of loading. Seconds of work, of waiting for the previous stage (wait_in), and of waiting for the next one
+    (wait_out).
 
-    include/penstock/meter.h says for each stage what its times, ``count`` and ``nbytes`` are. Of "upload", link and gpu are the
-    seconds of uploads and of decoding and augmenting on the GPU, by its own clock.
+    include/penstock/meter.h defines the times, ``count`` and ``nbytes`` of each stage. In "upload", link is the time of uploads,
+    and gpu the time of decoding and augmenting on the GPU, both in seconds by the GPU's clock.
     """
 
     work: float
@@ -203,11 +203,11 @@ class StageStats(TypedDict):
 
 
 class StepStats(TypedDict):
-    """Steps, each from one batch to the next. mean, sd, p50, p99, max, max_wait: seconds of a step.
+    """Training steps, each from one batch to the next. mean, sd, p50, p99, max, max_wait: seconds of a step.
 
-    seconds: of all steps; wait_seconds: of it, waiting for batches; peers_seconds: of the rest, waiting for other
-    ranks (``Loader.waiting_for_peers``). stall: wait_seconds / seconds. causes: wait_seconds by stage. cause: the stage
-    with the most, "" if stall is below 2 %.
+    seconds: total time of all steps. wait_seconds: the part of it spent waiting for batches. peers_seconds: the part spent waiting
+    for other ranks (``Loader.waiting_for_peers``). stall: wait_seconds / seconds. causes: wait_seconds by stage. cause: the stage
+    with the largest wait, "" if stall is below 2 %.
     """
 
     steps: int
@@ -226,10 +226,10 @@ class StepStats(TypedDict):
 
 
 class Steps(TypedDict):
-    """Steps of the epoch under way (or the last one), and the last 256 of them.
+    """Steps of the current (or last) epoch, and a window of the last 256 steps.
 
-    first_wait: seconds until its first batch, which is in no step. workers_busy: share of the window in which workers
-    filled rows, 0 to 1. text: one line on the window, such as "stall 37 %: decode (2 workers busy 99 %)".
+    first_wait: seconds until the first batch of the epoch, which is in no step. workers_busy: fraction of the window in which
+    workers filled rows, 0 to 1. text: one line about the window, such as "stall 37 %: decode (2 workers busy 99 %)".
     """
 
     epoch: StepStats
@@ -240,7 +240,7 @@ class Steps(TypedDict):
 
 
 class QueueStats(TypedDict):
-    """Lengths of queues now: rows being read, rows read that wait for a worker, batches being filled, whole batches."""
+    """Present lengths of queues: rows being read, rows that wait for a worker, batches being filled, complete batches."""
 
     rows_reading: float
     rows_ready: float
@@ -249,14 +249,14 @@ class QueueStats(TypedDict):
 
 
 class Queues(TypedDict):
-    """Lengths of queues now, and their mean over the moments when a batch was asked for."""
+    """Present lengths of queues, and their means over the moments when a batch was requested."""
 
     now: QueueStats
     mean: QueueStats
 
 
 class WorkerClock(TypedDict):
-    """Seconds of one worker. fetch to keep are the parts of busy, by its own sample of images."""
+    """Seconds of one worker. fetch to keep are the parts of busy, estimated from the images that the worker timed."""
 
     busy: float
     waiting_for_storage: float
@@ -273,9 +273,9 @@ RankStats = TypedDict("RankStats", {"rank": int, "world_size": int, "from": str}
 
 
 class FormStats(TypedDict):
-    """What became of one of the forms of ``Loader(forms=...)``.
+    """Counters of one of the forms of ``Loader(forms=...)``.
 
-    share: of the rows, now. rows: those whose item was looked up in this form, also for batches that are not delivered yet.
+    share: present fraction of the rows. rows: rows whose item was looked up in this form, including batches not delivered yet.
     """
 
     share: float
@@ -283,10 +283,10 @@ class FormStats(TypedDict):
 
 
 class FormsStats(TypedDict):
-    """How rows were divided over forms.
+    """How rows were divided among forms.
 
-    by_form: by the names that were given. other: rows whose sample does not have the form that they were given, or has it with
-    other pixels; they were read in the first form that is allowed. corrections: how often ``form_choice="measured"`` moved shares.
+    by_form: counters by the names that were given. other: rows whose sample lacks the chosen form, or has other pixels in it; they
+    were read in the first allowed form. corrections: how often ``Forms(choice="measured")`` changed the fractions.
     """
 
     by_form: dict[str, FormStats]
@@ -295,8 +295,8 @@ class FormsStats(TypedDict):
 
 
 class LoaderStats(TypedDict):
-    """Counters since the loader was made. Times are seconds, sizes are bytes. batches: those that were made, also anew after
-    an exception. skipped: those that :meth:`Loader.skip_batch` went past. sources: by name, of a :class:`Mixture`; {} otherwise."""
+    """Counters since the loader was made. Times are seconds, sizes are bytes. batches: batches that were made, also again after an
+    exception. skipped: batches that :meth:`Loader.skip_batch` skipped. sources: by name, for a :class:`Mixture`, else {}."""
 
     batches: int
     skipped: int
@@ -327,7 +327,7 @@ class LoaderStats(TypedDict):
     worker_clocks: list[WorkerClock]
 
 
-# Below this share of the time a stall is not worth a cause.
+# A stall of less than this fraction of the time gets no cause.
 _STALL_MIN = 0.02
 
 
@@ -352,7 +352,7 @@ def _step_stats(raw: dict[str, Any]) -> StepStats:
 
 
 def stall_text(window: StepStats, workers_busy: float, n_workers: int) -> str:
-    """Returns one line on what the caller waited for."""
+    """Returns one line about the time that the caller waited, and its cause."""
     if window["steps"] == 0:
         return "no steps yet"
     text = f"stall {100 * window['stall']:.0f} %"
@@ -531,9 +531,9 @@ def loader_stats(
     function: FunctionStats = NO_FUNCTION,
     sources: Sequence[str] = (),
 ) -> LoaderStats:
-    """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show.
+    """Converts the counters of ``_native.Loader.stats()`` to a nested dict that notebooks can show.
 
-    kept: what the cache is: the choice of "auto", and form and resolution of what it keeps.
+    kept: the choice of cache="auto" in words, and form and resolution of the cache.
     """
     grouped = {
         "batches": raw["n_batches"],

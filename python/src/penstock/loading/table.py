@@ -1,9 +1,9 @@
-"""The table of a loader's arguments, one row for each. Signature, TorchDataset, plans, the analyser, the configuration of a loader
-and the site's page of arguments by task (scripts/site_arguments.py) are read from it or compared with it.
+"""The table of a loader's arguments, one row for each. The signature, TorchDataset, plans, the analyser, the loader's configuration
+and the site's page of arguments by task (scripts/site_arguments.py) are derived from it or checked against it.
 
-Inside the package an argument has one short name, also if it is a member of one of the objects of arguments.py: that of its row.
-"Flat" arguments are a dict by these names, with all of them. To add one: a row here, the parameter of Loader or the member of its
-object, and its docstring.
+Inside the package every argument has one short name, that of its row, even if it is a member of an object of arguments.py. "Flat"
+arguments are a dict of all arguments by these names. To add an argument: add a row here, the parameter of Loader or the member of
+its object, and its docstring.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from ..data.schema import Keypoints
 from ..errors import ArgumentError
 from . import arguments as _groups
 
-# Why TorchDataset refuses an argument.
+# The reasons why TorchDataset refuses an argument.
 _OF_DATA_LOADER = "{} belongs to torch's DataLoader and its sampler"
 _NO_EFFECT = "{} has no effect on samples that are fetched by number: see Loader"
 _OF_GPU = "samples of a TorchDataset are in host memory, and {} is for a GPU: use Loader(device=...)"
 _OF_ITSELF = "{} is an argument of TorchDataset itself"
 
-# The steps of an analysis that an argument of the user's loader affects.
+# The steps of an analysis that an argument of the user's loader can affect.
 PIXELS, READS, STORED = "pixels", "reads", "stored"
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A row of the table.
+    """One row of the table: one argument of a loader.
 
     Attributes:
-        name: the flat name.
-        default: of the flat argument.
-        task: the heading under which the page of arguments has it.
-        of: the parameter of Loader in whose object it is a member; "": it is a parameter itself.
-        member: the member's name there; "": the same as `name`.
-        old: its keyword before it had this name or place; "": it had none, or has the same one.
-        old_values: values that have other words now, by the old one.
-        torch: why TorchDataset refuses it, "{}" stands for its name; "": it does not.
-        plan: types that it may have in a plan's file; (): a plan has none.
-        analysis: PIXELS, READS, STORED: the steps in which analyze gives it to its own loaders.
-        convert: makes the flat value from `shown` and the given one; None: it stays.
+        name: the flat name of the argument.
+        default: default of the flat argument.
+        task: heading of the argument in the page of arguments by task.
+        of: the parameter of Loader whose object has it as a member; "": it is a parameter itself.
+        member: name of the member in that object; "": the same as `name`.
+        old: its former keyword; "": it had none, or the same.
+        old_values: values that were renamed: old word to new word.
+        torch: why TorchDataset refuses it, where "{}" stands for its name; "": it is allowed.
+        plan: types that it may have in a plan's file; (): a plan does not set it.
+        analysis: PIXELS, READS, STORED: the steps of an analysis in which the analyser's own loaders use the user's value.
+        convert: called with `shown` and the given value, returns the flat value; None: the value is not converted.
     """
 
     name: str
@@ -63,11 +63,11 @@ class Argument:
 
     @property
     def shown(self) -> str:
-        """The name as errors have it: "CacheUse.form"."""
+        """The name in error messages: "CacheUse.form"."""
         return f"{GROUPS[self.of].__name__}.{self.member or self.name}" if self.of else self.name
 
 
-#: The objects by the parameter whose value they are.
+#: The classes of argument objects, by the parameter of Loader that takes them.
 GROUPS: dict[str, type] = {
     "order": _groups.Pages,
     "on_error": _groups.OnError,
@@ -85,21 +85,21 @@ GROUPS: dict[str, type] = {
 
 
 def _names(shown: str, value: Any) -> Any:
-    """Makes a tuple of a list of names. A text would be a list of letters."""
+    """Converts a list of names to a tuple. Refuses a text, which would become a list of letters."""
     if isinstance(value, str) or not isinstance(value, (Iterable, NoneType)):
         raise ArgumentError(f"{shown} is a list of names, not {value!r}")
     return value if value is None or isinstance(value, Mapping) else tuple(value)
 
 
 def _truth(shown: str, value: Any) -> Any:
-    """Makes a bool, also of each value of a dict per field."""
+    """Converts a value, or each value of a dict per field, to bool."""
     if isinstance(value, Mapping):
         return {name: options.flag(shown, part) for name, part in value.items()}
     return options.flag(shown, value)
 
 
 def _number(shown: str, value: Any) -> Any:
-    """Refuses texts and truth values in the place of a number, also in a dict per field. None stays."""
+    """Refuses a text or a bool in place of a number, also in a dict per field. None is allowed."""
     for part in value.values() if isinstance(value, Mapping) else (value,):
         if part is not None and (isinstance(part, bool) or not isinstance(part, Real)):
             raise ArgumentError(f"{shown} is a number, not {part!r}")
@@ -248,14 +248,14 @@ TABLE: tuple[Argument, ...] = (
 )
 ROWS: dict[str, Argument] = {row.name: row for row in TABLE}
 _OLD = {row.old: row for row in TABLE if row.old}
-#: Parameters of Loader, with their defaults: those of rows, and None for objects without a plain value.
+#: Parameters of Loader with their defaults: those of their rows, and None for objects without a plain value.
 PARAMETERS: dict[str, Any] = {row.name: row.default for row in TABLE if not row.of} | {
     name: None for name in GROUPS if name not in ROWS
 }
 
 
 class OldArguments(TypedDict, total=False):
-    """Keywords of Loader before 0.1, which are accepted until 1.0, with a warning that gives the new ones."""
+    """Keywords that Loader had before 0.1. They are accepted until 1.0, with a warning that gives the new ones."""
 
     decode: str
     gpu_share: float | None
@@ -300,7 +300,7 @@ class OldArguments(TypedDict, total=False):
 
 
 def defaults() -> dict[str, Any]:
-    """Returns flat arguments with their defaults."""
+    """Returns all flat arguments with their defaults."""
     return {row.name: row.default for row in TABLE}
 
 
@@ -310,7 +310,7 @@ def marked(analysis: str) -> tuple[str, ...]:
 
 
 def said_now(row: Argument) -> str:
-    """Returns how the argument is given today: "cache=ps.CacheUse(form=...)"."""
+    """Returns how the argument is written today: "cache=ps.CacheUse(form=...)"."""
     return f"{row.of}=ps.{GROUPS[row.of].__name__}({row.member or row.name}=...)" if row.of else f"{row.name}="
 
 
@@ -319,20 +319,20 @@ def _value_now(row: Argument, value: Any) -> Any:
 
 
 def is_default(row: Argument, value: Any) -> bool:
-    """Whether a flat value is the default of its row, and of the same type."""
+    """Whether a flat value equals the default of its row and has the same type."""
     return value is row.default or (type(value) is type(row.default) and bool(value == row.default))
 
 
 def flat(given: Mapping[str, Any], older: Mapping[str, Any], who: str, stacklevel: int) -> tuple[dict[str, Any], set[str]]:
-    """Returns flat arguments, and the names of those that were given.
+    """Converts keyword arguments of Loader to flat arguments. Also returns the names of those that were given.
 
     Args:
-        given: parameters of Loader by name; those that are missing have their defaults.
-        older: further keywords: old ones, which give a warning, or wrong ones.
-        who: the callable's name, for errors.
-        stacklevel: of the warning, as the caller of this function would give it.
+        given: parameters of Loader by name; missing ones have their defaults.
+        older: further keywords: old names, which cause a warning, or unknown ones.
+        who: name of the called function or class, for errors.
+        stacklevel: stacklevel of the warning, as seen from the caller of this function.
 
-    ArgumentError: a keyword is unknown, an object is in a wrong place, a thing is said twice.
+    ArgumentError: a keyword is unknown, an object is given to a wrong parameter, or an argument is given twice.
     """
     found: dict[str, Any] = {}
     for name, value in given.items():
@@ -352,7 +352,7 @@ def flat(given: Mapping[str, Any], older: Mapping[str, Any], who: str, stackleve
 
 
 def converted(flat_arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns flat arguments in the form that the package works with: tuples of names, absolute paths."""
+    """Returns flat arguments in the package's internal form: tuples of names, absolute paths."""
     found = dict(flat_arguments)
     for row in TABLE:
         if row.convert is not None:
@@ -361,7 +361,8 @@ def converted(flat_arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nearest(name: str) -> str:
-    """Returns the end of an error about an unknown keyword: the nearest one, and where it is a member today."""
+    """Returns the end of an error about an unknown keyword: the most similar known one, and the object that it is a member of
+    today."""
     known = [*PARAMETERS, *_OLD]
     near = options.nearest(name, known)
     row = _OLD.get(near.split("'")[1]) if near.count("'") == 2 else None
@@ -369,7 +370,7 @@ def nearest(name: str) -> str:
 
 
 def _take(name: str, value: Any, found: dict[str, Any]) -> None:
-    """Adds a parameter of Loader to the flat arguments: a plain value, or an object's members."""
+    """Adds a parameter of Loader to the flat arguments: a plain value, or the members of an object."""
     group = GROUPS.get(name)
     if name == "ragged":
         found.update(_ragged(value))
@@ -387,8 +388,8 @@ def _take(name: str, value: Any, found: dict[str, Any]) -> None:
         raise ArgumentError(f"{name} is a penstock.{GROUPS[name].__name__}, not {value!r}")
 
 
-#: Parameters that take a plain value or an object: the object's member that has the plain value. Pages have no such member: "pages"
-#: is the plain value of each.
+#: Parameters that take a plain value or an object, with the member that gets the plain value. Pages has no such member: its plain
+#value is always "pages".
 PLAIN = {"order": "", "on_error": "action", "cache": "cache", "share": "group", "device": "device"}
 
 
@@ -412,9 +413,9 @@ def _ragged(value: Any) -> dict[str, Any]:
 
 
 def renamed(flat_arguments: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Returns flat arguments of an older Penstock by their current names. Current names are kept.
+    """Replaces the names of an older Penstock in flat arguments by the current names.
 
-    where: the file that has them, for a warning; "": none is given.
+    where: the file with the arguments, for a warning; "": no warning.
     """
     found, old = {}, []
     for name, value in flat_arguments.items():
@@ -430,13 +431,13 @@ def renamed(flat_arguments: Mapping[str, Any], where: str = "") -> dict[str, Any
 
 
 def completed(flat_arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Takes some flat arguments, also with the names of an older Penstock. Returns all, with defaults for missing ones."""
+    """Completes flat arguments, which may have names of an older Penstock: missing ones get their defaults."""
     return {**defaults(), **renamed(flat_arguments)}
 
 
 def refuse_for_torch(given: Iterable[str], whole: Mapping[str, Any]) -> None:
-    """ArgumentError: one of the arguments that were given has no effect in a TorchDataset. Members of an object count if they
-    differ from their defaults. The table's first such argument is named, so an object is named before its members."""
+    """Raises ArgumentError if a given argument has no effect in a TorchDataset. A member of an object counts only if it differs
+    from its default. The error names the first such argument of the table, so an object comes before its members."""
     said = set(given)
     for row in TABLE:
         if row.torch and row.name in said and not (row.of and is_default(row, whole[row.name])):

@@ -1,9 +1,9 @@
-"""What torch's DataLoader has and frameworks ask a loader for.
+"""The attributes of torch's DataLoader that frameworks read from a loader.
 
-accelerate's ``skip_first_batches`` and ``dispatch_batches`` make a DataLoader of torch out of the parts of another one: its
-``dataset``, its ``batch_sampler`` and its arguments. Those of a Loader fit together so that this DataLoader gives the
-Loader's batches: what the batch sampler yields are no numbers of samples but tickets, each for one batch, which the data set's
-``__getitems__`` hands back to the Loader. So a batch that is skipped is never made.
+accelerate's ``skip_first_batches`` and ``dispatch_batches`` make a new torch DataLoader from parts of another one: its ``dataset``,
+its ``batch_sampler`` and its arguments. A Loader offers such parts, and the new DataLoader then yields the Loader's batches: the
+batch sampler yields tickets instead of sample numbers, one for each batch, and the data set's ``__getitems__`` asks the Loader for
+the batch of a ticket. So a skipped batch is never made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .passes import EpochSetter
 
 
 class Ticketed(Protocol):
-    """What of a loader its tickets need."""
+    """The part of a loader that its tickets use."""
 
     @property
     def remaining(self) -> int: ...
@@ -31,8 +31,8 @@ class Ticketed(Protocol):
 
 
 class _Tickets:
-    """One pass over a loader, by tickets. It begins with the first one that is redeemed; those before it are skipped, unless
-    the loader is as far already, by a state that it has loaded. From then on each ticket is for the next batch."""
+    """One pass over a loader by tickets. The pass begins at the first redeemed ticket; earlier tickets are skipped, unless a loaded
+    state already has the loader at that place. After that, each ticket returns the next batch."""
 
     def __init__(self, loader: Ticketed) -> None:
         self._loader = loader
@@ -63,19 +63,19 @@ class TicketSampler:
             yield Ticket(tickets.batch, step)
 
     def set_epoch(self, epoch: int) -> None:
-        """As that of the loader."""
+        """Sets the epoch of the loader."""
         self._loader.set_epoch(epoch)
 
 
 def as_it_is(batch: Any) -> Any:
-    """Returns the batch: a Loader's batches are collated."""
+    """Returns the batch unchanged, because a Loader's batches are already collated."""
     return batch
 
 
 class LikeDataLoader:
-    """What of a DataLoader's attributes a Loader has."""
+    """Gives a Loader the attributes of a torch DataLoader."""
 
-    prefetch_factor = None  # of DataLoader's workers, of which there are none
+    prefetch_factor = None  # a Loader has no DataLoader workers
     _given: dict[str, Any]
 
     @property
@@ -85,15 +85,15 @@ class LikeDataLoader:
 
     @property
     def batch_sampler(self: Any) -> TicketSampler:
-        """For accelerate, which makes a DataLoader of torch out of it. It yields no numbers of samples."""
+        """For accelerate, which passes it to a new torch DataLoader. It yields tickets, not sample numbers."""
         return TicketSampler(self)
 
     @property
     def collate_fn(self) -> Any:
-        """For accelerate, which asks loaders for it: returns batches as they are. The collate_fn of the arguments has run."""
+        """For accelerate, which reads it from loaders: returns batches unchanged. The Loader's own collate_fn has run before."""
         return as_it_is
 
     @property
     def drop_last(self) -> bool:
-        """As given."""
+        """The loader's argument ``drop_last``."""
         return bool(self._given["drop_last"])

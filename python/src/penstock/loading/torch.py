@@ -25,28 +25,27 @@ _COUNTERS = 1024  # counters of fetched samples: one for the main process, the o
 
 
 class TorchDataset(torch.utils.data.Dataset[Any]):
-    """Samples by number, decoded and augmented by Penstock, for torch's DataLoader.
+    """A map-style data set for torch's DataLoader. Penstock decodes and augments its samples.
 
-    ``ds[i]`` is a dict of tensors (numpy arrays with ``output="numpy"``), ints, floats and str, as
-    ``default_collate`` takes them; with ``as_tuple=True`` it is (image, label), and with a list of names
-    those fields in that order. Each sample is a copy of its own. DataLoader fetches whole batches at
-    once (``__getitems__``), in any number of workers, forked or spawned.
+    ``ds[i]`` is a dict of tensors (numpy arrays with ``output="numpy"``), ints, floats and str, as ``default_collate`` takes them;
+    with ``as_tuple=True`` it is (image, label), and with a list of names those fields in that order. Each sample has its own
+    memory. DataLoader fetches whole batches at once (``__getitems__``), in any number of workers, forked or spawned.
 
-    Augmentations are a function of (seed, epoch, sample): call :meth:`set_epoch` before each epoch (with Lightning
-    in ``on_train_epoch_start``); it also reaches workers that run already (``persistent_workers=True``). A data set
-    cannot see where an epoch of DataLoader begins, so it does not advance by itself. It warns once if operations are
-    random and more samples than an epoch has were fetched with one epoch number.
+    Augmentations depend only on (seed, epoch, sample): call :meth:`set_epoch` before each epoch (with Lightning in
+    ``on_train_epoch_start``); it also reaches running workers (``persistent_workers=True``). A data set cannot see where an epoch
+    of DataLoader begins, so the epoch does not advance by itself. It warns once if operations are random and more samples than an
+    epoch has were fetched with one epoch number.
 
     Args:
         dataset: a :class:`Dataset` or a path.
         transforms: operations per field, as for :class:`Loader`.
         seed: seed of the augmentations.
         output: "torch" or "numpy"; "auto" is torch.
-        as_tuple: see above.
-        loader_options: further arguments of :class:`Loader`: ``dtype``, ``layout``, ``channels``, ``fields``,
-            ``encoded``, ``forms``, ``host_memory``, ``reading``, ``decoding``, ... ``on_error`` is "raise" or
-            "replace" (another sample, by its own "index", takes a bad one's place); "skip" is not possible, since
-            each number has to give a sample. Arguments that would have no effect are errors.
+        as_tuple: return a sample as a tuple: True: (image, label); a list of names: those fields.
+        loader_options: further arguments of :class:`Loader`: ``dtype``, ``layout``, ``channels``, ``fields``, ``encoded``,
+            ``forms``, ``host_memory``, ``reading``, ``decoding``, ... ``on_error`` is "raise" or "replace" (another sample, with
+            its own "index", replaces a bad one); "skip" is not possible, because each number must return a sample. Arguments
+            without an effect are errors.
     """
 
     def __init__(
@@ -81,15 +80,15 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         self._loader = Loader._of(flat)
         self._indices = self._loader.dataset._indices
         self._names = tuples.names(as_tuple, self._loader.dataset, self._loader._given)
-        # Shared with worker processes, so that set_epoch reaches running ones: the epoch, and how many samples each
-        # process fetched since then, -1 after the warning. Each counter has one writer.
+        # Memory shared with worker processes, so that set_epoch reaches running ones: the epoch, and the number of samples that
+        # each process has fetched since set_epoch, -1 after the warning. Each counter has one writer.
         self._epoch = Counters(1)
         self._fetched = Counters(_COUNTERS)
         self._counts = self._loader._is_random
 
     @property
     def dataset(self) -> Dataset:
-        """The data set, or the view, whose samples these are."""
+        """The data set or view that the samples come from."""
         return self._loader.dataset
 
     @property
@@ -132,9 +131,9 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         ]
 
     def _count(self, n: int) -> None:
-        """Warns once if more samples than an epoch has were fetched with one epoch number."""
+        """Warns once if more samples than an epoch has were fetched with the same epoch number."""
         worker = torch.utils.data.get_worker_info()
-        if min(self._fetched) < 0:  # the warning was given
+        if min(self._fetched) < 0:  # the warning was already given
             self._counts = False
             return
         mine = 0 if worker is None else 1 + worker.id % (_COUNTERS - 1)
@@ -149,14 +148,14 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         )
 
     def _of_an_epoch(self, n: int) -> int:
-        """Returns how many samples this rank may fetch in an epoch, with a sampler that gives ``n`` at a time.
+        """Returns how many samples this rank may fetch in an epoch, if the sampler yields ``n`` at a time.
 
-        Rank 0 may fetch those of all ranks and send them (accelerate's dispatch_batches). Other ranks may get up to ``n`` more
-        than their part, so that all have equally many batches (accelerate's even_batches).
+        Rank 0 may fetch the samples of all ranks and send them (accelerate's dispatch_batches). Other ranks may get up to ``n``
+        more than their share, so that all have equally many batches (accelerate's even_batches).
         """
         try:
             rank, world_size, _ = options.ranks(None, None)
-        except ArgumentError:  # from a launcher's variables
+        except ArgumentError:  # a launcher's variables are wrong
             return len(self)
         return len(self) if rank == 0 else -(-len(self) // world_size) + n
 
@@ -169,7 +168,7 @@ def _copy(array: Any) -> Any:
 
 
 def _rows(values: Any) -> list[Any]:
-    """Makes a list of one entry per sample, none of them in the loader's memory."""
+    """Splits a column into a list with one entry per sample. The entries are copies, outside the loader's memory."""
     if isinstance(values, list):
         if values and not isinstance(values[0], (str, bytes)) and hasattr(values[0], "shape"):
             return [_copy(array) for array in values]

@@ -1,4 +1,4 @@
-"""Batches and samples as tuples: ``as_tuple`` of Loader and TorchDataset."""
+"""Batches and samples as tuples: the argument ``as_tuple`` of Loader and TorchDataset."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from . import ragged
 
 
 def names(as_tuple: bool | Sequence[str], dataset: Dataset, given: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Returns the names of the arrays that make a tuple; None: as_tuple is False, and dicts are delivered.
+    """Returns the names of the arrays that make up a tuple; None if as_tuple is False and dicts are delivered.
 
-    given: a loader's flat arguments. ArgumentError: an array is not delivered, or nothing says which ones are meant.
+    given: a loader's flat arguments. ArgumentError: a named array is not delivered, or the image or label is ambiguous.
     """
     if isinstance(as_tuple, str):
         raise ArgumentError(f"as_tuple is a list of names, not {as_tuple!r}")
@@ -30,7 +30,7 @@ def names(as_tuple: bool | Sequence[str], dataset: Dataset, given: Mapping[str, 
 
 
 def of(arrays: Any, wanted: Sequence[str]) -> tuple[Any, ...]:
-    """Returns the arrays of these names. They come from a batch function, or have names that depend on the batch."""
+    """Returns the arrays of these names. They may come from a batch function, or have names that depend on the batch."""
     if not isinstance(arrays, Mapping):
         raise ArgumentError(f"as_tuple needs batches that are dicts, and the batch function returned {type(arrays).__name__}")
     for name in wanted:

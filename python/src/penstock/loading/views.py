@@ -1,4 +1,4 @@
-"""Several views of a sample's image, each with operations and draws of its own."""
+"""Several views of a sample's image, each with its own operations and random draws."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MAX_VIEWS = 64  # PST_MAX_VIEWS
 
 @dataclass(frozen=True)
 class Views:
-    """Views of one image that become one array of a batch.
+    """A group of views of one image that become one array of the batch.
 
     Attributes:
-        name: of the array.
-        field: the image.
+        name: name of the array.
+        field: name of the image field.
         count: number of views, the length of the array's second axis; 0: one view, without that axis.
-        first: number of the first one among all views of the sample, from 0.
-        ops: the operations of each.
+        first: number of the group's first view among all views of the sample, from 0.
+        ops: the operations of each view.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Views:
     ops: list[Transform]
 
     def options(self) -> dict[str, Any]:
-        """Returns what they add to the options of their field."""
+        """Returns the options that these views add to the options of their field."""
         return {"as": self.name, "n_views": self.count, "first_view": self.first}
 
 
 def of(given: Mapping[str, Any], dataset: Dataset) -> list[Views]:
-    """Returns the views that a loader's arguments ask for."""
+    """Returns the groups of views in a loader's arguments."""
     views = given["views"]
     if views is None:
         return []
@@ -76,7 +76,7 @@ def _one(name: object, value: object, first: int, dataset: Dataset) -> Views:
 
 
 def _field(name: str, field: object, dataset: Dataset) -> str:
-    """Returns the image of which these are views: by default the sample's, as for boxes and masks."""
+    """Returns the name of the image field for a group of views. Default: the sample's image, which boxes and masks follow."""
     images = [known.name for known in dataset.fields.values() if known.type == "image"]
     if field is None:
         if not images:
@@ -90,8 +90,7 @@ def _field(name: str, field: object, dataset: Dataset) -> str:
 
 
 def delivered(given: Mapping[str, Any], views: Sequence[Views], dataset: Dataset) -> tuple[str, ...] | None:
-    """Returns the fields that are delivered under their own names. An image that has views is one only if `fields` names
-    it."""
+    """Returns the fields that are delivered under their own names. An image with views is delivered only if `fields` names it."""
     if given["fields"] is not None or not views:
         return None if given["fields"] is None else tuple(given["fields"])
     viewed = {view.field for view in views}

@@ -1,4 +1,4 @@
-"""What :meth:`penstock.Loader.set_weights` changes, and what a loader's state says of a mixture with weights."""
+"""The changes of :meth:`penstock.Loader.set_weights`, and the part of a loader's state about a mixture with weights."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..data.mixture import Mixture
 from ..errors import ArgumentError
 from ..functions.place import Place
 
-_KEY = "mixture"  # key of a loader's state: the rule of a mixture with weights, and the changes of its weights
+_KEY = "mixture"  # key of a loader's state: the rule of a mixture with weights, and its changes of weights
 _MEMBERS = ("weights", "stop", "quota", "changes")
 _FAR = 2**64 - 1
 
 
 class Change(NamedTuple):
-    """The shares of the sources that hold from this place on."""
+    """The weight shares of the sources that apply from a place on."""
 
     epoch: int
     position: int
@@ -27,7 +27,7 @@ class Change(NamedTuple):
 
 
 class Passing(Protocol):
-    """What of a loader with a pass under way its place needs."""
+    """The part of a loader that is needed to find the place of a change during a pass."""
 
     _epoch: int
     _over: bool
@@ -39,24 +39,24 @@ class Passing(Protocol):
 
 
 def place_of(loader: Passing, native: _native.Loader, here: Place) -> Sequence[int]:
-    """Returns where the next step of all ranks begins, as epoch and position first.
+    """Returns the state of the next step of all ranks. It begins with epoch and position.
 
-    It is `here`, but for one case: with pad_epoch=False a rank may have had its last batch while others still have one. Then it
-    is the place of theirs, so that all ranks put a change at one place.
+    That is `here`, with one exception: with pad_epoch=False, this rank may have had its last batch while others still have one.
+    Then it is the place of their next step, so that all ranks record a change at the same place.
     """
     if here.left > 0 or loader._over:
         return here.state
     state = native.state()
     if state[0] != loader._epoch:
         return native.step_place()
-    rank, world_size, _ = loader._ranks_now()  # the pass ends with batches that were skipped, and not made
+    rank, world_size, _ = loader._ranks_now()  # batches that were skipped at the end were not made
     position = state[1] + native.n_batches(state[1], rank, world_size) * loader.batch_size * world_size
     others_go_on = position < state[3] and native.n_batches(position, 0, world_size) > 0
     return (loader._epoch, position) if others_go_on else here.state
 
 
 class Weights:
-    """The weights of a loader's mixture, and their changes so far."""
+    """The weights of a loader's mixture, and the changes so far."""
 
     def __init__(self, dataset: Any, native_options: Mapping[str, Any]) -> None:
         weighted = isinstance(dataset, Mixture) and mixture_weights.is_weighted(dataset)
@@ -68,11 +68,13 @@ class Weights:
 
     @property
     def is_endless(self) -> bool:
-        """True if an epoch never ends."""
+        """Whether an epoch never ends."""
         return self._mixture is not None and self._mixture._rule.stop == mixture_weights.STOPS[mixture_weights.ENDLESS]
 
     def changed(self, weights: Any, epoch: int, position: int, path: str) -> tuple[Change, ...]:
-        """Returns the changes with a new one at this place. Former changes at the place or behind it are dropped."""
+        """Returns the list of changes with a new one at this epoch and position. Known changes for this or a later place are
+        dropped.
+        """
         if self._mixture is None:
             raise ArgumentError("set_weights is for a Mixture that was made with weights", dataset=path)
         found = self._mixture._shares(weights)
@@ -81,7 +83,7 @@ class Weights:
         return (*earlier, Change(epoch, position, tuple(share.weight for share in found)))
 
     def apply(self, native: _native.Loader, changes: Sequence[Change]) -> None:
-        """Gives a loader these changes instead of those that it has."""
+        """Replaces a loader's changes of weights."""
         import numpy as np
 
         if self._mixture is None:
@@ -99,7 +101,7 @@ class Weights:
         return {_KEY: dict(zip(_MEMBERS, values, strict=True))}
 
     def of_state(self, state: Mapping[str, Any], path: str) -> tuple[Change, ...]:
-        """Returns the changes that a state holds. ArgumentError: the state is of a mixture with other weights or other rules."""
+        """Returns the changes in a state. ArgumentError: the state is of a mixture with other weights or other rules."""
         given = state.get(_KEY)
         if given is None and self._mixture is None:
             return ()

@@ -1,1 +1,1 @@
-"""penstock.plan and penstock.tune: classes of samples, ways of keeping them, the solver, machines, layouts."""
+"""penstock.plan and penstock.tune: classes of samples, ways of storing and caching them, the solver, machines, layouts."""

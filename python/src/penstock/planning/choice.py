@@ -1,6 +1,6 @@
-"""Which plan is taken: of the solved mix, its forms in equal shares, and each form alone, the one that is predicted to be best.
+"""Chooses the plan: the solved mix of forms, the same forms in equal shares, or a single form, whichever is predicted to be best.
 
-The programme knows no variance. Where a mix keeps storage and cores equally busy, each waits for the other now and then, and a plan
+The linear programme ignores variance. If a mix keeps storage and cores equally busy, each sometimes waits for the other, and a plan
 that leaves one of them some slack may be faster. So these candidates are compared by the predictions that a plan prints.
 """
 
@@ -23,10 +23,11 @@ def best_of(
     limits: _ways.Limits,
     copies: bool,
 ) -> _ways.Solution:
-    """Returns the best of a solved plan, its forms in equal shares, and plans of one form each.
+    """Returns the best of three kinds of plans: the solved plan, its forms in equal shares, and plans with a single form.
 
-    A form alone is taken unless a mix is predicted to be faster by more than costs are known to, and in the place of a solved
-    plan of one form if it is faster by so much. Plans for other goals than the rate are the solver's.
+    A single form is chosen unless a mix is predicted to be faster by more than the uncertainty of the costs (MIX_WORTH). If the
+    solved plan has a single form, another form must be faster by as much to replace it. For goals other than the rate, the solver's
+    plan is returned.
     """
     if limits.goal != "rate":
         return solved
@@ -41,7 +42,7 @@ def best_of(
 
 
 def rate_of(solution: _ways.Solution, report: Mapping[str, Any], classes: Sequence[Class], copies: bool) -> float:
-    """Returns the samples/s that are predicted for a plan."""
+    """Returns the predicted samples/s of a plan."""
     answer, _ = _ways.predict(report, _ways.mixed(solution, classes, copies), _ways.is_mix(solution))
     return float(answer["samples_per_second"])
 
@@ -49,8 +50,8 @@ def rate_of(solution: _ways.Solution, report: Mapping[str, Any], classes: Sequen
 def even(
     solved: _ways.Solution, report: Mapping[str, Any], classes: Sequence[Class], limits: _ways.Limits
 ) -> _ways.Solution | None:
-    """Returns the plan in which each class has its ways of a solved plan in equal shares. None: caches, GPUs or limits are in the
-    way."""
+    """Returns the plan in which the ways of each class have equal shares. Returns None if the solved plan uses caches or GPUs, or
+    if the new plan would exceed limits."""
     ways = list(solved.used())
     if any(way.cache_form or way.place != "cpu" for way, _ in ways):
         return None

@@ -1,7 +1,7 @@
-"""The samples of a data set in classes, and what a sample of each class demands in each form.
+"""Divides the samples of a data set into classes, and estimates the costs of a sample of each class in each form.
 
-A class is the samples whose image has one form and a number of pixels in one range. Costs of a class are measured by the cost probe
-on images of it, and put on the scale of the analysis, whose costs are means over the whole data set.
+A class contains the samples whose image has the same form and a pixel count in the same range. The cost probe measures some images
+of each class. Its results are then scaled so that they agree with the analysis, whose costs are means over the whole data set.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..stalls.measure import probe
 from ..stalls.measure import survey as survey_of
 
 _MOST_LOOKED_AT = 4096
-_MOST_SIZES = 3  # classes of one form
-_WIDE = 3.0  # sizes differ by so much, from the 10th to the 90th percentile, before a form is divided
-_LOOK_SECONDS = 2.0  # at headers of a folder's files, for a report
+_MOST_SIZES = 3  # maximum number of classes that one form is divided into
+_WIDE = 3.0  # a form is divided if the 90th percentile of its sizes is at least this many times the 10th
+_LOOK_SECONDS = 2.0  # time limit for reading headers of a folder's files, for a report
 _PROBE_SAMPLES = 32
 _PROBE_NBYTES = 64 << 20
 
-# Demands that a class's probe and the analysis both have, by form and place.
+# Costs that both the probe of a class and the analysis measure, by form and place.
 _SCALED = ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "nbytes", "nbytes_sd", "item_nbytes", "gpu_seconds", "link_nbytes")
 
 Costs = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -35,19 +35,20 @@ Costs = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 @dataclass
 class Class:
-    """Samples that are alike.
+    """A class of similar samples.
 
     Attributes:
-        form: of their images today: "jpeg", "png", "webp", "pli-jpeg", "pli-small", ..., "raw".
-        low, high: their pixels are low or more and below high; None: no end.
-        samples: how many there are, or an estimate.
-        pixels: mean of an image.
-        numbers: some of them, by number in the data set.
-        forms: demands of a sample by form and place, as in a report: of the forms that may be stored.
-        held: the same of the forms that a cache may keep; empty: those of `forms`.
-        kept: of a sample that a cache keeps at the training size, by the cache's form.
-        small, small_sd: mean and deviation of the pixels after the Resize that the transforms begin with; 0: not known.
-        per_draw: stored samples over `samples`: 1, but where a mixture draws some of them more or less often than once an epoch.
+        form: present form of their images: "jpeg", "png", "webp", "pli-jpeg", "pli-small", ..., "raw".
+        low, high: range of their pixel counts: at least low, and below high; None: no upper limit.
+        samples: number of samples, or an estimate.
+        pixels: mean pixels of an image.
+        numbers: some of the samples, by their numbers in the data set.
+        forms: costs of a sample by form and place, as in a report, for the forms that may be stored.
+        held: costs for the forms that a cache may keep; empty: the same as `forms`.
+        kept: costs of a sample that a cache keeps at the training size, by the cache's form.
+        small, small_sd: mean and deviation of the pixels after the Resize at the beginning of the transforms; 0: not known.
+        per_draw: number of stored samples / `samples`. It is 1, except where a mixture draws samples more or less often than once
+            an epoch.
     """
 
     form: str
@@ -65,17 +66,18 @@ class Class:
 
     @property
     def stored(self) -> str:
-        """The form as data sets name it, without a tier."""
+        """The form as data sets name it, without the tier."""
         return stored_form(self.form)
 
     @property
     def in_cache(self) -> Costs:
-        """The demands of the forms that a cache may keep."""
+        """The costs of the forms that a cache may keep."""
         return self.held or self.forms
 
 
 class _Seen(NamedTuple):
-    """A sample that was looked at: pixels of its image, its number, and the pixels after the Resize of the transforms."""
+    """A sample that was read: the pixels of its image, its number, and the pixels after the Resize at the beginning of the
+    transforms."""
 
     pixels: int
     number: int
@@ -83,7 +85,7 @@ class _Seen(NamedTuple):
 
 
 def of_report(report: Mapping[str, Any]) -> list[Class]:
-    """Returns the one class that a report knows: all samples, in the form that most of them have."""
+    """Returns a single class with all samples, because a report only knows the form that most samples have."""
     subject = report["subject"]
     if not report["forms"]:
         raise ArgumentError("the report has no costs of forms: there is no image field, or forms were not probed")
@@ -91,7 +93,7 @@ def of_report(report: Mapping[str, Any]) -> list[Class]:
 
 
 def _samples_of(subject: Mapping[str, Any]) -> int:
-    """Returns how many samples have the report's form: of the data set where it is there, else all."""
+    """Returns how many samples have the report's form: counted in the data set if it exists here, else all samples."""
     samples = int(subject["samples"])
     if not opening.can_open(subject):
         return samples
@@ -107,10 +109,10 @@ def _samples_of(subject: Mapping[str, Any]) -> int:
 
 
 def survey(dataset: Dataset, image: str, seconds: float, side: int = 0, notes: list[str] | None = None) -> list[Class]:
-    """Divides the samples in classes by form and size, without costs. Of a large data set it looks at some samples only.
+    """Divides the samples into classes by form and size, without costs. For a large data set, it reads only some of the samples.
 
-    Headers of a folder's files are read for at most so many seconds. side: of the Resize that the transforms begin with; 0: none.
-    notes: gets a line about images that cannot be read.
+    seconds: time limit for reading the headers of a folder's files. side: side of the Resize that the transforms begin with; 0:
+    none. notes: gets a line about images that cannot be read.
     """
     import numpy as np
 
@@ -149,13 +151,13 @@ def _look(dataset: Dataset, number: int, image: str) -> tuple[str, int, int]:
 
 
 def _pixels_after(height: int, width: int, side: int) -> int:
-    """Returns the pixels of an image after the Resize with which pack(resize=) stores it: none becomes larger."""
+    """Returns the pixels of an image after the Resize with which pack(resize=) stores it. Smaller images are not enlarged."""
     shorter, longer = min(height, width), max(height, width)
     return side * (side * longer // shorter) if 0 < side < shorter else height * width
 
 
 def _by_size(form: str, images: list[_Seen], scale: float) -> list[Class]:
-    """Divides the images of one form so that each part has about as many pixels as the others, if sizes differ much."""
+    """Divides the images of one form into parts with about equal total pixels, if the sizes differ much."""
     import numpy as np
 
     sizes = np.array(sorted(seen.pixels for seen in images), np.float64)
@@ -189,7 +191,7 @@ def measure(
     seconds: float,
     say: Callable[[str], Any],
 ) -> list[str]:
-    """Probes each class within so many seconds, and sets its demands. A class that cannot be probed keeps none.
+    """Measures the costs of each class within `seconds`, and sets them. A class that cannot be measured keeps none.
 
     options: the arguments of the user's Loader. Returns notes.
     """
@@ -220,16 +222,16 @@ def measure(
 
 
 def _probed(dataset: Dataset, part: Class, image: str) -> list[int]:
-    """Returns the samples of a class that are probed."""
+    """Returns the samples of a class to measure."""
     sizes = [float(share_nbytes(dataset.item(number, image))) for number in part.numbers]
     n = max(2, min(_PROBE_SAMPLES, int(_PROBE_NBYTES / max(sum(sizes) / len(sizes), 1))))
     return list(survey_of.spread(part.numbers, sizes, n))
 
 
 def _to_pixels(part: Class) -> None:
-    """Puts costs of some images on the scale of the pixels of the class, which are known of many more: bytes of forms that do not
-    follow the stored bytes, the seconds of decoding, and of reading those bytes. The seconds of a hit where raw pixels are cached
-    belong to the output, whose size is the same."""
+    """Scales costs that were measured on few images to the class's mean pixels, which are known from many more images: the bytes of
+    forms that do not depend on the stored bytes, the time of decoding, and the time of reading those bytes. The time of a hit on
+    cached raw pixels belongs to the output, which has the same size for all images, so it is not scaled."""
     output = part.forms.get("raw", {}).get("cpu", {}).get("hit_cpu_seconds", 0.0)
     if part.pixels > 0:
         part.forms = {
@@ -251,7 +253,8 @@ def _by_pixels(form: str, part: Class, costs: Mapping[str, float], output: float
 
 
 def _scale(classes: Sequence[Class], forms: Costs, own: str) -> None:
-    """Puts the probed demands on the analysis's scale: there a mean of the classes of its form is the analysis's own number."""
+    """Scales the measured costs of all classes so that the mean over the classes with the form `own` equals the analysis's
+    costs."""
     main = [part for part in classes if part.form == own and part.forms]
     weight = sum(part.samples for part in main)
     factors: dict[tuple[str, str, str], float] = {}
@@ -281,16 +284,16 @@ _CPU = ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds")
 
 # At the training size ------------------------------------------------------------------------------
 
-_SMALLER = 0.9  # of the pixels: what is hardly smaller is no way
-_KEPT = {"raw": "raw", "pli-small": "pli", "pli-fast": "pli-fast"}  # the form of a cache that a stored form costs as much as
+_SMALLER = 0.9  # a form must have fewer pixels than this fraction of the original to be considered
+_KEPT = {"raw": "raw", "pli-small": "pli", "pli-fast": "pli-fast"}  # the form of a cache that costs as much as a stored form
 
 
 def add_training_size(classes: Sequence[Class], side: int) -> None:
-    """Gives classes the costs of forms that are stored after Resize(side), by names such as "raw@256".
+    """Adds the costs of forms that are stored after Resize(side), with names such as "raw@256".
 
-    Nothing is probed for them. A cache at the training size was, and what it keeps is the same picture, so that preparing costs as
-    much; reading costs for each byte what reading the whole image does; bytes of raw pixels follow from the sizes of the images.
-    Classes whose images hardly become smaller, and forms whose cache was not probed, get none.
+    They are not measured but derived. A cache at the training size was measured, and it keeps the same picture, so preparing costs
+    the same. Reading costs as much per byte as for the whole image. The bytes of raw pixels follow from the image sizes. Classes
+    whose images hardly become smaller, and forms whose cache was not measured, are left out.
     """
     for part in classes:
         whole_raw, kept_raw = part.forms.get("raw", {}).get("cpu"), part.kept.get("raw")
@@ -308,7 +311,8 @@ def add_training_size(classes: Sequence[Class], side: int) -> None:
 def _stored_small(
     part: Class, whole: Mapping[str, float], kept: Mapping[str, float], nbytes: float
 ) -> dict[str, float]:
-    """Returns the costs of a form at the training size: whole: of the form as it is. kept: of a cache that keeps it."""
+    """Returns the costs of a form at the training size. whole: costs of the form at full size. kept: costs of a cache that keeps
+    the form."""
     hit = kept.get("hit_cpu_seconds") or kept["cpu_seconds"]
     reading = max(whole["cpu_seconds"] - (whole.get("hit_cpu_seconds") or whole["cpu_seconds"]), 0.0)
     own = part.forms.get(part.form, {}).get("cpu", {})

@@ -1,7 +1,7 @@
-"""How samples are best laid out on this storage: as files of a folder or packed, read at random or page by page.
+"""Measures how samples are best laid out on this storage: as files of a folder or packed, read at random or page by page.
 
-Nothing is decoded: stored bytes are read around the page cache, as fast as reads go. A folder is compared with a data set that is
-packed of some of its files, beside it where that directory can be written, else in a temporary one.
+Stored bytes are read without decoding, bypassing the page cache, at full speed. A folder is compared with a data set packed from
+some of its files. It is written beside the folder if that directory is writable, else to a temporary directory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..stalls.measure.probe import forever
 ORDERS = ("shuffled", "pages")
 _BATCH = 64
 _MOST_SAMPLES = 20_000
-_MOST_NBYTES = 512 << 20  # of the files that are packed for the comparison
+_MOST_NBYTES = 512 << 20  # maximum bytes of the files that are packed for the comparison
 
 
 def measure(
@@ -42,19 +42,19 @@ def measure(
     throttle: tuple[float, float] | None = None,
     progress: Callable[[str], Any] | None = None,
 ) -> dict[str, Any]:
-    """Measures the layouts of a data set within about so many seconds.
+    """Measures the layouts of a data set within about `seconds`.
 
     Args:
-        data: a plain folder, or a data set, of which only the order of reads is measured then.
-        seconds: for all layouts together, without the packing.
+        data: a plain folder, or a data set. For a data set, only orders of reading are compared.
+        seconds: time for all layouts together, without the packing.
         field: the images' name.
-        throttle: as :class:`penstock.Loader` has it: (bytes/s, seconds per read), for tests and predictions.
+        throttle: as for :class:`penstock.Loader`: (bytes/s, seconds per read), for tests and predictions.
         progress: called with a line before each layout.
 
-    Returns a dict: "samples" and "nbytes" of those that were read, "packed_here" (whether a folder was packed for it),
-    "pack_seconds" of one sample then, "notes", and "layouts", each with "layout" ("folder", "tar" or "packed"), "order"
-    ("shuffled" or "pages"), "samples_per_second" with "low" and "high", "nbytes_per_second", "reads_per_second", and
-    "cpu_seconds" of a sample.
+    Returns a dict: "samples" and "nbytes" that were read; "packed_here": whether a folder was packed for the comparison;
+    "pack_seconds": time of packing one sample; "notes"; and "layouts", each with "layout" ("folder", "tar" or "packed"), "order"
+    ("shuffled" or "pages"), "samples_per_second" with "low" and "high", "nbytes_per_second", "reads_per_second", and "cpu_seconds"
+    of a sample.
     """
     say = progress or (lambda line: None)
     dataset = data if isinstance(data, Dataset) else Dataset(data)
@@ -79,14 +79,14 @@ def measure(
 
 
 def need_room(dataset: Dataset) -> None:
-    """NoSpaceError if the files that are packed for the comparison do not fit on the disk."""
+    """Raises NoSpaceError if the files to be packed for the comparison do not fit on the disk."""
     nbytes = min(_MOST_NBYTES, int(dataset._native.nbytes()))
     place = _beside(dataset.path, []) or tempfile.gettempdir()
     outputs.need_room(place, nbytes, "Packing files for it", "free some, or give --no-layout")
 
 
 def _part(dataset: Dataset, field: str) -> tuple[Dataset, int]:
-    """Returns the first samples, which are neighbours on storage, as many as are read; and their bytes."""
+    """Returns a view of the first samples, which are neighbours on storage, limited in number and bytes; and their bytes."""
     n = nbytes = 0
     while n < min(len(dataset), _MOST_SAMPLES) and nbytes < _MOST_NBYTES:
         nbytes += share_nbytes(dataset.item(n, field))
@@ -97,7 +97,7 @@ def _part(dataset: Dataset, field: str) -> tuple[Dataset, int]:
 
 
 def _beside(path: str, notes: list[str]) -> str | None:
-    """Returns the directory that the data set lies in; None, with a note, if nothing can be written there."""
+    """Returns the directory of the data set. If it is not writable, adds a note and returns None."""
     beside = os.path.dirname(os.path.abspath(path))
     if os.access(beside, os.W_OK | os.X_OK):
         return beside
@@ -106,7 +106,7 @@ def _beside(path: str, notes: list[str]) -> str | None:
 
 
 def _packed(dataset: Dataset, field: str, path: str) -> tuple[Dataset, float]:
-    """Packs the files as they are; returns the data set, and the seconds for one sample."""
+    """Packs the files unchanged. Returns the data set, and the packing time of one sample in seconds."""
     start = time.perf_counter()
     with Writer(path, {field: Image()}) as writer:
         for i in range(len(dataset)):
@@ -117,7 +117,7 @@ def _packed(dataset: Dataset, field: str, path: str) -> tuple[Dataset, float]:
 def _read(
     dataset: Dataset, field: str, order: str, seconds: float, throttle: tuple[float, float] | None
 ) -> dict[str, float | None]:
-    """Reads stored bytes for some seconds, as fast as reads go."""
+    """Reads stored bytes at full speed for `seconds`."""
     batch_size = max(1, min(_BATCH, len(dataset) // 4))
     with Loader(dataset, batch_size, order=order, cache=None, encoded=[field], fields=[field], output="numpy",
                 reading=Reading(page_cache="direct", throttle=throttle)) as loader:  # fmt: skip
@@ -137,7 +137,7 @@ def _read(
 
 
 def break_even(convert_seconds: float, before: float, after: float, samples: int) -> float:
-    """Returns the epochs after which converting has paid: its time over the time that it saves in each epoch.
+    """Returns the number of epochs after which a conversion has paid off: its time / the time that it saves in each epoch.
 
     before, after: samples/s of an epoch. Returns infinity if nothing is saved.
     """
@@ -146,7 +146,7 @@ def break_even(convert_seconds: float, before: float, after: float, samples: int
 
 
 def text(found: dict[str, Any]) -> list[str]:
-    """Returns the comparison in lines."""
+    """Returns the comparison as lines of text."""
     mean = found["nbytes"] / max(found["samples"], 1)
     lines = [f"How fast storage reads {found['samples']} samples of {size(mean)}, around the page cache:"]
     for row in found["layouts"]:

@@ -1,7 +1,7 @@
-"""Machines by name: which one is the cheapest for an epoch, and which the fastest.
+"""Compares named machines: which one is the cheapest for an epoch, and which the fastest.
 
-A file of machines is JSON: docs/format-plan.md. A machine may be a family: some of its resources can be chosen, within ranges and
-at prices for a unit; then the solver finds how much of each pays.
+A file of machines is JSON: see docs/format-plan.md. A machine may be a family, in which the amounts of some resources can be
+chosen, within ranges and at prices per unit. The solver then finds the best amounts.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .classes import Class
 KIND = "penstock-machines"
 VERSION = 1
 EXAMPLE = "machines.json"
-_CACHE_PART = 0.7  # of a machine's memory
+_CACHE_PART = 0.7  # fraction of a machine's memory that the cache may use
 
 _HOUR = 3600.0
-_MOST_ACCELERATORS = 4096  # each number is tried
-# Members that are numbers, and the unit that prices are for.
+_MOST_ACCELERATORS = 4096  # maximum number of accelerators to try, because every number is tried
+# Members that are numbers, and the unit that their price is for.
 _UNITS = {
     "cores": 1.0,
     "memory_nbytes": float(1 << 30),
@@ -47,7 +47,7 @@ _TEXTS = ("name", "accelerator", "source", "notes")
 
 
 def example() -> str:
-    """Returns the path of the table that comes with Penstock."""
+    """Returns the path of the example table that comes with Penstock."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), EXAMPLE)
 
 
@@ -113,10 +113,10 @@ def _is_number(value: Any) -> bool:
 def compare(
     machines: Mapping[str, Any], classes: Sequence[Class], report: Mapping[str, Any], limits: _ways.Limits
 ) -> list[dict[str, Any]]:
-    """Returns for each machine what an epoch takes and costs with its own best plan, the cheapest first.
+    """Returns for each machine the time and cost of an epoch with that machine's best plan, the cheapest first.
 
-    A family is there twice, with what is cheapest and with what is fastest, if these differ. A machine that cannot keep within the
-    limits has "error" instead.
+    A family appears twice, with its cheapest and its fastest amounts, if they differ. A machine that cannot meet the limits has
+    "error" instead.
     """
     found = []
     for machine in machines["machines"]:
@@ -140,7 +140,8 @@ def _goals(machine: Mapping[str, Any]) -> tuple[str, ...]:
 def _row(
     machine: Mapping[str, Any], classes: Sequence[Class], report: Mapping[str, Any], limits: _ways.Limits, goal: str
 ) -> dict[str, Any]:
-    """Returns the best plan of a machine, over the numbers that the solver does not choose: accelerators, and memory."""
+    """Returns the best plan of a machine. Tries the amounts that the solver does not choose: numbers of accelerators, and memory
+    sizes."""
     best: dict[str, Any] | None = None
     error = ""
     for accelerators, memory in itertools.product(_steps(machine, "accelerators", 1.0), _steps(machine, "memory_nbytes", 2.0)):
@@ -162,7 +163,7 @@ def _is_better(row: Mapping[str, Any], best: Mapping[str, Any], goal: str) -> bo
 
 
 def _steps(machine: Mapping[str, Any], member: str, factor: float) -> list[float]:
-    """Returns the amounts to try: one by one for accelerators, else doubled."""
+    """Returns the amounts to try. Accelerators go up by one, other resources are doubled."""
     least = float(machine.get(member, 0.0))
     most = float(machine.get("choose", {}).get(member, {}).get("most", least))
     if factor == 1.0:
@@ -186,7 +187,7 @@ def _solved(
     changed = on(report, machine, accelerators)
     own = replace(limits, goal=goal, cache_nbytes=_CACHE_PART * memory if limits.cache_nbytes > 0 else 0.0)
     choice = _choice(machine, {"accelerators": accelerators, "memory_nbytes": memory})
-    if goal == "rate":  # everything that can be had
+    if goal == "rate":  # for the goal "rate" the plan uses the largest amount of everything that can be chosen
         most = {member: value["most"] for member, value in machine.get("choose", {}).items() if member in _RESOURCES}
         changed["machine"].update(most)
         solution = _ways.solve(classes, changed, own)
@@ -231,8 +232,8 @@ def _solved(
 
 
 def _single(solution: _ways.Solution, price: float, seconds: float) -> dict[str, Any] | None:
-    """Returns what an epoch costs with the best single form on this machine, which may be the plan, and what an hour at the plan's
-    rate costs with that form: of as many such machines. None: no single form keeps within the limits."""
+    """Returns the cost of an epoch with the best single form on this machine (which may be the plan's own form), and the price of
+    an hour for as many such machines as reach the plan's rate. None: no single form meets the limits."""
     single = solution.answer.get("single")
     if single and _ways.is_mix(solution):
         cost = float(single["cost"])
@@ -244,14 +245,14 @@ def _single(solution: _ways.Solution, price: float, seconds: float) -> dict[str,
 
 
 def price_of_single(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns where the best single form is cheapest: the "machine" and its "price_per_hour" for the rate of the plan there."""
+    """Returns where the best single form is cheapest: the "machine", and its "price_per_hour" at the rate of the plan there."""
     good = [row for row in rows if row.get("single")]
     best = min(good, key=lambda row: row["single"]["epoch_cost"], default=None)
     return {} if best is None else {"machine": best["name"], "price_per_hour": best["single"]["price_per_hour"]}
 
 
 def on(report: Mapping[str, Any], machine: Mapping[str, Any], accelerators: float | None = None) -> dict[str, Any]:
-    """Returns the report for another machine: its capacities, and so many accelerators of its speed."""
+    """Returns the report for another machine: with its capacities, and its number and speed of accelerators."""
     data: dict[str, Any] = json.loads(json.dumps(report))
     own = {"cores": machine["cores"], "core_speed": machine.get("core_speed", 1.0), "page_cache_nbytes": 0.0, "cache_nbytes": 0.0}
     for member in ("storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second"):
@@ -271,13 +272,14 @@ def on(report: Mapping[str, Any], machine: Mapping[str, Any], accelerators: floa
 
 
 def rate_of(report: Mapping[str, Any]) -> float:
-    """Returns the samples/s that one accelerator of a report takes; 0: it has none."""
+    """Returns the samples/s that one accelerator of a report consumes; 0 if it has none."""
     seconds = report["accelerator"].get("step_seconds") or 0.0
     return float(report["subject"]["batch_size"] / seconds) if seconds > 0 else 0.0
 
 
 def _is_rate_assumed(machine: Mapping[str, Any], report: Mapping[str, Any]) -> bool:
-    """Whether nobody said how fast a machine's accelerator is at the network of the report, and it is another one."""
+    """Whether the speed of a machine's accelerator for the report's network is unknown: it is another accelerator, and no speed is
+    given."""
     if machine.get("accelerator_speed") or machine.get("accelerator_samples_per_second") or rate_of(report) <= 0:
         return False
     own = {str(report["accelerator"].get(name, "")).lower() for name in ("name", "title")}
@@ -285,7 +287,8 @@ def _is_rate_assumed(machine: Mapping[str, Any], report: Mapping[str, Any]) -> b
 
 
 def _choice(machine: Mapping[str, Any], fixed: Mapping[str, float]) -> dict[str, Any]:
-    """Returns the solver's part of a family: limits and prices of a second; the price has what is not the solver's."""
+    """Returns the resources of a family that the solver chooses: their limits, prices per second, and the price of everything
+    else."""
     choose = machine.get("choose", {})
     price = machine["price_per_hour"]
     for member, amount in fixed.items():

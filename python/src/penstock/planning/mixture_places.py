@@ -1,4 +1,5 @@
-"""Where tune writes of a mixture: new data sets in a folder, in the place of those that change, and the loader's configuration."""
+"""Output paths of tune for a mixture: a folder with new data sets that replace those that change, and the loader's
+configuration."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ _LOADER_FILE = "loader.json"
 
 
 class MixturePlaces(Places):
-    """The places of a mixture. Its data sets stay as they are, because they may be others' and may be used by others.
+    """The output paths of a mixture. The original data sets are not changed, because they may belong to or be used by others.
 
     Attributes:
-        target: a folder, which is not there before.
+        target: path of a folder that does not exist yet.
     """
 
     def _find_target(self, path: str, out: Any) -> None:
@@ -47,27 +48,27 @@ class MixturePlaces(Places):
                 )
 
     def check_training_size(self, loader: Loader) -> None:
-        """ArgumentError."""
+        """Raises ArgumentError, because a plan of a mixture cannot store images at the training size."""
         mixtures.check(loader, training_size=True)
 
     def question(self, data: str, about: str) -> str:
-        """Returns what is asked before anything is written."""
+        """Returns the question to ask before anything is written."""
         return f"write data sets of the mixture anew to {self.target}: {about}"
 
     def training_data(self, data: str) -> Any:
-        """Returns the mixture, with the new data sets once they are there."""
+        """Returns the mixture, with the new data sets in place once they are written."""
         return self._mixture
 
     def need_room(self, nbytes: float) -> None:
-        """NoSpaceError: so many bytes of samples do not fit beside what is there."""
+        """Raises NoSpaceError if `nbytes` of samples do not fit on the disk."""
         outputs.need_room(self.target, nbytes, "Writing the data sets of the mixture anew", "free some, or give another out")
 
     def resume(self, plan_file: str) -> str:
-        """Returns how what was interrupted is begun anew."""
+        """Returns advice on how to start again after an interruption."""
         return f"nothing is left of {shlex.quote(self.target)}: begin anew, with the same call"
 
     def write(self) -> None:
-        """Writes the data sets that change, all of them or none."""
+        """Writes the data sets that change: all of them, or none after an error."""
         data = _plan_file.read(self.plan_file)
         written: dict[str, str] = {}
         with appearing(self.target) as place:
@@ -84,7 +85,7 @@ class MixturePlaces(Places):
             dataset.close()
 
     def _changed(self, data: dict[str, Any]) -> Iterator[tuple[list[str], Leaf]]:
-        """Yields the data sets that a plan stores otherwise, with the names of all sources that are them."""
+        """Yields each data set that the plan stores in another form, with the names of all sources of the mixture that use it."""
         changed = mixtures.changed_sources(data)
         draws = {source["name"]: source["draws"] for source in data["data"]["sources"]}
         groups: dict[str, list[Leaf]] = {}
@@ -96,14 +97,14 @@ class MixturePlaces(Places):
                 yield names, max(group, key=lambda leaf: (leaf.name in changed, draws[leaf.name]))
 
     def keep(self, tuned: Written, loader: Loader) -> None:
-        """Writes the configuration of the loader of the new data sets beside them."""
+        """Writes the configuration of a loader for the new data sets into their folder."""
         if os.path.isdir(self.target):
             tuned.loader_file = os.path.join(self.target, _LOADER_FILE)
             outputs.write(tuned.loader_file, json.dumps(loader.config(), indent=2) + "\n")
 
 
 def _free_name(place: str, name: str) -> str:
-    """Returns the name of a data set that is not there yet."""
+    """Returns a name for a data set that does not exist yet in the folder."""
     found, n = f"{name}.pst", 1
     while os.path.exists(os.path.join(place, found)):
         n += 1

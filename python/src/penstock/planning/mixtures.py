@@ -1,8 +1,8 @@
-"""Plans of mixtures: their samples in classes by how often an epoch draws them.
+"""Plans of mixtures: divides their samples into classes by how often an epoch draws them.
 
-The programme counts the samples that an epoch delivers. Of a mixture with weights these are draws: samples of one source may come
-several times, and are stored once. So a class has its draws in the place of samples while it is solved. What is needed once for a
-sample, its bytes on storage and in a cache and the work of writing it, is counted as a part of a draw. The finished plan counts
+The linear programme counts the samples that an epoch delivers. In a mixture with weights these are draws: a sample may come several
+times in an epoch but is stored once. So while a plan is solved, a class counts draws instead of samples. Costs that a sample has
+only once (its bytes on storage and in a cache, the work of writing it) are divided among its draws. The finished plan counts
 samples again.
 """
 
@@ -22,24 +22,24 @@ from ..loading.plan_file import changes_forms
 from . import classes as _classes
 from .classes import Class
 
-_ONCE = ("item_nbytes", "pack_seconds")  # costs that a sample has once, however often it is drawn
-_MOST_RATES = 6  # groups of samples that are drawn equally often, or nearly
+_ONCE = ("item_nbytes", "pack_seconds")  # costs that a sample has only once, however often it is drawn
+_MOST_RATES = 6  # maximum number of groups; the samples of a group are drawn (nearly) equally often
 
 
 @dataclass
 class Drawn(Class):
-    """Samples of a mixture with weights that are alike, and are drawn equally often.
+    """A class of a mixture with weights: similar samples that are drawn equally often.
 
     Attributes:
-        samples: draws of them in an epoch.
-        sources: names of the data sets that they are of.
+        samples: number of draws of these samples in an epoch.
+        sources: names of the data sets that they belong to.
     """
 
     sources: tuple[str, ...] = ()
 
 
 def check(loader: Loader, **given: Any) -> None:
-    """ArgumentError: a plan of a mixture cannot have what was asked for."""
+    """Raises ArgumentError if the user asked for something that a plan of a mixture cannot have."""
     if loader.dataset.kind != "mixture":
         return
     for name in ("copies", "training_size"):
@@ -49,8 +49,8 @@ def check(loader: Loader, **given: Any) -> None:
 
 
 def survey(loader: Loader, image: str, seconds: float, side: int, notes: list[str]) -> list[Class]:
-    """Divides the samples of a loader in classes without costs, as :func:`classes.survey` does. Of a mixture with weights each
-    class has samples that are drawn equally often."""
+    """Divides the samples of a loader into classes without costs, as :func:`classes.survey` does. In a mixture with weights, the
+    samples of a class are drawn equally often."""
     drawn = draws.of(loader)
     if drawn is None:
         return _classes.survey(loader.dataset, image, seconds, side, notes)
@@ -67,7 +67,8 @@ def survey(loader: Loader, image: str, seconds: float, side: int, notes: list[st
 
 
 def _groups(drawn: draws.Draws) -> list[tuple[float, Any]]:
-    """Returns the samples in groups by their rates, each with its mean rate. Of many rates, near ones share a group."""
+    """Groups the samples by how often they are drawn. Returns the mean rate of each group and its samples. Similar rates share a
+    group."""
     import numpy as np
 
     of_share = {int(share): float(drawn.rates[drawn.shares == share][0]) for share in np.unique(drawn.shares)}
@@ -96,7 +97,7 @@ def _names(loader: Loader, positions: Any) -> tuple[str, ...]:
 
 
 def to_draws(classes: Sequence[Class]) -> None:
-    """Puts the costs of classes that are drawn by weights on the scale of a draw, after they were measured."""
+    """Converts the costs of classes of a mixture with weights from samples to draws. Call it after the costs were measured."""
     for part in classes:
         if isinstance(part, Drawn):
             ratio = part.per_draw
@@ -112,7 +113,7 @@ def _per_draw(costs: Mapping[str, float], ratio: float) -> dict[str, float]:
 
 
 def to_samples(made: dict[str, Any], classes: Sequence[Class], subject: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a plan that counts draws as one that counts samples, and says of which data sets they are."""
+    """Converts a plan from draws to samples, and adds the names of the data sets of each class."""
     for section, part in zip(made["classes"], classes, strict=True):
         if isinstance(part, Drawn):
             section.update(draws=part.samples, samples=max(1, round(part.per_draw * part.samples)), sources=list(part.sources))
@@ -125,8 +126,8 @@ def to_samples(made: dict[str, Any], classes: Sequence[Class], subject: Mapping[
 
 
 def _of_sample(way: Mapping[str, Any], ratio: float) -> dict[str, Any]:
-    """Returns a way with the bytes of a sample, and what caching one saves in an epoch. What a byte saves is right as it is: a draw
-    saves for its part of the sample's bytes."""
+    """Converts a way from draws to samples: its bytes, and what caching a sample saves in an epoch. The saving per byte stays,
+    because a draw's saving was computed from its part of the sample's bytes."""
     found = {**way, **{name: way[name] / ratio for name in ("stored_nbytes", "cached_nbytes") if name in way}}
     if "saves" in way:
         found["saves"] = {name: value / (1.0 if name == "nbyte" else ratio) for name, value in way["saves"].items()}
@@ -134,9 +135,9 @@ def _of_sample(way: Mapping[str, Any], ratio: float) -> dict[str, Any]:
 
 
 def of_source(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Returns what packing one data set of a mixture needs of the mixture's plan, as a plan's data.
+    """Returns the part of a mixture's plan that is needed to pack one of its data sets, as the data of a plan.
 
-    ArgumentError: the plan is of no mixture, or of one without that data set.
+    ArgumentError: the plan is not of a mixture, or the mixture does not have this data set.
     """
     sources = {source["name"]: source for source in data["data"].get("sources") or ()}
     if name not in sources:
@@ -153,13 +154,13 @@ def of_source(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def changed_sources(data: Mapping[str, Any]) -> list[str]:
-    """Returns the names of the data sets of a mixture that a plan stores otherwise."""
+    """Returns the names of the data sets that the plan stores in another form than now."""
     return [source["name"] for source in data["data"].get("sources") or () if changes_forms(of_source(data, source["name"]))]
 
 
 
 def commands(data: Mapping[str, Any]) -> list[str]:
-    """Returns how the plan of a mixture is applied, in lines."""
+    """Returns lines of text that say how to apply the plan of a mixture."""
     sources = {source["name"]: source for source in data["data"]["sources"]}
     changed = changed_sources(data)
     if not changed:

@@ -1,4 +1,4 @@
-"""Where tune writes: data, plan and report. All places are looked at before anything is measured."""
+"""Output paths of tune: data, plan and report. All paths are checked before anything is measured."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAN_SUFFIX = ".plan.json"
 
 
 class Written(Protocol):
-    """What of a tuning is written."""
+    """The part of a tuning's result that is written."""
 
     plan: Plan
     plan_file: str | None
@@ -36,12 +36,12 @@ class Written(Protocol):
 
 
 class Places:
-    """Where tune writes: data, plan and report. All are looked at before anything is measured.
+    """Output paths of tune: data, plan and report. All are checked before anything is measured.
 
     Attributes:
-        target: of the data: the folder's data set that will be, or the data set itself.
-        dataset: what is packed or repacked.
-        is_limited: the room on the disk limits the plan, and not what the user said.
+        target: path of the data: the data set to be packed from a folder, or the data set itself.
+        dataset: the folder to pack or the data set to repack.
+        is_limited: True if the free disk space limits the plan, and not a limit of the user.
     """
 
     is_limited = False
@@ -53,7 +53,7 @@ class Places:
         self.report_file = None if report_file is None else outputs.checked("report_file", report_file, self.plan_file)
 
     def _find_target(self, path: str, out: Any) -> None:
-        """Sets the target. ArgumentError, ExistsError: nothing can be written there."""
+        """Sets the target. ArgumentError, ExistsError: it cannot be written."""
         if not self.dataset.is_packed:
             self.target = os.path.abspath(os.fspath(out)) if out is not None else text.packed_path(path)
             self._check_new()
@@ -65,7 +65,7 @@ class Places:
                 raise ArgumentError(f"{path} cannot be written, and it would be changed in place")
 
     def _check_new(self) -> None:
-        """ArgumentError: the folder cannot be packed to the target."""
+        """Raises ArgumentError if the folder cannot be packed to the target."""
         if self.dataset._arguments[4]:
             raise ArgumentError("tune packs a whole folder, and make gives a list of files: pack them with ps.Writer first")
         parent = os.path.dirname(self.target)
@@ -81,7 +81,7 @@ class Places:
             raise ArgumentError(f"{parent} is no directory that can be written: give another out")
 
     def check_training_size(self, loader: Loader) -> None:
-        """ArgumentError: images cannot be stored at the training size, or would be lost as they are."""
+        """Raises ArgumentError if images cannot be stored at the training size, or if the originals would be lost."""
         if not self.dataset.is_folder:
             path = shlex.quote(self.target)
             raise ArgumentError(
@@ -105,18 +105,18 @@ class Places:
         return found
 
     def question(self, data: str, about: str) -> str:
-        """Returns what is asked before anything is written."""
+        """Returns the question to ask before anything is written."""
         return f"change {data} in place: {about}" if self.dataset.is_packed else f"pack {data} to {self.target}: {about}"
 
     def training_data(self, data: str) -> Any:
-        """Returns what `make` is called with for the second analysis. data: the path of what is there then."""
+        """Returns the data for the second analysis, with which `make` is called. data: path of the present data."""
         return data
 
     def keep(self, tuned: Written, loader: Loader) -> None:
-        """The loader of the second analysis is there."""
+        """Called with the loader of the second analysis. Here there is nothing to write for it."""
 
     def need_room(self, nbytes: float) -> None:
-        """NoSpaceError: so many bytes of samples do not fit beside what is there."""
+        """Raises NoSpaceError if `nbytes` of samples do not fit on the disk beside the present data."""
         if not self.dataset.is_packed:
             outputs.need_room(self.target, nbytes, f"Packing {self.dataset.path}", "free some, or give another out")
         else:
@@ -124,9 +124,9 @@ class Places:
                                "free some, or make another data set: penstock repack SRC DST --plan FILE")  # fmt: skip
 
     def storage_limit(self, given: Any) -> int | None:
-        """Returns the most bytes that a plan may store: what was given, but no more than fits.
+        """Returns the most bytes that a plan may store: the given limit, or less if the disk has less space.
 
-        NoSpaceError: not even what is stored now fits, and so the plan that keeps it would be left out, too.
+        NoSpaceError: not even the bytes that are stored now fit, so even a plan that keeps the present form could not be written.
         """
         nbytes = float(self.dataset._native.nbytes())
         wanted = _plan.storage_limit(given, nbytes)
@@ -144,7 +144,7 @@ class Places:
             outputs.write(self.report_file, json.dumps(tuned.as_dict(), indent=2, allow_nan=False) + "\n")
 
     def resume(self, plan_file: str) -> str:
-        """Returns the command that goes on with what was interrupted, or begins it anew."""
+        """Returns the command that resumes or restarts an interrupted conversion."""
         if self.dataset.is_packed:
             return f"go on with: penstock repack {shlex.quote(self.target)} --plan {shlex.quote(plan_file)}"
         anew = makes_smaller(plan_file)
@@ -153,10 +153,10 @@ class Places:
         return ("nothing is left of the packing; begin anew with: " if anew else "go on with: ") + " ".join(map(shlex.quote, words))
 
     def write(self) -> None:
-        """Packs the folder as it was opened, or repacks the data set."""
+        """Packs the folder with the options it was opened with, or repacks the data set."""
         if self.dataset.is_packed:
             packing.repack(self.target, plan=self.plan_file)
-        elif makes_smaller(self.plan_file):  # such a pack cannot be resumed
+        elif makes_smaller(self.plan_file):  # a pack with resize cannot be resumed
             with appearing(self.target) as place:
                 pack(self.dataset, place, self.plan_file)
         else:
@@ -164,7 +164,7 @@ class Places:
 
 
 def makes_smaller(plan_file: str) -> bool:
-    """Whether a plan's file stores images at the training size. False: it is no plan, too."""
+    """Whether a plan's file stores images at the training size. Returns False if the file is no plan."""
     try:
         return bool(_plan_file.sides(_plan_file.read(plan_file)))
     except PenstockError:
@@ -172,7 +172,7 @@ def makes_smaller(plan_file: str) -> bool:
 
 
 def pack(dataset: Dataset, target: str, plan_file: str) -> None:
-    """Packs a data set as it was opened, also one of Penstock, which stays as it is."""
+    """Packs a data set with the options it was opened with. A packed data set is copied and stays unchanged."""
     path, labels, allow_unreadable, masks, _, ignore_labels, split, fields = dataset._arguments
     packing.pack(
         path, target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, ignore_labels=ignore_labels,
@@ -182,8 +182,8 @@ def pack(dataset: Dataset, target: str, plan_file: str) -> None:
 
 @contextlib.contextmanager
 def appearing(target: str) -> Iterator[str]:
-    """Gives a path in a hidden directory beside the target. What is written there gets the target's name in the end, as a whole;
-    after an error nothing is left. What a killed process has left there is removed."""
+    """Yields a path in a hidden directory beside the target. At the end, the result is renamed to the target as a whole; after an
+    error nothing is left. Also removes the leftovers of killed processes."""
     parent, name = os.path.split(target)
     with scratch_directory(f"tune{zlib.crc32(name.encode(errors='surrogateescape')):08x}", parent) as place:
         yield os.path.join(place, name)

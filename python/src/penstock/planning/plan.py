@@ -1,4 +1,4 @@
-"""penstock.plan: in which forms to store samples, what to cache, where to decode and on which machine, by measured costs."""
+"""penstock.plan: chooses the forms to store, what to cache, where to decode and on which machine, by measured costs."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ from .classes import Class
 __all__ = ["Plan", "plan"]
 
 _LAYOUT_PART, _CLASSES_PART, _SURVEY_PART = 0.2, 0.2, 0.05
-_MACHINE = ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")  # what is said of it
+_MACHINE = ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")  # members of the machine that the plan's file repeats
 _SUBJECT = ("path", "opening", "samples", "nbytes", "batch_size", "transforms", "fields", "per_box", "assumed")
 _LEAST_CACHE = 1 << 20
-_CACHE_PART = 0.5  # of the memory that is available
+_CACHE_PART = 0.5  # fraction of the available memory that the cache gets by default
 
 
 class Plan:
-    """What a plan says.
+    """The result of :func:`plan`.
 
     Attributes:
-        data: all of it as plain data, as it lies in the file (docs/format-plan.md).
+        data: the whole plan as plain data, as in its file (docs/format-plan.md).
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ class Plan:
     def to_json(self, path: str | os.PathLike[str] | None = None, *, source: str | None = None) -> str:
         """Returns the plan as JSON, and writes it to a file if a path is given.
 
-        source: the name of a data set of the mixture that was planned: what ``pack --plan`` and ``repack --plan`` need for it.
+        source: name of a data set of the planned mixture: the result is the plan for ``pack --plan`` or ``repack --plan`` of it.
         """
         data = self.data if source is None else _mixtures.of_source(self.data, source)
         text = json.dumps(data, indent=2, allow_nan=False) + "\n"
@@ -82,24 +82,24 @@ class Plan:
 
     @property
     def changes_forms(self) -> bool:
-        """Whether samples are to be stored otherwise than they are: then ``pack --plan`` or ``repack --plan`` comes first."""
+        """Whether the plan stores samples in other forms than now. Then run ``pack --plan`` or ``repack --plan`` first."""
         return plan_file.changes_forms(self.data)
 
     def cache_plan(self, dataset: Dataset) -> CachePlan | None:
-        """Returns the samples of a data set that a loader with this plan caches; None: all of them, or none.
+        """Returns the samples of a data set that a loader with this plan caches. None: all of them, or none.
 
-        It follows from the plan and the data set alone, so that all ranks find the same.
+        The result depends only on the plan and the data set, so all ranks get the same.
         """
         planned = Planned(self.data)
         return planned.of(dataset) if planned else None
 
     @property
     def loader(self) -> dict[str, Any]:
-        """The plan's settings of a loader, by the names of its file (docs/format-plan.md). ``Loader(plan=plan)`` follows them."""
+        """The plan's settings of a loader, by the names in its file (docs/format-plan.md). ``Loader(plan=plan)`` uses them."""
         return plan_file.loader_options(plan_file.read(self.data))
 
     def check(self, samples_per_second: float) -> str:
-        """Compares a measured rate with the predicted one, in words."""
+        """Compares a measured rate with the predicted one. Returns a sentence."""
         with files.unfit("the plan", self._file):
             return _plan_text.check(self.data["predicted"], samples_per_second)
 
@@ -117,7 +117,7 @@ class Plan:
 
 
 def _read(data: Any, *_: Any, **__: Any) -> tuple[str, str | None] | None:
-    """Says that a plan is made of a report, and of which file."""
+    """For the decorator `tells`: returns that a plan is made from a report, and the report's file."""
     if isinstance(data, Report):
         return "the report", data._file
     is_file = isinstance(data, (str, os.PathLike)) and os.path.isfile(data)
@@ -155,36 +155,37 @@ def plan(
 
     Args:
         data: a folder of images, a data set, or a :class:`penstock.Loader`, which is analysed first; or a
-            :class:`penstock.report.Report` (or its file), whose costs are used as they are. Of a :class:`penstock.Mixture` with
-            weights each source counts as often as an epoch draws it.
+            :class:`penstock.report.Report` (or its file), whose costs are used as they are. In a :class:`penstock.Mixture` with
+            weights, each source counts as often as an epoch draws it.
         step, accelerator, accelerators, batch_size, budget, wait_quiet: as for :func:`penstock.analyze`.
-        report: an analysis of ``data`` that was made before; None: it is made now.
-        goal: "rate": most samples/s, and of equal plans the one that stores least. "storage": least bytes stored, at
-            ``least_rate``. "cost": least cost of an epoch, at ``least_rate``: with ``machines``.
+        report: an earlier analysis of ``data``; None: the analysis is made now.
+        goal: "rate": most samples/s, and among equal plans the one that stores the fewest bytes. "storage": fewest bytes stored, at
+            ``least_rate``. "cost": lowest cost of an epoch, at ``least_rate``; needs ``machines``.
         least_rate: samples/s that a plan must reach.
-        storage: most bytes on storage: a number, a text like "100GiB", or "150%" of what is stored now; None: any.
-        cache: memory for the cache: bytes, "8GiB", "50%" of what is stored now, "auto" (half of what is available), None or 0:
-            no cache.
-        page_cache: memory that the kernel's page cache can use for the data: bytes, "8GiB", "auto" (what is available, less
-            ``cache``), None or 0: data come from storage in each epoch, as they do where the whole set is larger than this one.
-        epochs: of the training, all with one cache. The plan then counts the first one, which fills the cache, and re-coding images
-            for it, which one epoch does not pay for and many do; and writes no forms that pay later than that. None: so many that
-            the first one does not count.
-        max_error: 0: only forms with the pixels of today. Else also near-lossless PLI whose samples differ by so much at most.
-        forms: forms that may be stored beside the present one; None: those that are worth it. A cache may keep others.
-        copies: a sample is stored in each form that its class mixes. Each batch then has the mix exactly, and the loader can
-            correct it; it takes more storage. False: each sample is stored in one form.
-        training_size: images may be stored after the ``Resize(side)`` that the transforms begin with, as raw pixels or PLI. The
-            batches of these transforms are the same; every other use sees smaller images. For a data set or a Loader.
-        machines: a file of machines (docs/format-plan.md), or its data: what an epoch takes and costs on each of them.
-        layout: measure how storage reads files and packed samples, at random and in pages.
-        schedule: sizes of pictures and batches from epochs on, which a Loader with the plan follows (:meth:`Loader.set`): a text
-            like "0:128:512,6:192:256,12:224" (epoch, size, samples per batch), or the plan's own list. The mix is solved for
-            the pictures that were measured, whatever the schedule says.
+        storage: most bytes on storage: a number, a text like "100GiB", or "150%" of what is stored now; None: no limit.
+        cache: memory for the cache: bytes, "8GiB", "50%" of what is stored now, or "auto" (half of the available memory). None or
+            0: no cache.
+        page_cache: memory that the kernel's page cache can use for the data: bytes, "8GiB", or "auto" (the available memory less
+            ``cache``). None or 0: data are read from storage in each epoch. Choose this if the real data set is larger than
+            ``data``.
+        epochs: number of epochs of the training, which all use the same cache. The plan then counts the first epoch, which fills
+            the cache. It also counts re-coding images for the cache, which pays only over many epochs, and it does not write forms
+            that pay later. None: so many epochs that the first one does not matter.
+        max_error: 0: only forms with unchanged pixels. Else also near-lossless PLI whose samples differ by at most this much.
+        forms: forms that may be stored besides the present one; None: those that are worthwhile. A cache may keep others.
+        copies: store a sample in every form that its class mixes. Each batch then has the mix exactly, and the loader can correct
+            it, but it takes more storage. False: each sample is stored in one form.
+        training_size: images may be stored after the ``Resize(side)`` that the transforms begin with, as raw pixels or PLI. Batches
+            with these transforms are the same; every other use sees smaller images. Only for a data set or a Loader.
+        machines: a file of machines (docs/format-plan.md), or its data: the plan adds the time and cost of an epoch on each.
+        layout: also measure how storage reads files and packed samples, at random and in pages.
+        schedule: sizes of pictures and batches that begin with certain epochs; a Loader with the plan follows it
+            (:meth:`Loader.set`). A text like "0:128:512,6:192:256,12:224" (epoch, size, samples per batch), or a list as in a
+            plan's file. The mix is solved for the pictures that were measured, whatever the schedule says.
         library: path of HiGHS's library; None: the one that PENSTOCK_HIGHS names, the package highspy, or the system's library.
         progress: called with a line before each step.
 
-    Raises LimitError if no plan keeps within the limits, and UnsupportedError, before anything is measured, without HiGHS.
+    Raises LimitError if no plan meets the limits, and UnsupportedError, before anything is measured, without HiGHS.
     """
     say = progress or (lambda line: None)
     check_options(
@@ -208,7 +209,7 @@ def plan(
     loader = _loader_of(given, batch_size, accelerator)
     if loader is not None:
         _mixtures.check(loader, copies=copies, training_size=training_size)
-        image_field(loader.dataset)  # no images: said before anything is measured
+        image_field(loader.dataset)  # raises an error before anything is measured if there are no images
     side = training_side(loader) if training_size and loader is not None else 0
     layout = layout and loader is not None and _layout_fits(loader.dataset, notes, say)
     costs = _report_of(
@@ -230,17 +231,17 @@ def plan(
 
 
 def _schedule_of(schedule: Any) -> list[dict[str, Any]]:
-    """Returns the stages of a schedule as a plan has them."""
+    """Converts a schedule to the stages of a plan's file."""
     found = _loader_set.stages_of(schedule) if isinstance(schedule, str) else [dict(stage) for stage in schedule or []]
     _loader_set.stages(found, "schedule")
     return found
 
 
 def _schedule_section(stages: list[dict[str, Any]], report: Mapping[str, Any], loader: Loader | None) -> dict[str, Any]:
-    """Returns the members of a plan with a schedule: the stages, and what the mix was solved for."""
+    """Returns the members of a plan about its schedule: the stages, and the size and batch size that the mix was solved for."""
     if not stages:
         return {}
-    height, width = (0, 0) if loader is None else loader._changes.opened[1:]  # as it was measured
+    height, width = (0, 0) if loader is None else loader._changes.opened[1:]  # the size that was measured
     return {
         "schedule": stages,
         "solved_for": {"size": [height, width] if height else None, "batch_size": report["subject"]["batch_size"]},
@@ -248,7 +249,7 @@ def _schedule_section(stages: list[dict[str, Any]], report: Mapping[str, Any], l
 
 
 def report_or_data(data: Any) -> Any:
-    """Returns a Loader, a Dataset, a path of data, or a Report. A file is a report's, unless it holds samples."""
+    """Returns a Loader, a Dataset, a path of data, or a Report. A file is read as a report, unless it holds samples."""
     if not isinstance(data, (str, os.PathLike)) or not os.path.isfile(data) or _holds_samples(os.fspath(data)):
         return data
     try:
@@ -261,7 +262,7 @@ def report_or_data(data: Any) -> Any:
 
 
 def _holds_samples(path: str) -> bool:
-    """Whether a file is a tar, a zip, a table, or an index of such files in JSON. Reports are JSON, too."""
+    """Whether a file holds samples: a tar, a zip, a table, or a JSON index of such files. Reports are JSON, too."""
     if not path.lower().endswith(".json"):
         return metadataset.is_one(path) or _native.path_holds_samples(path)
     try:
@@ -269,7 +270,7 @@ def _holds_samples(path: str) -> bool:
             head = file.read(65536)
             return b'"shardlist"' in head or (b'"shards"' in head and b'"column_encodings"' in head)
     except PenstockError:
-        return False  # reading the report says so
+        return False  # no file of samples; reading it as a report will then raise the error
 
 
 def _refuse_measuring(names: Collection[str]) -> None:
@@ -278,12 +279,12 @@ def _refuse_measuring(names: Collection[str]) -> None:
 
 
 def storage_limit(value: Any, whole: float) -> float:
-    """Returns the most bytes on storage of a text such as "100GiB", or "150%" of what is stored now; 0: any."""
+    """Converts a limit such as "100GiB", or "150%" of what is stored now, to bytes. 0: no limit."""
     return _size("storage", value, whole)
 
 
 def check_options(**given: Any) -> None:
-    """Raises ArgumentError for an argument that :func:`plan` lacks, and for a value that is wrong whatever is measured."""
+    """Raises ArgumentError for an argument that :func:`plan` does not have, and for values that are wrong for any data."""
     known = inspect.signature(plan).parameters
     for name in given:
         if name not in known:
@@ -302,7 +303,7 @@ def check_options(**given: Any) -> None:
 
 
 def _keep_forms(classes: Sequence[Class], forms: Sequence[str]) -> None:
-    """Leaves out the forms that nobody wants stored; the present one stays."""
+    """Removes the forms that the user does not want stored. The present form stays."""
     for part in classes:
         part.held, part.forms = part.forms, {
             form: places for form, places in part.forms.items()
@@ -311,7 +312,7 @@ def _keep_forms(classes: Sequence[Class], forms: Sequence[str]) -> None:
 
 
 def _loader_of(data: Any, batch_size: int | None, accelerator: Any) -> Loader | None:
-    """Returns the loader that is measured; None: a report is there."""
+    """Returns the loader to measure, or None if `data` is a report."""
     if isinstance(data, Report):
         return None
     if not isinstance(data, Loader):
@@ -322,8 +323,8 @@ def _loader_of(data: Any, batch_size: int | None, accelerator: Any) -> Loader | 
 
 
 def training_side(loader: Loader) -> int:
-    """Returns the side of the Resize that the transforms begin with. ArgumentError: images cannot be stored after it, with the
-    same batches."""
+    """Returns the side of the Resize that the transforms begin with. ArgumentError: images cannot be stored after it without
+    changing the batches."""
     options, name = _loader_options.arguments(loader), image_field(loader.dataset)
     chain = options["transforms"]
     side = plan_file.resize_of(chain.get(name) if isinstance(chain, Mapping) else chain)
@@ -341,7 +342,7 @@ def training_side(loader: Loader) -> int:
 
 
 def _layout_fits(dataset: Dataset, notes: list[str], say: Callable[[str], Any]) -> bool:
-    """Whether the files that are packed for the comparison of layouts fit on the disk."""
+    """Whether the files that are packed to compare layouts fit on the disk."""
     if dataset.kind == "mixture":
         notes.append("layouts were not measured: the samples lie in several data sets")
         return False
@@ -356,7 +357,7 @@ def _layout_fits(dataset: Dataset, notes: list[str], say: Callable[[str], Any]) 
 
 
 def _say_of_room(made: dict[str, Any]) -> None:
-    """Adds a note to a plan that does not fit on the disk of its data."""
+    """Adds a note to a plan whose data do not fit on the disk."""
     place = os.path.dirname(os.path.abspath(made["data"]["path"]))
     nbytes, room = made["convert"]["nbytes"], outputs.storable_nbytes(place)
     if nbytes > room:
@@ -368,7 +369,7 @@ def _say_of_room(made: dict[str, Any]) -> None:
 def _report_of(
     data: Any, step: Any, report: Report | None, *, forms: Sequence[str] | None, errors: Sequence[str], caches: bool, **options: Any
 ) -> dict[str, Any]:
-    """Analyses what is no report yet. Returns the report's data."""
+    """Returns the data of a report, after analysing `data` if it is no report."""
     if isinstance(data, Report):
         return data.data
     wanted = forms
@@ -381,7 +382,7 @@ def _report_of(
 
 
 def _form_of(loader: Loader) -> str:
-    """Returns the form of the first image."""
+    """Returns the form of the first sample's image."""
     from ..data.image import probe as header
 
     field = image_field(loader.dataset)
@@ -390,7 +391,7 @@ def _form_of(loader: Loader) -> str:
 
 
 def image_field(dataset: Dataset) -> str:
-    """Returns the name of the data set's first image."""
+    """Returns the name of the data set's first image field."""
     for name, field in dataset.fields.items():
         if field.type == "image":
             return name
@@ -398,7 +399,8 @@ def image_field(dataset: Dataset) -> str:
 
 
 def _copies(classes: list[Class], report: Mapping[str, Any], limits: _ways.Limits, notes: list[str]) -> _ways.Solution:
-    """Returns the best plan whose mix a sample can have as copies: with one tier of PLI at most, and of one size."""
+    """Returns the best plan whose mixed forms can be stored as copies of a sample: with at most one tier of PLI, and only full
+    size."""
     every = list(dict.fromkeys(form for part in classes for form in part.forms))
     forms = [form for form in every if "@" not in form]
     tiers = [form for form in forms if stored_form(form) == "pli"]
@@ -412,7 +414,7 @@ def _copies(classes: list[Class], report: Mapping[str, Any], limits: _ways.Limit
 
 
 def _field_of(report: Mapping[str, Any], loader: Loader | None) -> str:
-    """Returns the name of the images' field, as far as the data set is there."""
+    """Returns the name of the image field, if the data set can be opened."""
     if loader is not None:
         return image_field(loader.dataset)
     try:
@@ -431,9 +433,9 @@ def _costs_of(
     say: Callable[[str], Any],
     side: int,
 ) -> tuple[list[Class], dict[str, Any] | None]:
-    """Returns the classes with their costs, and the layouts of storage; None: not measured.
+    """Returns the classes with their costs, and the layouts of storage, or None if layouts were not measured.
 
-    side: images may be stored after Resize(side); 0: they may not.
+    side: images may be stored after Resize(side); 0: not.
     """
     if loader is None:
         return _classes.of_report(report), None
@@ -468,12 +470,13 @@ def _limits(
         room = _CACHE_PART * float(report["machine"].get("memory_available_nbytes") or 0.0)
     else:
         room = _size("cache", cache, now)
-    room = room if room >= _LEAST_CACHE else 0.0  # there is no smaller cache
+    room = room if room >= _LEAST_CACHE else 0.0  # a cache cannot be smaller
     return _ways.Limits(goal, float(least_rate), storage_limit(storage, now), room, max_error > 0, library, epochs or 0)
 
 
 def _with_page_cache(report: dict[str, Any], given: Any, limits: _ways.Limits, loader: Loader | None) -> dict[str, Any]:
-    """Returns the report with the page cache that the plan may count on. Throttled storage is slow whatever the page cache has."""
+    """Returns the report with the page cache that the plan may use. It has no effect for throttled storage, which is always
+    slow."""
     found: dict[str, Any] = json.loads(json.dumps(report))
     there = float(report["machine"].get("page_cache_nbytes") or 0.0)
     if given != "auto":
@@ -558,7 +561,7 @@ def _data(
 
 
 def _finite(value: Any) -> Any:
-    """Returns plain data without infinities, which JSON does not have."""
+    """Replaces infinities in plain data, because JSON has none."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -567,7 +570,7 @@ def _finite(value: Any) -> Any:
 
 
 def _store(form: str) -> dict[str, Any]:
-    """Returns a form as the command line and the file name it."""
+    """Returns a form as a dict with the names that the command line and the plan's file use."""
     name, _, side = form.partition("@")
     if side:
         return {**_store(name), "resize": int(side)}
@@ -600,7 +603,7 @@ def _class_sections(solution: _ways.Solution, classes: Sequence[Class], copies: 
 
 
 def _copied(ways: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Returns one way that stores all forms of several, the most frequent first."""
+    """Joins several ways to one that stores all their forms, the most frequent first."""
     shares: dict[str, float] = {}
     stores: dict[str, dict[str, Any]] = {}
     nbytes: dict[str, float] = {}
@@ -667,7 +670,7 @@ def _prediction(answer: Mapping[str, Any], solution: _ways.Solution) -> dict[str
 def _alone(
     report: Mapping[str, Any], classes: Sequence[Class], limits: _ways.Limits
 ) -> dict[str, _ways.Solution | LimitError]:
-    """Returns the best plan of each form alone, or why there is none."""
+    """Returns the best plan of each single form, or the reason why there is none."""
     found: dict[str, _ways.Solution | LimitError] = {}
     for form in dict.fromkeys(form for part in classes for form in part.forms):
         try:
@@ -680,7 +683,7 @@ def _alone(
 def _singles(
     alone: Mapping[str, _ways.Solution | LimitError], report: Mapping[str, Any], classes: Sequence[Class]
 ) -> list[dict[str, Any]]:
-    """Returns what each form alone brings, the fastest first."""
+    """Returns the rate that each single form reaches, the fastest first."""
     found = []
     for form, single in alone.items():
         if isinstance(single, LimitError):
@@ -698,7 +701,7 @@ def _singles(
     return sorted(found, key=lambda row: -row["samples_per_second"])
 
 
-# The unit that a price is for, in words, and how many of the solver's units it is.
+# The unit of each resource's price in words, and how many of the solver's units it is.
 _UNITS = {
     "accelerator": ("more sample/s of the accelerators", 1.0),
     "cores": ("more core", 1.0),
@@ -712,7 +715,7 @@ _UNITS = {
 
 
 def _prices(solution: _ways.Solution) -> list[dict[str, Any]]:
-    """Returns what one unit more of each resource is worth, as a part of the goal, and the range in which it is."""
+    """Returns what one more unit of each resource is worth, as a fraction of the goal, and the range in which that holds."""
     found = []
     answer = solution.answer
     for i, name in enumerate(model.RESOURCES):
@@ -734,8 +737,9 @@ def _prices(solution: _ways.Solution) -> list[dict[str, Any]]:
 
 
 def _needs(solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any], limits: _ways.Limits) -> dict[str, Any]:
-    """Returns what the best single form, which may be the plan itself, would need for the plan's rate: of one resource where the
-    others stay as they are, by name, and of all "together", which its own best cache and placement here use at that rate."""
+    """Returns what the best single form (which may be the plan's) would need to reach the plan's rate: for each resource the amount
+    if all others stay as they are, and under "together" the amounts of all resources that its best cache and placement would use at
+    that rate."""
     single = solution.answer["single"]
     rate = solution.answer["samples_per_second"]
     used = {classes[way.i_class].stored: way.form for way, _ in solution.used()}
@@ -745,7 +749,7 @@ def _needs(solution: _ways.Solution, classes: Sequence[Class], report: Mapping[s
     found["is_plan"] = single is None or {way.form for way, _ in solution.used()} == {form}
     for i, name in enumerate(model.RESOURCES):
         if form not in forms or name in ("accelerator", "workers") or solution.problem.setup["capacities"][i] <= 0:
-            continue  # what is as fast and needs no writing was solved for itself
+            continue  # a form that is as fast without writing anything is a plan of its own
         with contextlib.suppress(LimitError):
             found[name] = solution.problem.need(form, name, rate)
     fastest = replace(limits, goal="rate", least_rate=0.0)
@@ -759,7 +763,7 @@ def _stored(sections: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _others(classes: Sequence[Class], subject: Mapping[str, Any]) -> float:
-    """Returns the bytes of samples that no class covers."""
+    """Returns the bytes of the samples that belong to no class."""
     own = [part.samples * part.forms.get(part.form, {}).get("cpu", {}).get("item_nbytes", 0.0) for part in classes]
     covered = sum(part.samples for part in classes)
     return max(float(subject["nbytes"]) - sum(own), 0.0) if covered < 0.999 * subject["samples"] else 0.0
@@ -773,7 +777,8 @@ def _that_pays(
     copies: bool,
     notes: list[str],
 ) -> _ways.Solution:
-    """Returns the plan, or that of the present forms unless writing others and training with them takes clearly less time."""
+    """Returns the plan, or the best plan with the present forms, if writing other forms and training with them does not take
+    clearly less time."""
     writing = _writing(best, classes, report)
     if not limits.epochs or limits.goal != "rate" or not writing["nbytes"]:
         return best
@@ -791,7 +796,7 @@ def _that_pays(
 
 
 def _writing(solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the time that making the forms takes on this machine, and their bytes."""
+    """Returns the time that writing the plan's forms takes on this machine, and their bytes."""
     seconds = nbytes = reads = 0.0
     for way, share in solution.used():
         part = classes[way.i_class]
@@ -810,7 +815,7 @@ def _writing(solution: _ways.Solution, classes: Sequence[Class], report: Mapping
 def _conversion(
     made: Mapping[str, Any], solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns what making the forms takes, and after how many epochs that time is saved."""
+    """Returns the time and bytes of writing the plan's forms, and the number of epochs after which that time is saved."""
     found: dict[str, Any] = {**_writing(solution, classes, report)}
     samples = made["data"]["samples"]
     found["break_even_epochs"] = _plan_layout.break_even(
@@ -820,7 +825,8 @@ def _conversion(
 
 
 def _layout_gain(layout: Mapping[str, Any], samples: int) -> dict[str, Any] | None:
-    """Returns what packing a folder or files of others would bring: seconds for it, and epochs until they are saved."""
+    """Returns what packing a folder or containers would bring: its time in seconds, and the number of epochs that save this
+    time."""
     if not layout.get("packed_here"):
         return None
     rates = {(row["layout"], row["order"]): row["samples_per_second"] for row in layout["layouts"]}

@@ -1,5 +1,5 @@
-"""Whether a plan's cache re-codes images: what that costs once, what it saves in each later epoch, and from how many epochs on it
-is worth it."""
+"""Computes whether re-coding images for a plan's cache pays: its cost, what it saves in each later epoch, and the number of epochs
+after which it pays."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from .classes import Class
 
 
 def loader_options(solution: _ways.Solution, is_host: bool, is_mixture: bool) -> dict[str, str]:
-    """Returns when a Loader with the plan's cache re-codes. It is done for idle workers where the cache keeps whole images, but of
-    a mixture only in the host cache; else when images are admitted, which is the default."""
+    """Returns when a Loader with the plan's cache re-codes. Idle workers re-code if the cache keeps whole images (for a mixture
+    only in the host cache). Otherwise images are re-coded when they are admitted, which is the default."""
     may_wait = is_whole(solution.cache_form) and (is_host or not is_mixture)
     return {"cache_recode": "idle"} if may_wait else {}
 
 
 def is_whole(cache_form: str) -> bool:
-    """Whether a cache of that form re-codes images as a whole."""
+    """Whether a cache of that form re-codes whole images."""
     return cache_form in _ways.CACHE_FORMS[1:]
 
 
 def room_of(way: _ways.Way, is_idle: bool) -> float:
-    """Returns the bytes of the cache that a sample takes. Before an idle worker re-codes it, it lies there as it is stored; the
-    cache keeps a part of its bytes for what is on its way."""
+    """Returns the bytes of the cache that a sample takes. With idle re-coding, the sample is first kept as stored, and the cache
+    reserves a part of its bytes for re-coding."""
     kept = way.demands["cache"]
     return max(kept, way.stored_nbytes) * 33 / 32 if is_idle else kept
 
 
 def section(solution: _ways.Solution, classes: Sequence[Class], limits: _ways.Limits) -> dict[str, Any] | None:
-    """Returns what re-coding costs and saves, for a plan's file: of the form that the plan's cache keeps, or of the one that would
-    be worth it first. None: there is no cache, or none that re-codes whole images is possible.
+    """Returns the costs and savings of re-coding for a plan's file, for the form of the plan's cache, or for the form that would
+    pay first. None: there is no cache, or no re-coding of whole images is possible.
     """
     planned = next((way.cache_form for way, _ in solution.used() if way.cache_form not in ("", "stored")), "")
     if limits.cache_nbytes <= 0 or (planned and not is_whole(planned)):
@@ -55,19 +55,20 @@ def _row(solution: _ways.Solution, classes: Sequence[Class], cache_form: str) ->
 
 
 def _parts(solution: _ways.Solution, classes: Sequence[Class], cache_form: str) -> Iterator[tuple[float, float, float]]:
-    """Yields samples that the form is for: how many, the CPU seconds of re-coding one, and those that its hits save in an epoch."""
+    """Yields for groups of samples that can be re-coded: their number, the CPU seconds of re-coding one, and the CPU seconds that
+    hits save per epoch."""
     for way, share in solution.used():
         part = classes[way.i_class]
         kept = _ways.kept_costs(part, way.form, way.place, cache_form)
         if kept is not None:
             stored = part.forms[way.form][way.place]
             once = _ways.recoding(part, kept, cache_form) / part.per_draw
-            saved = (_ways.hit_of(stored) - _ways.hit_of(kept)) / part.per_draw  # in an epoch, by all draws of a sample
+            saved = (_ways.hit_of(stored) - _ways.hit_of(kept)) / part.per_draw  # per epoch, for all draws of a sample
             yield part.samples * part.per_draw * share, once, saved
 
 
 def text(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the lines of a plan's text."""
+    """Yields the lines about re-coding in a plan's text."""
     found, epochs = data.get("recode"), data.get("epochs")
     if epochs:
         yield f"epochs     {amount(epochs)}; rates are the mean of {'it' if epochs == 1 else 'them'}, the first one included"

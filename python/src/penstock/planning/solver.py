@@ -1,8 +1,7 @@
-"""HiGHS, which solves the linear programmes of plans: found, tried and called.
+"""Finds, tests and calls HiGHS, which solves the linear programmes of plans.
 
-From Python it is called by its own module, highspy. A library that an argument or PENSTOCK_HIGHS names comes before that, and
-the system's library after it; those the C library opens. `python -m penstock.planning.solver` says what is found, for
-`penstock doctor`.
+Python calls HiGHS through its own module, highspy. A library named by an argument or by PENSTOCK_HIGHS comes first, and the
+system's library last; the C library opens both. `python -m penstock.planning.solver` prints what was found, for `penstock doctor`.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from ..errors import ArgumentError, InternalError, PenstockError, UnsupportedErr
 __all__ = ["INSTALL", "Solver", "find", "require"]
 
 INSTALL = "pip install 'penstock[plan]'"
-LEAST = (1, 15)  # as in src/plan/plan_highs.c
+LEAST = (1, 15)  # oldest version of HiGHS that is supported, as in src/plan/plan_highs.c
 Solver = str | Callable[..., bytes | None] | None  # path of a library, a function, or None: the C library looks for one
 
 _ROOM = "plan"
-_TINY = [0.0, 1.0]  # of the accelerator and of the cores
+_TINY = [0.0, 1.0]  # capacities of the accelerator and of the cores in a tiny test plan
 
 
 def find(library: str | None = None) -> Solver:
-    """Returns what solves plans: the library that is named, else highspy, else None for the system's library.
+    """Returns the solver of plans: the named library, else highspy, else None for the system's library.
 
     UnsupportedError: highspy is installed, but cannot be used.
     """
@@ -39,9 +38,9 @@ def find(library: str | None = None) -> Solver:
 
 
 def require(library: str | None = None) -> str:
-    """Solves a tiny plan, to see that plans can be solved. Returns what solved it, such as "highspy 1.16.0".
+    """Solves a tiny plan as a test. Returns the name of the solver, such as "highspy 1.16.0".
 
-    UnsupportedError: there is no HiGHS, or it cannot be used; the text has the command that mends it. InternalError: it failed.
+    UnsupportedError: HiGHS is missing or cannot be used; the text has the command that installs it. InternalError: it failed.
     """
     solver = find(library)
     try:
@@ -67,14 +66,14 @@ def _internal(text: str) -> InternalError:
 
 
 def _module() -> Any:
-    """Returns the module highspy; None: it is not installed. UnsupportedError: it is, but it cannot be used."""
+    """Returns the module highspy, or None if it is not installed. UnsupportedError: it is installed but cannot be used."""
     try:
         module = importlib.import_module("highspy")
     except ModuleNotFoundError as error:
         if error.name == "highspy":
             return None
         raise _unsupported(f"the package highspy cannot be imported ({error}): {INSTALL}") from error
-    except Exception as error:  # a library that does not load, or whatever another version raises
+    except Exception as error:  # a library that does not load, or an error of another version
         mend = "pip install --force-reinstall highspy"
         raise _unsupported(f"the package highspy cannot be imported ({type(error).__name__}: {error}): {mend}") from error
     version = _version(module)
@@ -93,7 +92,8 @@ def _version(module: Any) -> str:
 
 
 def _class_of(module: Any) -> Any:
-    """Returns the class that solves. Its subclass Highs prints a line when it is made (1.16)."""
+    """Returns the solver's class. The base class _Highs is preferred, because its subclass Highs prints a line when it is made
+    (1.16)."""
     return getattr(module, "_Highs", None) or module.Highs
 
 
@@ -101,31 +101,32 @@ def solve_lp(
     cost: bytes, low: bytes, high: bytes, row_low: bytes, row_high: bytes, row_begin: bytes, columns: bytes, entries: bytes,
     seconds_most: float, ranges: int,
 ) -> bytes | None:  # fmt: skip
-    """Solves a linear programme by highspy, as src/plan/plan_highs.c does by the library.
+    """Solves a linear programme with highspy, as src/plan/plan_highs.c does with the library.
 
     The arguments are those of struct psti_plan_lp: arrays of float64, and of int32 for `row_begin` and `columns`. ranges: whether
-    the ends of ranges are wanted.
+    the ends of the ranges are needed.
 
-    Returns the members of struct psti_plan_lp_solution in their order, the objective first, as float64; None: no x satisfies it.
+    Returns the members of struct psti_plan_lp_solution as float64, in their order, the objective first. None: no x meets the
+    limits.
     """
     highs = _module()
     try:
         return _solve(highs, (cost, low, high), (row_low, row_high), (row_begin, columns, entries), seconds_most, ranges)
     except (PenstockError, MemoryError):
         raise
-    except Exception as error:  # of another version, whose names or types are others
+    except Exception as error:  # e.g. another version with other names or types
         raise _internal(f"highspy {_version(highs)} failed: {type(error).__name__}: {error}") from error
 
 
 def _solve(
     highs: Any, of_columns: tuple[bytes, ...], of_rows: tuple[bytes, ...], matrix: tuple[bytes, ...], seconds: float, ranges: int
 ) -> bytes | None:
-    import numpy as np  # which highspy needs, too
+    import numpy as np  # highspy needs numpy, too
 
     solver = _class_of(highs)()
-    worst = [solver.setOptionValue("output_flag", False)]  # the first: others might print
+    worst = [solver.setOptionValue("output_flag", False)]  # must be first, since setting other options may print
     worst.append(solver.setOptionValue("threads", 1))
-    worst.append(solver.setOptionValue("solver", "simplex"))  # ends at a corner, with a basis
+    worst.append(solver.setOptionValue("solver", "simplex"))  # the simplex method ends at a vertex, with a basis
     worst.append(solver.setOptionValue("time_limit", float(seconds)))
     worst.append(solver.passModel(_programme(highs, np, of_columns, of_rows, matrix)))
     if highs.HighsStatus.kError in worst:
@@ -157,9 +158,9 @@ def _programme(highs: Any, np: Any, of_columns: tuple[bytes, ...], of_rows: tupl
 
 
 def _run(highs: Any, solver: Any) -> bool:
-    """Runs the solver. True: there is a solution; False: no x satisfies the limits."""
+    """Runs the solver. Returns True if there is a solution, False if no x meets the limits."""
     failed, model = highs.HighsStatus.kError, highs.HighsModelStatus
-    # If the program has used HiGHS in this thread before, HiGHS's number of threads is fixed. 0 accepts that number.
+    # If the program has used HiGHS in this thread before, the number of its threads is fixed. The value 0 accepts that number.
     if solver.run() == failed and (solver.setOptionValue("threads", 0) == failed or solver.run() == failed):
         raise _internal("HiGHS failed")
     status = solver.getModelStatus()
@@ -174,7 +175,7 @@ def _run(highs: Any, solver: Any) -> bool:
 
 
 def _main() -> None:
-    """Prints as JSON what solves plans ("found"), or why nothing does ("reason", and whether HiGHS is "missing")."""
+    """Prints JSON: the solver ("found"), or the reason why there is none ("reason", and whether HiGHS is "missing")."""
     missing = False
     try:
         missing = find() is None

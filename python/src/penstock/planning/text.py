@@ -1,4 +1,4 @@
-"""A plan as text for a terminal."""
+"""Prints a plan as text for a terminal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..loading.plan_file import changes_forms
 from ..stalls.text import chain, limit_words
 from . import layout, mixtures, recoding
 
-_WORTH = 0.02  # of the bytes stored
+_WORTH = 0.02  # a saving of storage is mentioned if it is more than this fraction of the stored bytes
 _FASTER = 1.05
-_LONG = 30.0  # epochs, after which a plan that has not paid is left, where the training has no number of them
+_LONG = 30.0  # epochs: a plan must pay off within this number, if the length of the training is not given
 
 
 def words(data: Mapping[str, Any]) -> str:
@@ -44,7 +44,7 @@ def store_words(store: Any) -> str:
 
 
 def text(data: Mapping[str, Any], commands: bool = True) -> str:
-    """Returns the whole plan. It ends with whether to do it. commands: say how it is applied, too."""
+    """Returns the whole plan as text. It ends with the advice whether to apply it. commands: also say how."""
     lines = [*warnings(data), *_head(data), "", *_ways(data), "", *_rates(data)]
     parts = [_prices(data), _need(data), _singles(data), _layout(data), _machines(data), _conversion(data)]
     parts += [[f"note: {note}" for note in data.get("notes", [])], _commands(data) if commands else [], [verdict(data)]]
@@ -54,7 +54,7 @@ def text(data: Mapping[str, Any], commands: bool = True) -> str:
 
 
 def warnings(data: Mapping[str, Any]) -> list[str]:
-    """Returns that the measurements of the plan are not to be trusted, and why; []: they are."""
+    """Returns lines that say why the plan's measurements should not be trusted; an empty list if they can be."""
     check = data.get("check") or {}
     if check.get("trusted", True):
         return []
@@ -76,7 +76,7 @@ def _head(data: Mapping[str, Any]) -> Iterator[str]:
 
 def _accelerators(title: str, n: float) -> str:
     """Returns accelerators in words: "8 H100", "2 accelerators of 900 samples/s"."""
-    if title == "step" or title.endswith("/s"):  # what trains has no name, or a rate was given
+    if title == "step" or title.endswith("/s"):  # the training step has no name, or a rate was given
         of = "" if title == "step" else f" of {title.removesuffix('/s')} samples/s"
         title = f"accelerator{'s' if n > 1 else ''}{of}"
     return f"{amount(n)} {title}"
@@ -114,7 +114,7 @@ def _rates(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _schedule(data: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each stage of the schedule, and one that says what the mix was solved for."""
+    """Yields a line for each stage of the schedule, and one about the size that the mix was solved for."""
     if not data.get("schedule"):
         return
     for i, stage in enumerate(data["schedule"]):
@@ -139,7 +139,7 @@ def _prices(data: Mapping[str, Any]) -> Iterator[str]:
     for price in data["prices"]:
         gain, there = price["gain"], price.get("there") or 0.0
         unit = f"one {price['unit']}"
-        if price["resource"] == "accelerator" and there:  # one sample/s is no unit that anybody buys
+        if price["resource"] == "accelerator" and there:  # nobody can buy one sample/s of an accelerator
             unit, gain = "accelerators that are 1 % faster", 0.01 * gain * there
         brings = {"rate": "{} more samples/s", "storage": "{} fewer bytes", "cost": "{} less cost of an epoch"}[data["goal"]]
         yield f"  {unit}: {brings.format(_gain(gain))}{_span(price, there)}"
@@ -150,7 +150,7 @@ def _gain(part: float) -> str:
 
 
 def _span(price: Mapping[str, Any], there: float) -> str:
-    """Returns from where to where a price holds."""
+    """Returns the range of amounts in which a price holds."""
     if "low" not in price:
         return ""
     low, high = price["low"] or 0.0, price["high"]
@@ -221,7 +221,7 @@ def _conversion(data: Mapping[str, Any]) -> list[str]:
 
 
 def verdict(data: Mapping[str, Any]) -> str:
-    """Returns whether to do what the plan says, in a sentence: "Do it: ..." or "Leave it as it is: ..."."""
+    """Returns in a sentence whether to apply the plan: "Do it: ..." or "Leave it as it is: ..."."""
     if warnings(data):
         return "Leave it as it is: the measurements were disturbed, and the plan follows from them. Measure again."
     gain = data["predicted"]["samples_per_second"] / data["now"]["samples_per_second"]
@@ -271,7 +271,7 @@ def _machines(data: Mapping[str, Any]) -> list[str]:
 
 
 def _assumption(rows: list[Mapping[str, Any]]) -> list[str]:
-    """Returns the line that says for which machines the rate of the accelerator is not known."""
+    """Returns a line that lists the machines whose accelerator rate is not known."""
     if not rows:
         return []
     named: dict[str, list[str]] = {}
@@ -293,7 +293,8 @@ def _amount(name: str, value: float) -> str:
 
 
 def packed_path(path: str) -> str:
-    """Returns where a folder is packed to if nothing else is said: beside it, with the suffix ".pst". A data set stays."""
+    """Returns the default path that a folder is packed to: beside it, with the suffix ".pst". The path of a data set is returned
+    unchanged."""
     whole = path.rstrip("/") or path
     if os.path.basename(whole) in ("", ".", ".."):
         whole = os.path.abspath(whole)
@@ -319,7 +320,7 @@ def _commands(data: Mapping[str, Any]) -> list[str]:
 
 
 def check(predicted: Mapping[str, Any], samples_per_second: float) -> str:
-    """Returns a comparison of a measured rate with the predicted one."""
+    """Compares a measured rate with the predicted one. Returns a sentence."""
     rate = predicted["samples_per_second"]
     inside = predicted["low"] <= samples_per_second <= predicted["high"]
     return (f"{amount(rate)} samples/s were predicted ({amount(predicted['low'])} to {amount(predicted['high'])}), and "

@@ -1,4 +1,4 @@
-"""penstock.tune: analyse, plan, ask, write what the plan asks for, analyse again; and a report of before and after."""
+"""penstock.tune: analyses, plans, asks, writes the planned forms, and analyses again. Reports both analyses."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ __all__ = ["Tuned", "tune"]
 
 KIND = "penstock tune"
 VERSION = 1
-_ANALYSIS_PART = 0.4  # of the budget, for each of the two
+_ANALYSIS_PART = 0.4  # fraction of the budget for each of the two analyses
 
 Make = Callable[[Any, Any], Loader]
 
 
 @dataclass
 class Tuned:
-    """What tuning did.
+    """The result of :func:`tune`.
 
     Attributes:
-        before, after: reports of :func:`penstock.analyze`; `after` is None where nothing was changed.
-        plan: the plan that was applied, or would be.
+        before, after: reports of :func:`penstock.analyze`; `after` is None if nothing was changed.
+        plan: the plan that was applied, or would be applied.
         data: path of the data set that the plan is for, after writing.
-        plan_file: where the plan was written; None: nowhere.
-        loader_file: of a mixture, where the configuration of the loader of what was written is; None: nowhere.
-        written_seconds: how long writing it took; 0: nothing was written.
-        nbytes: of images on storage, before and after.
-        notes: what was left as it is, and why.
+        plan_file: path of the written plan; None: it was not written.
+        loader_file: for a mixture, path of the written configuration of the loader; None: it was not written.
+        written_seconds: time that writing the data took; 0: nothing was written.
+        nbytes: bytes of the images on storage, before and after.
+        notes: what was not changed, and why.
     """
 
     before: Report
@@ -65,7 +65,7 @@ class Tuned:
     loader_file: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns plain data for JSON."""
+        """Returns the result as plain data for JSON."""
         epochs = self.break_even()
         return {
             "kind": KIND,
@@ -83,7 +83,8 @@ class Tuned:
         }
 
     def rate(self, report: Report) -> float:
-        """Returns the samples/s of the run: from memory if the plan counts on it to hold all stored bytes, else from storage."""
+        """Returns the samples/s of a report: with data in memory if the plan expects all stored bytes to fit there, else from
+        storage."""
         phases = report.data["phases"]
         room = self.plan.data["machine"].get("page_cache_nbytes") or 0
         held = max(self.nbytes) <= room or bool(self.plan.data["loader"].get("cache"))
@@ -91,14 +92,14 @@ class Tuned:
                      phases["warm"]["samples_per_second"])  # fmt: skip
 
     def break_even(self) -> float:
-        """Returns the epochs after which the time of writing has been saved; infinity: never."""
+        """Returns the number of epochs after which the time of writing has been saved; infinity: never."""
         if self.after is None:
             return math.inf
         samples = self.before.data["subject"]["samples"]
         return layout.break_even(self.written_seconds, self.rate(self.before), self.rate(self.after), samples)
 
     def report(self) -> str:
-        """Returns before and after as text for a terminal."""
+        """Returns both analyses and the plan as text for a terminal."""
         second = [] if self.after is None else warnings(self.after.data)
         lines = [f"Of the second analysis: {warning}." for warning in second]
         lines += [text.text(self.plan.data, commands=False), "", f"{'':24s}{'before':>14s}{'after':>14s}"]
@@ -147,35 +148,35 @@ def tune(
     progress: Callable[[str], Any] | None = None,
     **planned: Any,
 ) -> Tuned:
-    """Analyses a data set, plans, writes what the plan asks for, and analyses again.
+    """Analyses a data set, plans, writes the planned forms, and analyses again.
 
     Args:
-        data: a folder of images, or tars, zips and tables of others, which are never changed; or a data set, which is
-            repacked in place; or a :class:`penstock.Mixture` or a metadataset of Energon, whose data sets stay as they are.
-        step: as for :func:`penstock.analyze`: called with a batch, returns when the step is done.
-        out: where these are packed to; None: beside it, with the suffix ".pst". Of a mixture the folder, needed, that gets a new
-            data set for each source that changes, and "loader.json", the loader of them and of the others
-            (:meth:`Loader.from_config`).
-        make: called with (path, plan), of a mixture with (mixture, plan), and returns the Loader of the training. The plan is None
-            before, and is for ``Loader(..., plan=plan)`` afterwards. None: the loader that :func:`penstock.analyze` assumes for a
-            path.
-        ask: called with a question before any data are written; True: go on. None: nothing is asked. If the analysis was
-            disturbed (its ``check`` is not to be trusted), the question says so first; without a question the data are written
-            all the same, and a note says so.
-        budget: about how long all measurements may take: seconds, or "60s", "2min".
+        data: a folder of images, or containers of other programs (tars, zips, tables), which are never changed; or a data set,
+            which is repacked in place; or a :class:`penstock.Mixture` or a metadataset of Energon, whose data sets are not changed.
+        step: as for :func:`penstock.analyze`: called with a batch, returns when the training step is done.
+        out: path of the packed data set; None: beside ``data``, with the suffix ".pst". For a mixture (required): a folder for a
+            new data set of each source that changes, and "loader.json", the configuration of a loader of the new and the unchanged
+            data sets (:meth:`Loader.from_config`).
+        make: called with (path, plan), for a mixture with (mixture, plan); returns the Loader of the training. The plan is None in
+            the first analysis, and is for ``Loader(..., plan=plan)`` in the second. None: the loader that :func:`penstock.analyze`
+            assumes for a path.
+        ask: called with a question before any data are written; True: go on. None: nothing is asked. If the analysis was disturbed
+            (its ``check`` cannot be trusted), the question says so first; without ``ask``, the data are written nevertheless, and a
+            note says so.
+        budget: approximate time for all measurements: seconds, or "60s", "2min".
         wait_quiet: as for :func:`penstock.analyze`, before each of the two analyses.
         accelerator, accelerators, batch_size: as for :func:`penstock.analyze`. A loader of ``make`` has its own batch size.
-        plan_file: where the plan is written, before the question and before any data. None: beside the data set, with the
-            suffix ".plan.json", and only if the data set is written.
-        report_file: where both analyses and the plan are written; before any data are, without the second analysis.
+        plan_file: path for the plan, which is written before the question and before any data. None: beside the data set, with the
+            suffix ".plan.json", and only if data are written.
+        report_file: path for both analyses and the plan. It is written before any data, at first without the second analysis.
         progress: called with a line before each step.
-        planned: further arguments of :func:`penstock.plan`. With ``training_size`` a folder is packed whole or not at all: after
-            an interruption nothing is left of the packing, and the same call begins anew. A data set is refused, because its
-            whole images would be lost.
+        planned: further arguments of :func:`penstock.plan`. With ``training_size``, a folder is packed whole or not at all: after
+            an interruption nothing is left, and the same call starts again. A data set is refused, because its original images
+            would be lost.
 
-    Whatever is needed is looked for before anything is measured: HiGHS, room on the disk, places that can be written. Nothing
-    is written if the plan keeps what is there, or `ask` says no. Errors of writing leave the data as they were. No plan asks
-    for more than the disk has room for.
+    All requirements are checked before anything is measured: HiGHS, disk space, writable paths. Nothing is written if the plan
+    keeps the present forms, or if `ask` returns False. After an error of writing, the data are unchanged. No plan needs more space
+    than the disk has.
     """
     say = progress or (lambda line: None)
     seconds = seconds_of(budget)
@@ -217,7 +218,7 @@ def tune(
 
 
 def _whole_path(data: Any) -> str:
-    """Returns the path of the data, absolute; of several paths the text that names them all."""
+    """Returns the absolute path of the data. Several paths become the one text that names them all."""
     text = str(path_text(data))
     return text if "::" in text and not os.path.exists(text) else os.path.abspath(text)
 
@@ -230,7 +231,7 @@ def _made(making: Make, data: Any, plan: Any) -> Loader:
 
 
 def _agreed(tuned: Tuned, places: Places, ask: Callable[[str], bool] | None) -> bool:
-    """Asks whether the plan is to be written. Whether it fits is looked at again: the disk is not ours alone."""
+    """Asks whether to write the plan. The free disk space is checked again, because others use the disk, too."""
     convert = tuned.plan.data["convert"]
     places.need_room(convert["nbytes"])
     about = f"write {size(convert['nbytes'])}, in about {duration(convert['seconds'])}?"
@@ -246,7 +247,7 @@ def _agreed(tuned: Tuned, places: Places, ask: Callable[[str], bool] | None) -> 
 
 
 def _write(tuned: Tuned, places: Places, say: Callable[[str], Any]) -> None:
-    """Packs the folder, or repacks the data set. The plan, and the report so far, are on the disk before."""
+    """Packs the folder, or repacks the data set. The plan and the report so far are saved before."""
     places.save_plan(tuned)
     under_way = "the data were being written when this was: it has no second analysis"
     tuned.notes.append(under_way)
@@ -266,7 +267,7 @@ def _write(tuned: Tuned, places: Places, say: Callable[[str], Any]) -> None:
 def _look_again(
     tuned: Tuned, making: Make, step: Any, measured: dict[str, Any], places: Places, say: Callable[[str], Any]
 ) -> None:
-    """Analyses what is there now. If that fails, the report says what was written before."""
+    """Analyses the written data. If that fails, the report still says what was written."""
     try:
         if tuned.written_seconds and isinstance(making, Usual):
             making = making.of_packed()

@@ -1,7 +1,7 @@
-"""The ways in which samples can be kept and prepared, and the best shares of them.
+"""The ways in which samples can be stored, cached and decoded, and the solution for their best shares.
 
-A way is a form, whether the cache keeps it, and where it is decoded. The solver (plan_solve.h) finds the share of each; here
-its problem is made of a report's costs and a machine's capacities, and its answer is put on the scale of predictions.
+A way is a stored form, the form that the cache keeps, if any, and the place of decoding. The solver (plan_solve.h) finds the share
+of each way. This module makes its input from a report's costs and a machine's capacities, and converts its output for predictions.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from .classes import Class
 
 GOALS = ("rate", "storage", "cost")
 CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
-_TRAINING = "@training"  # after the form of a cache that keeps images after the beginning of their transforms
-_RANDOM = 2  # the page cache's policy, of enum psti_stall_policy
+_TRAINING = "@training"  # suffix of cache_form: the cache keeps images at the training size, after the first operations
+_RANDOM = 2  # policy by which the page cache evicts, from enum psti_stall_policy
 _PREFETCH = (2, 3, 4, 6, 8, 12, 16)
 _MIX_PREFETCH = 4
-MIX_WORTH = 0.05  # of the rate: what a mix must bring beside a form alone
-_NEARLY = 0.01  # of the rate: less than costs are known to
-_WORTH = 0.02  # of the bytes stored
-_LARGER = 0.1  # may be what needs no writing
-_SMALLEST = 1e-3  # share of a way
+MIX_WORTH = 0.05  # fraction of the rate by which a mix must exceed a single form
+_NEARLY = 0.01  # plans whose rates differ by less than this fraction count as equally fast
+_WORTH = 0.02  # a smaller plan is preferred only if it saves more than this fraction of the stored bytes
+_LARGER = 0.1  # a plan that needs no writing may be larger by this fraction
+_SMALLEST = 1e-3  # smallest share of a way that is kept
 
 _RATE, _STORED, _COST = ("samples_per_second", 1.0), ("stored_nbytes", -1.0), ("cost", -1.0)
 _BY_RATE, _BY_STORAGE, _BY_COST = (_RATE, _STORED), (_STORED, _RATE), (_COST, _STORED)
 
-# The machine's members that are capacities of the solver, by resource.
+# The members of a machine that are capacities of the solver, by resource.
 _RATES = {
     "storage": "storage_nbytes_per_second",
     "reads": "reads_per_second",
@@ -42,20 +42,20 @@ _RATES = {
 
 @dataclass(frozen=True)
 class Way:
-    """One way of keeping and preparing the samples of a class.
+    """One way of storing, caching and decoding the samples of a class.
 
     Attributes:
-        i_class: number of the class.
-        form: in which they are stored: "jpeg", "pli-small", ...; "raw@256" after Resize(256).
-        cache_form: what the cache keeps of them ("stored", "pli-jpeg", "pli", "raw", "raw@training": pixels after the beginning of
-            the transforms); "": nothing.
+        i_class: index of the class.
+        form: the stored form: "jpeg", "pli-small", ...; "raw@256" after Resize(256).
+        cache_form: the form in the cache: "stored", "pli-jpeg", "pli", "raw", or "raw@training": pixels after the first operations
+            of the transforms; "": not cached.
         place: where images are decoded: "cpu" or "gpu".
-        demands: of one sample, by resource.
-        costs: the costs that the demands were made of, as in a report.
-        stored_nbytes: of one sample on storage.
-        is_lossy: the pixels differ from today's.
-        cpu_seconds: of preparing one sample, the mean of all epochs.
-        recode_seconds: CPU seconds of re-coding one sample for the cache, once; 0: it is kept as it is stored.
+        demands: what one sample takes of each resource.
+        costs: the costs from which the demands were computed, as in a report.
+        stored_nbytes: bytes of one sample on storage.
+        is_lossy: the pixels differ from the present ones.
+        cpu_seconds: CPU seconds of preparing one sample, the mean over all epochs.
+        recode_seconds: CPU seconds of re-coding one sample for the cache, once; 0: it is kept as stored.
     """
 
     i_class: int
@@ -72,16 +72,16 @@ class Way:
 
 @dataclass
 class Limits:
-    """What a plan must keep to.
+    """The limits that a plan must meet.
 
     Attributes:
         goal: "rate", "storage" or "cost".
-        least_rate: samples/s; 0: any.
-        stored_nbytes: most bytes on storage; 0: any.
-        cache_nbytes: of memory for the cache; 0: no cache.
-        allow_lossy: ways whose pixels differ may be used.
-        library: path of HiGHS; None: where it is usually found.
-        epochs: of the training, all with one cache, of which the first one fills it; 0: so many that the first one does not count.
+        least_rate: smallest samples/s; 0: no limit.
+        stored_nbytes: most bytes on storage; 0: no limit.
+        cache_nbytes: bytes of memory for the cache; 0: no cache.
+        allow_lossy: whether ways with other pixels may be used.
+        library: path of HiGHS; None: it is looked for in the usual places.
+        epochs: number of epochs, which all use one cache that the first fills; 0: so many that the first one does not matter.
     """
 
     goal: str = "rate"
@@ -98,20 +98,20 @@ class Limits:
         return self.cache_nbytes > 0
 
     def misses(self, per_draw: float) -> float:
-        """Returns the part of a training's draws that find no item in a cache with room for all, because they are the first ones of
-        their samples. per_draw: of :class:`Class`. 1: a cache is of no use, as in the only epoch of a training without weights."""
+        """Returns the fraction of all draws of a training that miss a cache with room for everything, because they are the first
+        draws of their samples. per_draw: see :class:`Class`. 1: a cache is useless, as for a single epoch without weights."""
         return min(1.0, per_draw / self.epochs) if self.epochs else 0.0
 
 
 @dataclass
 class Solution:
-    """The best shares for one form of the cache.
+    """The solution with the best shares, for one form of the cache.
 
     Attributes:
-        ways, shares: each way, and the part of its class's samples that it has.
-        answer: the solver's.
-        cache_form: of the loader; "stored" where nothing is cached.
-        problem: what was solved.
+        ways, shares: the ways, and the fraction of its class's samples that each has.
+        answer: the solver's answer.
+        cache_form: the loader's cache form; "stored" if nothing is cached.
+        problem: the problem that was solved.
     """
 
     ways: list[Way]
@@ -121,23 +121,23 @@ class Solution:
     problem: Problem
 
     def used(self) -> Iterator[tuple[Way, float]]:
-        """Yields the ways that have samples, with their shares."""
+        """Yields the ways with a share above 0, and their shares."""
         yield from ((way, share) for way, share in zip(self.ways, self.shares, strict=True) if share > 0)
 
 
 def consumers(subject: Mapping[str, Any]) -> float:
-    """Returns the accelerators of all jobs on the machine."""
+    """Returns the number of accelerators of all jobs on the machine."""
     return max(1.0, float(subject.get("ranks", 1))) * max(1.0, float(subject.get("jobs", 1)))
 
 
 def gpu_free(report: Mapping[str, Any]) -> float:
-    """Returns the part of each GPU that is there for preparation, 0 to 1. All of it, where the report does not say."""
+    """Returns the fraction of each GPU that preparation may use, 0 to 1; 1 if the report does not say."""
     free = report["machine"].get("gpu_free")
     return 1.0 if free is None else float(free)
 
 
 def capacities(report: Mapping[str, Any], limits: Limits) -> dict[str, float]:
-    """Returns what there is of each resource, per second; bytes for "cache". What does not limit is left out."""
+    """Returns the capacity of each resource, per second (for "cache": bytes). Resources that do not limit are left out."""
     machine, subject, step = report["machine"], report["subject"], report["accelerator"]
     n = consumers(subject)
     found = {"cores": float(machine["cores"])}
@@ -157,7 +157,7 @@ def capacities(report: Mapping[str, Any], limits: Limits) -> dict[str, float]:
 
 
 def ways_of(classes: Sequence[Class], report: Mapping[str, Any], limits: Limits, cache_form: str) -> list[Way]:
-    """Returns all ways of all classes for a cache that keeps one form; "": without a cache."""
+    """Returns all ways of all classes, for a cache that keeps one form; "": without a cache."""
     found = []
     for i, part in enumerate(classes):
         for form, places in part.forms.items():
@@ -174,15 +174,16 @@ def ways_of(classes: Sequence[Class], report: Mapping[str, Any], limits: Limits,
 
 
 def kept_costs(part: Class, form: str, place: str, cache_form: str) -> Mapping[str, float] | None:
-    """Returns the costs of a cached sample; None: it cannot be cached so."""
+    """Returns the costs of a cached sample, or None if it cannot be cached in this form."""
     if cache_form.endswith(_TRAINING):
         return part.kept.get(cache_form.removesuffix(_TRAINING)) if place == "cpu" else None
     return part.in_cache.get(_kept(part, form, cache_form) or "", {}).get(place)
 
 
 def _kept(part: Class, form: str, cache_form: str) -> str | None:
-    """Returns whose costs a cached sample has; None: the cache keeps it as it is stored, which is another cache_form's way."""
-    name, at, side = form.partition("@")  # of what is stored at the training size the cache keeps the same picture
+    """Returns the form whose costs a cached sample has. None: the cache would keep it as stored, which is the way of another
+    cache_form."""
+    name, at, side = form.partition("@")  # of images stored at the training size, the cache keeps the same picture
     jpeg = name in ("jpeg", "pli-jpeg")
     if cache_form == "stored":
         return form
@@ -197,13 +198,13 @@ def _kept(part: Class, form: str, cache_form: str) -> str | None:
 
 
 def _taken(report: Mapping[str, Any]) -> float:
-    """Returns the core-seconds of a sample that are no preparation: the training thread's and the step's."""
+    """Returns the core-seconds per sample that are not preparation: those of the training thread and of the step."""
     subject, step = report["subject"], report["accelerator"]
     return float((step.get("step_cpu_seconds", 0.0) + subject.get("batch_cpu_seconds", 0.0)) / subject["batch_size"])
 
 
 def _once(report: Mapping[str, Any]) -> float:
-    """Returns how many consumers one prepared sample has."""
+    """Returns how many jobs use each prepared sample."""
     subject = report["subject"]
     return max(1.0, float(subject.get("jobs", 1))) if subject.get("shared_preparation") else 1.0
 
@@ -225,14 +226,16 @@ def _way(report: Mapping[str, Any], classes: Sequence[Class], i: int, form: str,
 
 
 def hit_of(costs: Mapping[str, float]) -> float:
-    """Returns the CPU seconds of a sample that a cache has."""
+    """Returns the CPU seconds of preparing a sample that is in the cache."""
     return costs.get("hit_cpu_seconds") or costs["cpu_seconds"]
 
 
 def recoding(part: Class, kept: Mapping[str, float], cache_form: str) -> float:
-    """Returns the CPU seconds of re-coding a sample for the cache, which the probe has measured as packing it in that form.
+    """Returns the CPU seconds of re-coding a sample for the cache. The probe has measured them as the time of packing it in that
+    form.
 
-    kept: the costs of what the cache keeps. At the training size they follow its bytes; the row is made of those pixels anyway.
+    kept: costs of the cached form. At the training size, re-coding is in proportion to its bytes; the pixels are made for the row
+    anyway.
     """
     if cache_form == "stored":
         return 0.0
@@ -249,9 +252,10 @@ def _cached(
     report: Mapping[str, Any], way: Way, costs: Mapping[str, float], cache_form: str, recode_seconds: float, misses: float,
     per_draw: float,
 ) -> Way:  # fmt: skip
-    """Returns the way with a cache. Its demands are the means of a training's draws: `misses` of them read, prepare and re-code.
+    """Returns the way with a cache. Its demands are means over all draws of a training, of which the fraction `misses` must be
+    read, prepared and re-coded.
 
-    recode_seconds: of a draw's part of a sample, as all costs of what a sample has once (planning/mixtures.py).
+    recode_seconds: of a draw's share of a sample, like all costs that a sample has once (planning/mixtures.py).
     """
     speed = report["machine"].get("core_speed", 1.0)
     recoded = recode_seconds * misses / per_draw
@@ -268,7 +272,7 @@ def _cached(
         way,
         cache_form=cache_form,
         demands=demands,
-        costs={**costs, "pack_seconds": way.costs.get("pack_seconds", 0.0)},  # of what is stored
+        costs={**costs, "pack_seconds": way.costs.get("pack_seconds", 0.0)},  # packing is a cost of the stored form, not the cached
         cpu_seconds=misses * way.cpu_seconds + (1 - misses) * hit + recoded,
         recode_seconds=recode_seconds,
     )
@@ -276,14 +280,14 @@ def _cached(
 
 @dataclass
 class Problem:
-    """What the solver is asked, as src/plan/plan_solve.h has it.
+    """The input of the solver, see src/plan/plan_solve.h.
 
     Attributes:
         setup: members of struct psti_plan_setup.
-        samples: of each class.
+        samples: number of samples of each class.
         ways: members of struct psti_plan_way.
-        forms: their names by the numbers in `ways`.
-        solver: what solves it.
+        forms: names of the forms; `ways` has their indices.
+        solver: the solver to use, see solver.find.
     """
 
     setup: dict[str, Any]
@@ -296,7 +300,7 @@ class Problem:
         return _native.plan_solve(self.setup, self.samples, self.ways, self.solver)
 
     def need(self, form: str, resource: str, rate: float) -> float:
-        """Returns how much of a resource plans that store one form need for a rate. LimitError: no amount is enough."""
+        """Returns how much of a resource plans that store only `form` need to reach a rate. LimitError: no amount is enough."""
         number = model.RESOURCES.index(resource)
         need: float = _native.plan_need(
             self.setup, self.samples, self.ways, self.solver, self.forms.index(form), number, rate
@@ -336,11 +340,11 @@ def solve(
     choice: Mapping[str, Any] | None = None,
     only: Sequence[str] | None = None,
 ) -> Solution:
-    """Returns the best plan over all forms of the cache. Of plans whose rate is the best one's but for a hundredth, which is less
-    than costs are known to, it is the one that stores least.
+    """Returns the best plan over all forms of the cache. Among plans whose rate is within a hundredth of the best, which is less
+    than the uncertainty of the costs, it is the one that stores the fewest bytes.
 
-    choice: of a machine whose resources can be chosen: "capacities_most" and "unit_prices" by resource, "price".
-    only: forms that may be stored; None: all. LimitError: no plan keeps within the limits.
+    choice: for a machine whose resources can be chosen: "capacities_most" and "unit_prices" by resource, and "price". only: forms
+    that may be stored; None: all. LimitError: no plan meets the limits.
     """
     best = _best(classes, report, limits, choice or {}, only)
     if limits.goal != "rate":
@@ -353,7 +357,7 @@ def solve(
     chosen = thrifty if thrifty.answer["stored_nbytes"] < (1 - _WORTH) * best.answer["stored_nbytes"] else best
     if only is None:
         chosen = _unchanged(classes, report, enough, chosen)
-    # What is worth how much is the goal's.
+    # Prices and binding resources must be those for the goal "rate", not for the smaller plan.
     kept = {name: best.answer[name] for name in ("prices", "price_low", "price_high", "quota_price", "binding", "single")}
     if single is not None:
         kept["single"] = None
@@ -361,7 +365,7 @@ def solve(
 
 
 def _worthwhile(best: Solution) -> str | None:
-    """Returns the best single form, if mixing brings less than costs and variance are known to; else None."""
+    """Returns the best single form, if a mix is not faster by more than the uncertainty of costs and variance; else None."""
     single = best.answer["single"]
     if single is None or single["samples_per_second"] < (1 - MIX_WORTH) * best.answer["samples_per_second"]:
         return None
@@ -370,7 +374,7 @@ def _worthwhile(best: Solution) -> str | None:
 
 
 def _unchanged(classes: Sequence[Class], report: Mapping[str, Any], enough: Limits, chosen: Solution) -> Solution:
-    """Returns the plan that stores what is stored now, if it is as fast and not much larger: then nothing has to be written."""
+    """Returns the plan with the present forms, if it is as fast and not much larger, because then nothing has to be written."""
     try:
         kept = _best(classes, report, enough, {}, tuple({part.form for part in classes}))
     except LimitError:
@@ -411,7 +415,7 @@ def _cache_forms(classes: Sequence[Class], limits: Limits) -> tuple[str, ...]:
 
 
 def of_cache(cache_form: str) -> dict[str, str]:
-    """Returns the flat argument "cache_form" of a Loader and, where it is not the whole image, "cache_resolution"."""
+    """Returns a Loader's flat argument "cache_form" and, if the cache keeps images at the training size, "cache_resolution"."""
     if cache_form.endswith(_TRAINING):
         return {"cache_form": cache_form.removesuffix(_TRAINING), "cache_resolution": "training"}
     return {"cache_form": cache_form}
@@ -427,7 +431,7 @@ def _solve_one(
 ) -> Solution:
     ways = [way for way in ways_of(classes, report, limits, cache_form) if only is None or way.form in only]
     missing = set(range(len(classes))) - {way.i_class for way in ways}
-    # A class that cannot have the form keeps what it has.
+    # Classes that cannot be stored in this form keep their present form.
     ways += [way for way in ways_of(classes, report, limits, cache_form) if way.i_class in missing]
     if not ways:
         raise ArgumentError("no form has costs: nothing can be planned")
@@ -443,7 +447,7 @@ def _solve_one(
 
 
 def _rounded(ways: Sequence[Way], shares: Sequence[float]) -> list[float]:
-    """Drops shares that are too small to matter; those of a class then add up to 1 again."""
+    """Removes shares that are too small to matter. The shares of each class add up to 1 again."""
     kept = [share if share >= _SMALLEST else 0.0 for share in shares]
     sums: dict[int, float] = {}
     for way, share in zip(ways, kept, strict=True):
@@ -452,7 +456,7 @@ def _rounded(ways: Sequence[Way], shares: Sequence[float]) -> list[float]:
 
 
 def _better(found: Solution, best: Solution, goal: str) -> bool:
-    """Compares by the goal, then by bytes stored (by samples/s where these are the goal)."""
+    """Compares two solutions by the goal, then by bytes stored (by samples/s if the goal is storage)."""
     first, second = {"rate": _BY_RATE, "storage": _BY_STORAGE, "cost": _BY_COST}[goal]
     for member, sign in (first, second):
         ours, theirs = sign * found.answer[member], sign * best.answer[member]
@@ -462,9 +466,10 @@ def _better(found: Solution, best: Solution, goal: str) -> bool:
 
 
 def mixed(solution: Solution, classes: Sequence[Class], exact: bool = False) -> dict[str, float]:
-    """Returns the mean demands of a sample of the plan, as members of struct psti_stall_setup. Hits of the cache are counted in.
+    """Returns the mean demands of a sample of the plan, as members of struct psti_stall_setup. They include hits of the cache.
 
-    exact: every run of samples has the shares of the ways, as with copies. Then samples differ within their ways alone.
+    exact: every run of samples has exactly the shares of the ways, as if each sample were stored in all forms. The deviations then
+    leave out the differences between ways.
     """
     whole = float(sum(part.samples for part in classes))
     parts = [(classes[way.i_class].samples / whole * share, way) for way, share in solution.used()]
@@ -480,19 +485,19 @@ def mixed(solution: Solution, classes: Sequence[Class], exact: bool = False) -> 
 
 
 def _spread(parts: Sequence[tuple[float, float, float]], exact: bool) -> tuple[float, float]:
-    """Returns mean and deviation of samples that are each of one part: its share, mean and deviation."""
+    """Returns mean and deviation of a mixture of parts, each with its share, mean and deviation."""
     mean = sum(p * value for p, value, _ in parts)
     return mean, math.sqrt(sum(p * (sd**2 + (0.0 if exact else (value - mean) ** 2)) for p, value, sd in parts))
 
 
 def _nbytes_sd(way: Way) -> float:
-    """Returns the deviation of the bytes that storage gives of a sample: of those that the page cache does not hold."""
+    """Returns the deviation of a sample's bytes read from storage, that is, of the part that the page cache does not hold."""
     whole = way.costs.get("nbytes", 0.0)
     return way.costs.get("nbytes_sd", 0.0) * way.demands.get("storage", 0.0) / whole if whole > 0 else 0.0
 
 
 def taken(solution: Solution, classes: Sequence[Class], rate: float) -> dict[str, float]:
-    """Returns how much of each resource that there is the plan's samples take at a rate; of the cache its bytes."""
+    """Returns how much of each limited resource the plan's samples use at a rate; for the cache, its bytes."""
     whole = float(sum(part.samples for part in classes))
     found: dict[str, float] = {}
     for name, capacity in zip(model.RESOURCES, solution.problem.setup["capacities"], strict=True):
@@ -504,8 +509,9 @@ def taken(solution: Solution, classes: Sequence[Class], rate: float) -> dict[str
 
 
 def saved_by(solution: Solution, way: Way, part: Class) -> dict[str, Any]:
-    """Returns what caching a sample of the class takes and saves, for a plan's file: "cached_nbytes", and "saves", the seconds of
-    an epoch by "sample", by "nbyte" that is stored and by "pixel". A second of a resource counts as much as the resource limits.
+    """Returns what caching a sample of the class costs and saves, for a plan's file: "cached_nbytes", and "saves": seconds per
+    epoch for each "sample", each stored "nbyte" and each "pixel". A second of a resource is weighted by how much the resource
+    limits the rate.
     """
     if not way.cache_form:
         return {}
@@ -514,7 +520,7 @@ def saved_by(solution: Solution, way: Way, part: Class) -> dict[str, Any]:
         if not one.cache_form and (one.i_class, one.form, one.place) == (way.i_class, way.form, way.place)
     )  # fmt: skip
     answer = solution.answer
-    weights = dict(zip(model.RESOURCES, answer["prices"], strict=True))  # of one unit more, as a part of the rate
+    weights = dict(zip(model.RESOURCES, answer["prices"], strict=True))  # value of one more unit, as a fraction of the rate
     if not any(weights[name] > 0 for name in ("cores", "storage", "reads")):
         there = zip(model.RESOURCES, answer["capacities"], strict=True)
         weights = {name: 1 / amount if amount > 0 else 0.0 for name, amount in there}
@@ -528,24 +534,24 @@ def saved_by(solution: Solution, way: Way, part: Class) -> dict[str, Any]:
 
 
 def is_mix(solution: Solution) -> bool:
-    """Whether samples of the plan are kept in several ways."""
+    """Whether the plan's samples have several ways."""
     return len({(way.form, way.cache_form, way.place) for way, _ in solution.used()}) > 1
 
 
 def predict(
     report: Mapping[str, Any], demands: Mapping[str, float], mixes: bool = False
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """Returns the prediction for a plan's mean demands, with the fewest threads and the shortest read-ahead that reach it, and
-    these: "num_workers" and "prefetch".
+    """Returns the prediction for a plan's mean demands, with the fewest threads and the shortest read-ahead that reach it; and a
+    dict of these two, "num_workers" and "prefetch".
 
-    mixes: several resources are to be busy at a time, for which more rows must be under way.
+    mixes: several resources should be busy at the same time, which needs more rows under way.
     """
     made = model.setup(report, {"cache": 0, "page_cache": 0})
     speed = report["machine"].get("core_speed", 1.0)
     made.update(demands)
     for member in ("cpu_seconds", "cpu_sd_seconds"):
         made[member] /= speed
-    made.update(hit_cpu_seconds=0.0, item_nbytes=0.0, reads_ahead=True)  # a plan is for Penstock's loader
+    made.update(hit_cpu_seconds=0.0, item_nbytes=0.0, reads_ahead=True)  # plans are for Penstock's loader, which reads ahead
     ahead = _PREFETCH if not mixes else tuple(n for n in _PREFETCH if n >= _MIX_PREFETCH)
     most = _most_workers(made)
     best = _rate(made, most, ahead[-1])
@@ -563,5 +569,5 @@ def _rate(made: Mapping[str, Any], workers: int, prefetch: int) -> float:
 
 
 def _answer(made: Mapping[str, Any], workers: int, prefetch: int) -> dict[str, Any]:
-    """Returns the stall model's answer."""
+    """Returns the answer of the stall model."""
     return dict(_native.stall_predict({**made, "workers": float(workers), "prefetch": float(prefetch)}))

@@ -1,1 +1,1 @@
-"""Reports of where training stalls: their file, the what-if model, text, HTML; and metrics of a running loader."""
+"""Reports of training stalls: their file, the what-if model, text and HTML; and metrics of a running loader."""

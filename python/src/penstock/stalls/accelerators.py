@@ -1,7 +1,7 @@
-"""Accelerators by name: the emulated ones of MLPerf Storage, and the user's own by their rate.
+"""Accelerators by name: the emulated accelerators of MLPerf Storage, and those that the user describes by a rate.
 
-An emulated accelerator is a step of known length over batches of known size. It is *fed* if it computes for at least the part
-``limit`` of the time. The table below is of the date TABLE_DATE.
+An emulated accelerator is a step of known length over batches of known size. It counts as *fed* if it computes for at least the
+fraction ``limit`` of the time. TABLE_DATE is the date of the numbers in the table.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _V3 = "mlcommons/storage v3.0, configs/dlio/workload (July-August 2026)"
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A consumer of batches.
+    """A device that consumes batches.
 
     Attributes:
-        name: such as "mlperf:resnet50:h100".
+        name: a name such as "mlperf:resnet50:h100".
         batch_size: samples per step.
         step_seconds: seconds of one step, without any waiting.
-        sample_nbytes: stored bytes of a sample in the benchmark; 0: not stated.
+        sample_nbytes: stored bytes of a sample in the benchmark; 0: not known.
         limit: the least utilisation, 0 to 1, at which it counts as fed.
-        source: where the numbers are from.
+        source: where the numbers come from.
     """
 
     name: str
@@ -42,17 +42,17 @@ class Accelerator:
 
     @property
     def samples_per_second(self) -> float:
-        """The rate at full utilisation."""
+        """The samples per second at full utilisation."""
         return self.batch_size / self.step_seconds
 
     @property
     def title(self) -> str:
-        """How people call it: "H100" of "mlperf:resnet50:h100"."""
+        """The short name: "H100" for "mlperf:resnet50:h100"."""
         last = self.name.rpartition(":")[2]
         return last.upper() if self.name.startswith("mlperf:") else last
 
     def as_dict(self) -> dict[str, Any]:
-        """The attributes as plain data, as a report's file has them."""
+        """The attributes as plain data, in the format of a report's file."""
         return asdict(self)
 
 
@@ -91,7 +91,7 @@ def by_name(name: str) -> Accelerator:
 
 
 def of_rate(samples_per_second: float, batch_size: int, limit: float = 0.9) -> Accelerator:
-    """Returns an accelerator that takes so many samples per second."""
+    """Returns an accelerator that consumes this many samples per second."""
     if not 0 < samples_per_second < 1e12:
         raise ArgumentError(f"a rate is above 0 samples/s, not {samples_per_second!r}")
     name = f"{samples_per_second:g}/s"
@@ -99,7 +99,7 @@ def of_rate(samples_per_second: float, batch_size: int, limit: float = 0.9) -> A
 
 
 def split_count(text: str) -> tuple[int, str]:
-    """Splits "8 x mlperf:resnet50:h100" or "8*NAME" into number and name; the number is 1 if there is none."""
+    """Splits "8 x mlperf:resnet50:h100" or "8*NAME" into number and name. The number is 1 if none is given."""
     match = re.fullmatch(r"\s*(\d+)\s*[x*]\s*(\S+)\s*", text)
     return (int(match[1]), match[2]) if match else (1, text.strip())
 

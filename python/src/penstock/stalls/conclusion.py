@@ -1,6 +1,7 @@
-"""What a report concludes, worked out of one set of numbers: the shares of the accelerator's time that its bars show.
+"""The conclusion of a report. It is computed from one set of numbers: the fractions of the accelerator's time that the report's
+bars show.
 
-Titles, advice and verdicts ask here, so that none of them can say something else than the bars.
+Titles, advice and verdicts all use it, so none of them can contradict the bars.
 """
 
 from __future__ import annotations
@@ -14,34 +15,34 @@ from . import model
 
 WAITS = ("upload", "prepare", "fetch")
 PARTS = ("compute", "slowed", *WAITS)
-FED = 0.02  # of its time that an accelerator may wait and still be fed
-MISSED = 0.1  # of a rate: more is no noise
-_BUSY = 0.1  # cores of other programs that are worth a word
+FED = 0.02  # fraction of its time that an accelerator may wait and still count as fed
+MISSED = 0.1  # relative error of a rate that is too large to be noise
+_BUSY = 0.1  # if other programs use at least this many cores, it is mentioned
 PLACES = {"warm": "from memory", "cold": "from storage"}
-# Each resource of the model causes one part of the waiting.
+# The part of the waiting that each resource of the model causes.
 _CAUSES = {
     "accelerator": "accelerator", "cores": "prepare", "workers": "prepare", "gpu": "prepare", "link": "upload",
     "storage": "fetch", "reads": "fetch", "network": "fetch", "cache": "fetch",
-    "copying": "prepare",  # what is fetched comes from memory, too
+    "copying": "prepare",  # reading from memory counts as preparation
 }  # fmt: skip
 
 
 def cause_of(resource: str) -> str:
-    """Returns the part of the waiting that a resource of the model is the cause of, or "accelerator"."""
+    """Returns the part of the waiting that a resource of the model causes, or "accelerator"."""
     return _CAUSES[resource]
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The run that the report's title is about.
+    """The numbers that the report's title is about: of a measured run, or of a prediction.
 
     Attributes:
-        place: "warm" (stored bytes from memory) or "cold" (from storage).
-        measured: the numbers are those of a phase; False: the model's, for more accelerators or for another machine.
-        n: accelerators.
-        parts: of the accelerators' time: compute, slowed, upload, prepare, fetch. They add up to 1.
-        samples_per_second: of all accelerators together.
-        most: samples/s that they could take.
+        place: "warm" (stored bytes come from memory) or "cold" (from storage).
+        measured: True: the numbers of a measured phase; False: the model's, for more accelerators or another machine.
+        n: number of accelerators.
+        parts: fractions of the accelerators' time: compute, slowed, upload, prepare, fetch. They add up to 1.
+        samples_per_second: rate of all accelerators together.
+        most: samples/s that the accelerators could consume.
     """
 
     place: str
@@ -53,17 +54,17 @@ class Conclusion:
 
     @property
     def wait(self) -> float:
-        """The part of the time in which accelerators wait for data."""
+        """The fraction of the time in which accelerators wait for data."""
         return sum(self.parts[name] for name in WAITS)
 
     @property
     def limit(self) -> str:
-        """The largest part of the waiting: "upload", "prepare" or "fetch"; "accelerator" if there is next to no waiting."""
+        """The largest part of the waiting: "upload", "prepare" or "fetch". "accelerator" if there is almost no waiting."""
         return "accelerator" if self.wait < FED else max(WAITS, key=lambda name: self.parts[name])
 
 
 def of(data: Mapping[str, Any]) -> Conclusion | None:
-    """Returns what a report concludes; None: no accelerator was named and no step given."""
+    """Returns the conclusion of a report, or None if the report has neither an accelerator nor a step."""
     step, stall = data["accelerator"], data.get("stall", {})
     if not step.get("step_seconds"):
         return None
@@ -80,14 +81,14 @@ def of(data: Mapping[str, Any]) -> Conclusion | None:
 
 
 def _place(data: Mapping[str, Any]) -> str:
-    """Returns whether an epoch's bytes come from memory or from storage: they stay in memory where all of them fit."""
+    """Returns "warm" if all bytes of the data set fit into memory, so that an epoch reads them from there, else "cold"."""
     machine = data["machine"]
     room = max(machine.get("page_cache_nbytes") or 0.0, machine.get("cache_nbytes") or 0.0)
     return "cold" if "cold" in data["phases"] and room < data["subject"].get("nbytes", 0) else "warm"
 
 
 def _predicted(answer: model.Answer) -> dict[str, float]:
-    """Returns the parts of the accelerators' time by the model."""
+    """Returns the fractions of the accelerators' time that the model predicts."""
     compute = min(max(answer.utilisation, 0.0), 1.0)
     prepare, fetch = max(answer.prep_stall, 0.0), max(answer.fetch_stall, 0.0)
     if prepare + fetch <= 0:
@@ -104,14 +105,14 @@ def _predicted(answer: model.Answer) -> dict[str, float]:
 
 
 def checks(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the phases that the model was compared with, and the comparisons."""
+    """Yields the phases for which the model was compared with a measurement, and the comparisons."""
     for name, check in (data.get("check") or {}).items():
         if isinstance(check, Mapping):
             yield name, check
 
 
 def misses(data: Mapping[str, Any]) -> list[str]:
-    """Returns the comparisons in which the model is off by much, in words."""
+    """Describes the comparisons in which the model is far off."""
     return [
         f"{PLACES.get(name, name)} the model expects {amount(check['predicted'])} samples/s, and {amount(check['measured'])} were "
         f"measured ({100 * check['error']:+.0f} %)"
@@ -121,8 +122,8 @@ def misses(data: Mapping[str, Any]) -> list[str]:
 
 
 def distrust(data: Mapping[str, Any]) -> str:
-    """Returns why a report is not to be trusted, in sentences; "": it can be."""
-    if data.get("elsewhere"):  # it was measured on another machine than the report is for now
+    """Returns sentences that say why a report should not be trusted, or "" if it can be."""
+    if data.get("elsewhere"):  # the report was measured on another machine than it is for now
         return str((data.get("check") or {}).get("reason") or "")
     changed, found = str(data.get("changed") or ""), misses(data)
     if not found:
@@ -138,12 +139,12 @@ def distrust(data: Mapping[str, Any]) -> str:
 
 
 def again(data: Mapping[str, Any]) -> str:
-    """Returns in a sentence without its full stop how to measure again what is not to be trusted."""
+    """Returns a sentence (without full stop) about how to repeat a measurement that should not be trusted."""
     return f"Measure again {'while nobody changes the data' if data.get('changed') else 'on a quiet machine'}"
 
 
 def others_of(data: Mapping[str, Any]) -> float:
-    """Returns the cores that other programs used while the report was made."""
+    """Returns the number of cores that other programs used during the analysis."""
     if "other_cores" in data["machine"]:
         return float(data["machine"]["other_cores"] or 0.0)
     found = [float(data["phases"][name].get("other_cores") or 0.0) for name, _ in checks(data) if name in data["phases"]]
@@ -151,17 +152,17 @@ def others_of(data: Mapping[str, Any]) -> float:
 
 
 def quiet_cores(cores: float) -> float:
-    """Returns how many CPU cores other programs may use on a machine with so many cores that counts as quiet."""
+    """Returns how many CPU cores other programs may use on a quiet machine with `cores` cores."""
     return max(_BUSY, 0.05 * cores)
 
 
 def conflict(data: Mapping[str, Any]) -> str:
-    """Returns in a sentence that the model and the measurements name different limits; "": they agree, or nothing was measured."""
+    """Returns a sentence if model and measurement name different limits. "": they agree, or nothing was measured."""
     found = of(data)
     check = dict(checks(data)).get(found.place) if found is not None and found.measured else None
     if found is None or check is None or "limit" not in check:
         return ""
-    one = found.most / found.n  # the check is of one accelerator
+    one = found.most / found.n  # samples/s of one accelerator, because the check has only one
     expected = "accelerator" if check["predicted"] >= (1 - FED) * one else cause_of(check["limit"])
     if expected == found.limit:
         return ""

@@ -1,4 +1,4 @@
-"""A report as one self-contained HTML page: inline SVG and CSS, no script, nothing from elsewhere, legible in light and dark."""
+"""Shows a report as one self-contained HTML page: inline SVG and CSS, no script, no external files, for light and dark themes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _STAGE_COLORS = {"compute": 1, "upload": 4, "fetch": 3}
 
 
 def page(data: Mapping[str, Any]) -> str:
-    """Returns the whole page."""
+    """Returns the report as a whole HTML page."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
@@ -66,7 +66,7 @@ def page(data: Mapping[str, Any]) -> str:
 
 
 def fragment(data: Mapping[str, Any]) -> str:
-    """Returns the report as one element, for a page or a notebook."""
+    """Returns the report as one HTML element, for a page or a notebook."""
     parts = [f"<style>{_STYLE}</style>", _head(data), _stages(data), _stalls(data), _curves(data), _forms(data)]
     parts += [_advice(data), _phases(data), _notes(data)]
     return f'<div class="pst">{"".join(parts)}</div>'
@@ -188,7 +188,7 @@ def _storage_charts(data: Mapping[str, Any], forms: Sequence[tuple[str, int]], l
     whole = float(data["subject"]["nbytes"])
     rates = _spread(storage / 64, storage * 2)
     parts = [whole * i / 32 for i in range(33)]
-    # A cache only matters where storage is slower than the rest: shown for the storage rate at which it is.
+    # A cache only matters if storage is slower than the rest, so the curve is computed for a storage rate at which it is.
     answer = model.predict(data, {"cache": whole * 4 + 1})
     demand = answer.samples_per_second * data["forms"][data["subject"]["form"]]["cpu"]["nbytes"]
     slow = min(storage, demand / 3)
@@ -221,7 +221,7 @@ def _range(data: Mapping[str, Any], name: str) -> tuple[float, float] | None:
 
 
 def _table(heads: Sequence[str], rows: Sequence[tuple[bool, Sequence[str]]]) -> str:
-    """Returns a table; on a narrow page each row is a list of "head: cell"."""
+    """Returns an HTML table. On a narrow page, each row becomes a list of "head: cell"."""
     top = "".join(f"<th>{escape(head)}</th>" for head in heads)
     body = "".join(
         f"<tr{' class=now' if now else ''}>"
@@ -265,7 +265,7 @@ def _forms(data: Mapping[str, Any]) -> str:
 
 
 def advice(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Returns recommendations: a sentence, and the command to run ("": none)."""
+    """Returns recommendations: each is a sentence and the command to run ("": none)."""
     found: list[tuple[str, str]] = []
     if conclusion.distrust(data):
         return [(f"{conclusion.again(data)}: what follows from these measurements is not to be relied on.", "")]
@@ -292,7 +292,7 @@ def advice(data: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _store_as(data: Mapping[str, Any], form: str, gain: float) -> tuple[str, str]:
-    """Returns the advice to use a form, and its command."""
+    """Returns the advice to store the samples in a form, and the command for it."""
     subject = data["subject"]
     path = shlex.quote(str(subject["path"]))
     if subject["loader"] == "torch" and form in ("jpeg", "png", "webp"):

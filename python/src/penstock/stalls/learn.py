@@ -1,4 +1,4 @@
-"""Costs that a training run has learnt, put back into the report that predictions and plans are made of."""
+"""Updates the costs in a report with those that a training run has shown, for predictions and plans."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..data.image import stored_form
 from ..errors import ArgumentError
 
 _PREPARATION = ("fetch", "decode", "augment", "batch", "keep")
-_KNOWN = 500.0  # samples after which what was learnt counts as much as what was measured
-_MOST = 5.0  # a factor beyond it says that something else was measured
+_KNOWN = 500.0  # number of samples after which learnt costs weigh as much as the measured ones
+_MOST = 5.0  # largest factor that is believed; with a larger one, something else was measured
 _MEMBERS = ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds")
 
 
 def learned(report: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a report's data with the costs that a loader's ``stats()`` show.
+    """Returns the data of a report, updated with the costs that a loader's ``stats()`` show.
 
-    The time of all forms is scaled by the workers' time for a sample over the predicted one, weighted by the samples seen. The rate
-    of storage is taken over if waiting for it was the largest part of the stalls.
+    The time of all forms is scaled by the measured over the predicted worker time of a sample, weighted by the number of samples.
+    The storage rate is replaced if waiting for storage was the largest part of the stalls.
     """
     n = int(stats["stages"]["fetch"]["count"])
     if n == 0:
@@ -53,7 +53,7 @@ def learned(report: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, An
 
 
 def _expected(data: Mapping[str, Any], stats: Mapping[str, Any]) -> float:
-    """Returns the core-seconds of a sample by the report, for the forms and hits that the loader had."""
+    """Returns the core-seconds of a sample that the report predicts for the loader's mix of forms and cache hits."""
     cache = stats["cache"]
     looked = cache["hits"] + cache["misses"]
     hits = cache["hits"] / looked if looked else 0.0

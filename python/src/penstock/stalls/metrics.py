@@ -1,7 +1,7 @@
-"""What a loader's time goes to, for other tools: Prometheus, TensorBoard, and a summary over ranks.
+"""Exports a loader's statistics to other tools: Prometheus, TensorBoard, and a summary over ranks.
 
-All of it reads ``Loader.stats()``, which costs some tens of microseconds, so call it about once a second, not for every
-batch. Nothing here needs another package, but for :class:`PrometheusCollector`.
+All functions read ``Loader.stats()``, which costs some tens of microseconds. So call them about once a second, not for every batch.
+No other package is needed, except for :class:`PrometheusCollector`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PrometheusCollector", "RankReport", "RankSteps", "log_scalars", "metrics_text", "rank_report", "straggler"]
 
-# A rank whose steps take longer than those of the median rank by this share is called a straggler.
+# A rank is a straggler if its steps take longer than those of the median rank by this fraction.
 _STRAGGLER_SHARE = 0.05
 
 
 class _Family(NamedTuple):
-    """A metric: name without the suffix of its kind, kind ("counter" or "gauge"), meaning, and values by labels."""
+    """A metric: its name without suffix, its kind ("counter" or "gauge"), its meaning, and its values by labels."""
 
     name: str
     kind: str
@@ -145,7 +145,7 @@ def _labels_of(loader: Loader, labels: Mapping[str, str] | None) -> dict[str, st
 def metrics_text(loader: Loader, labels: Mapping[str, str] | None = None) -> str:
     """Returns the loader's counters in Prometheus' text format, to be served as ``text/plain; version=0.0.4``.
 
-    ``labels`` are added to each metric; None: ``{"rank": "0"}``. Give loaders of one process different labels.
+    ``labels`` are added to each metric; None: ``{"rank": "0"}``. Give the loaders of one process different labels.
     """
     own = _labels_of(loader, labels)
     lines = []
@@ -158,9 +158,10 @@ def metrics_text(loader: Loader, labels: Mapping[str, str] | None = None) -> str
 
 
 class PrometheusCollector:
-    """The same metrics for the package prometheus_client: ``REGISTRY.register(PrometheusCollector(loader))``.
+    """Offers the metrics of :func:`metrics_text` to the package prometheus_client:
+    ``REGISTRY.register(PrometheusCollector(loader))``.
 
-    Needs ``prometheus_client``. Reads the loader whenever the registry is asked.
+    Needs ``prometheus_client``. It reads the loader whenever the registry collects.
     """
 
     def __init__(self, loader: Loader, labels: Mapping[str, str] | None = None) -> None:
@@ -168,7 +169,7 @@ class PrometheusCollector:
         self._own = _labels_of(loader, labels)
 
     def collect(self) -> Iterator[Any]:
-        """Yields the metrics; the registry calls it."""
+        """Yields the metrics. The registry calls this method."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         for family in _families(self._loader.stats()):
@@ -185,7 +186,7 @@ class _Writer(Protocol):
 
 
 def log_scalars(writer: _Writer, loader: Loader, global_step: int, prefix: str = "penstock") -> None:
-    """Writes what the last 256 steps were like to a ``SummaryWriter`` of TensorBoard, or any object with ``add_scalar``.
+    """Writes the statistics of the last 256 steps to a ``SummaryWriter`` of TensorBoard, or to any object with ``add_scalar``.
 
     Tags: ``penstock/step/mean`` (seconds; also sd, p50, p99), ``penstock/stall`` (0 to 1), ``penstock/stall/<stage>``
     (its parts, by cause), ``penstock/workers_busy``, ``penstock/samples_per_second``, ``penstock/queues/<queue>``,
@@ -208,10 +209,10 @@ def log_scalars(writer: _Writer, loader: Loader, global_step: int, prefix: str =
 
 
 class RankSteps(TypedDict):
-    """Steps of one rank: their number, and the mean seconds of a step and of its parts.
+    """The steps of one rank: their number, and the mean seconds of a step and of its parts.
 
-    data: waiting for a batch; peers: waiting for other ranks, as ``Loader.waiting_for_peers`` marked it; own: the rest,
-    which is the rank's own computation. cause: the stage that ``data`` was due to most, or "".
+    data: waiting for a batch. peers: waiting for other ranks, marked by ``Loader.waiting_for_peers``. own: the rest, which is the
+    rank's own computation. cause: the stage that most of ``data`` was due to, or "".
     """
 
     rank: int
@@ -224,7 +225,7 @@ class RankSteps(TypedDict):
 
 
 class RankReport(TypedDict):
-    """All ranks; the rank that the others wait for, or None; and one line about it."""
+    """The steps of all ranks, the rank that the others wait for (or None), and one line about it."""
 
     ranks: list[RankSteps]
     straggler: int | None
@@ -245,10 +246,10 @@ def _rank_steps(rank: int, steps: StepStats) -> RankSteps:
 
 
 def straggler(ranks: Sequence[RankSteps]) -> RankReport:
-    """Names the rank that the others wait for: the one with the longest time of its own and of waiting for data.
+    """Finds the rank that the others wait for: the one with the longest time of its own computation and of waiting for data.
 
-    None if that time is not more than 5 % longer than the median rank's. Without marked waiting for other ranks
-    (``Loader.waiting_for_peers``) all ranks' steps take as long as the slowest one's, so the report says that.
+    None if that time is at most 5 % longer than the median rank's. If waiting for other ranks was not marked
+    (``Loader.waiting_for_peers``), all ranks seem as slow as the slowest one, and the report says so.
     """
     listed = sorted(ranks, key=lambda steps: steps["rank"])
     if len(listed) < 2 or not all(steps["steps"] for steps in listed):
@@ -270,9 +271,10 @@ def straggler(ranks: Sequence[RankSteps]) -> RankReport:
 
 
 def rank_report(loader: Loader) -> RankReport:
-    """Gathers the last 256 steps of all ranks and names the straggler: see :func:`straggler`.
+    """Gathers the last 256 steps of all ranks and finds the straggler: see :func:`straggler`.
 
-    A collective call if ``torch.distributed`` is initialised: all ranks make it. Otherwise it is of this rank alone.
+    If ``torch.distributed`` is initialised, this is a collective call, which all ranks must make. Otherwise it reports this rank
+    alone.
     """
     stats = loader.stats()
     mine = _rank_steps(stats["ranks"]["rank"], stats["step"]["window"])

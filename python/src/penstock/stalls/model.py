@@ -1,4 +1,4 @@
-"""What-if questions to a report's data: single ones, sweeps, and "how much is enough". The model is the C library's."""
+"""Answers what-if questions about a report: single questions, sweeps, and "how much is enough". The model is in the C library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..errors import ArgumentError, LimitError
 # Names of resources, in the order of enum psti_stall_resource.
 RESOURCES = ("accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache", "copying")
 
-# Members of struct psti_stall_setup that come from each section of a report, by equal names.
+# Members of struct psti_stall_setup that a section of a report has under the same names.
 _DEMANDS = (
     "cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "wait_seconds", "nbytes", "nbytes_sd", "reads", "item_nbytes",
     "link_nbytes", "gpu_seconds",
@@ -40,12 +40,12 @@ CAPACITIES = (
     "copy_nbytes_per_second", "gpu_free", "cache_nbytes", "page_cache_nbytes", "gpu_interference",
 )  # fmt: skip
 _BANDS = ("cpu_band", "storage_band", "step_band", "copy_band")
-# The questions that state what a band is about.
+# The questions that state a resource. If one is asked, the error band of that resource is 0.
 _STATED = {"storage_band": ("storage", "reads", "network"), "copy_band": ("copying",)}
-_NBYTES_BAND = 0.02  # of a form's bytes, where the report says nothing
+_NBYTES_BAND = 0.02  # error band of a form's bytes, if the report has none
 POLICIES = {"minio": 1, "random": 2, "lru": 3, "lru-sequential": 4}
 
-# A question's names, and the members that they set.
+# The names of plain questions, and the members that they set.
 _PLAIN = {
     "cores": "cores",
     "workers": "workers",
@@ -66,25 +66,25 @@ _RATES = {
     "copying": "copy_nbytes_per_second",
 }
 _TRUTHS = ("shared_cache", "shared_preparation")
-OLD = {"gpu_share": "gpu_part"}  # questions by their names before 0.1
+OLD = {"gpu_share": "gpu_part"}  # former names of questions, before 0.1
 QUESTIONS = (*_PLAIN, *_SIZES, *_RATES, *_TRUTHS, "gpu_speed", "gpu_part", "form", "decode", "batch_size", "policy")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A prediction.
+    """A prediction of the model.
 
     Attributes:
-        question: what was changed.
-        samples_per_second, low, high: the rate of all jobs and ranks of one machine, and its error band.
-        binding, next: the resource that limits it, and the one that would be next.
-        utilisation: part of the time in which accelerators compute. Pauses between epochs do not count.
-        prep_stall, fetch_stall: parts in which they wait for preparation, and for storage or network.
-        start_stall: how much of both is waiting for the first batch of an epoch.
-        hits, page_hits, misses: parts of the samples that the cache, the page cache and storage give.
-        bounds: samples/s that each resource allows by itself.
-        cores_used, storage_nbytes_per_second: what the rate takes.
-        extrapolated: resources beyond the range in which costs were measured; the band is wider for them.
+        question: the conditions that were changed.
+        samples_per_second, low, high: total rate of all jobs and ranks of one machine, and its error band.
+        binding, next: the resource that limits the rate, and the one that would limit it next.
+        utilisation: fraction of the time in which accelerators compute. Pauses between epochs do not count.
+        prep_stall, fetch_stall: fractions in which they wait for preparation, and for storage or network.
+        start_stall: the part of both stalls that is waiting for the first batch of an epoch.
+        hits, page_hits, misses: fractions of the samples that come from the cache, the page cache and storage.
+        bounds: samples/s that each resource alone would allow.
+        cores_used, storage_nbytes_per_second: cores and storage bandwidth that the rate uses.
+        extrapolated: resources beyond the range in which costs were measured, for which the error band is wider.
     """
 
     question: dict[str, Any]
@@ -106,7 +106,7 @@ class Answer:
     extrapolated: list[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns plain data for JSON; bounds that do not limit are None."""
+        """Returns plain data for JSON. A bound that does not limit is None."""
         bounds = {name: None if value == float("inf") else value for name, value in self.bounds.items()}
         return {**asdict(self), "bounds": bounds}
 
@@ -120,13 +120,13 @@ class Answer:
 
 
 def rate(name: str, value: float | str) -> float:
-    """Returns bytes per second of a number or of a text such as "2GB/s"."""
+    """Converts a number or a text such as "2GB/s" to bytes per second."""
     text = re.sub(r"\s*/\s*s(ec)?\s*$", "", value, flags=re.IGNORECASE) if isinstance(value, str) else value
     return float(options.nbytes(name, text))
 
 
 def factor(name: str, value: float | str) -> float:
-    """Returns the number of 2, "2" or "2x"."""
+    """Converts 2, "2" or "2x" to a number."""
     text = value.strip().lower().removesuffix("x") if isinstance(value, str) else value
     try:
         number = float(text)
@@ -154,14 +154,14 @@ def _number(name: str, value: Any) -> float:
 
 
 def _size(name: str, value: Any) -> float:
-    """Returns bytes; 0 is allowed."""
+    """Converts a size to bytes. 0 is allowed."""
     if value in (0, "0"):
         return 0.0
     return float(options.nbytes(name, value))
 
 
 def demands_of(report: Mapping[str, Any], form: str, decode: str) -> dict[str, float]:
-    """Returns the demands of a form at a place ("cpu", "gpu")."""
+    """Returns the demands (costs per sample) of a form that is decoded at `decode`, "cpu" or "gpu"."""
     forms = report["forms"]
     if form not in forms:
         raise ArgumentError(f"the report has no costs of form {form!r}: it has {', '.join(forms)}")
@@ -176,7 +176,8 @@ def demands_of(report: Mapping[str, Any], form: str, decode: str) -> dict[str, f
 
 
 def _demands(report: Mapping[str, Any], form: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the demands of a form where the question, or else the run, decodes it: on CPUs, on the GPU, or a share on each."""
+    """Returns the demands of a form for the place where the question, or else the run, decodes it: CPUs, the GPU, or a share on
+    each."""
     subject = report["subject"]
     decode, share = question.get("decode"), question.get("gpu_part")
     if share is not None and decode == "cpu":
@@ -190,7 +191,8 @@ def _demands(report: Mapping[str, Any], form: str, question: Mapping[str, Any]) 
     if decode != "gpu" or part == 1:
         return demands_of(report, form, decode)
     cpu, gpu = demands_of(report, form, "cpu"), demands_of(report, form, "gpu")
-    # None (workers that follow the cores) and counts are no amounts for a sample: they are the CPU's.
+    # Only amounts per sample can be mixed. Other members (counts, or None: workers follow the cores) are taken from the CPU's
+    # costs.
     return {
         name: part * gpu.get(name, 0.0) + (1 - part) * cpu.get(name, 0.0) if name in _DEMANDS else cpu[name]
         for name in {**cpu, **{name: 0 for name in gpu if name in _DEMANDS}}
@@ -198,7 +200,7 @@ def _demands(report: Mapping[str, Any], form: str, question: Mapping[str, Any]) 
 
 
 def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the setup (members of struct psti_stall_setup) of a report with the changes of a question."""
+    """Returns the model's setup (members of struct psti_stall_setup) for a report with the changes of a question."""
     for name in question:
         if name not in QUESTIONS:
             raise ArgumentError(f"no question {name!r}{options.nearest(name, QUESTIONS)}")
@@ -214,19 +216,19 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
         (_BANDS, report["bands"]),
     ):
         made.update({name: section[name] for name in names if section.get(name) is not None})
-    # A form may say that it is loaded otherwise: by another loader, whose workers follow the cores (None).
+    # A form may state that another loader loads it, whose workers follow the cores (None).
     made.update({name: demands[name] for name in _RUN if demands.get(name) is not None})
     follows = subject.get("workers_follow_cores", True) or ("workers" in demands and demands["workers"] is None)
     if "workers" in demands and demands["workers"] is None:
         made["workers"] = _workers_for(made["cores"], made)
-    # Penstock's loader reads ahead of its workers, also where the run has another one. Workers of a DataLoader read themselves.
+    # Penstock's loader reads ahead of its workers, even if the run had another loader. Workers of a DataLoader read by themselves.
     made["reads_ahead"] = subject.get("loader") != "torch" or "workers" in demands
     speed = machine.get("core_speed", 1.0)
     for name in ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "batch_cpu_seconds", "step_cpu_seconds"):
         if name in made:
             made[name] = made[name] / speed
     made["nbytes_band"] = demands.get("nbytes_band", _NBYTES_BAND)
-    stored = subject["samples"] * (subject.get("stored_part") or 1.0)  # as many are stored as an epoch has, but with weights
+    stored = subject["samples"] * (subject.get("stored_part") or 1.0)  # equals the samples of an epoch, except with weights
     made["dataset_nbytes"] = stored * demands.get("item_nbytes", demands["nbytes"])
     measured = report.get("measured", {})
     made["measured_low"] = [float(measured.get(name, (0, 0))[0]) for name in RESOURCES]
@@ -235,7 +237,7 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
     if subject.get("batches_per_epoch") and question.get("epoch_batches") is None:
         made["batches_per_epoch"] = _epoch_of(subject, made)
     made["cpu_band"] = _cpu_band(report, made["cores"])
-    # A rate that the question states was not measured, so it has no band.
+    # A rate that the question states was not measured, so it has no error band.
     for band, stated in _STATED.items():
         if any(question.get(name) is not None for name in stated):
             made[band] = 0.0
@@ -243,20 +245,21 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
 
 
 def _epoch_of(subject: Mapping[str, Any], made: Mapping[str, Any]) -> float:
-    """Returns a rank's batches of one epoch: those of the report, by the size of batches and the number of ranks."""
+    """Returns a rank's batches per epoch, for the batch size and the number of ranks in `made`."""
     whole = subject["batches_per_epoch"] * subject["batch_size"] * subject.get("ranks", 1)
     return float(max(1.0, whole / (made["batch_size"] * made["ranks"])))
 
 
 def _cpu_band(report: Mapping[str, Any], cores: float) -> float:
-    """Returns the band of CPU seconds on so many cores. They were measured on all cores, and differ on one by `cores_band`."""
+    """Returns the error band of CPU seconds on `cores` cores. They were measured on all cores, and on one core differ by
+    `cores_band`."""
     bands, most = report["bands"], float(report.get("measured", {}).get("cores", (0, 0))[1])
     away = min(max((most - cores) / (most - 1), 0.0), 1.0) if most > 1 else 0.0
     return math.hypot(bands.get("cpu_band") or 0.0, away * (bands.get("cores_band") or 0.0))
 
 
 def _workers_for(cores: float, made: Mapping[str, Any]) -> float:
-    """Returns the workers of one rank that Loader(num_workers=None) has."""
+    """Returns the number of workers per rank that Loader(num_workers=None) starts."""
     return max(1.0, float(-(-cores // max(1.0, made.get("ranks", 1.0)))))
 
 
@@ -282,7 +285,7 @@ def _apply(made: dict[str, Any], question: Mapping[str, Any], follows: bool) -> 
                 made[member] = made.get(member, 0.0) * wider
         elif name == "policy":
             made["policy"] = POLICIES[list(POLICIES)[options.choice("policy", value, POLICIES)]]
-    # Workers follow the cores, as Loader(num_workers=None) does, unless they were asked for or set by the user.
+    # The number of workers follows the cores, as with Loader(num_workers=None), unless the question or the user sets it.
     if question.get("cores") is not None and question.get("workers") is None and follows:
         made["workers"] = _workers_for(made["cores"], made)
 
@@ -294,7 +297,7 @@ def predict(report: Mapping[str, Any], question: Mapping[str, Any]) -> Answer:
 
 
 def sweep(report: Mapping[str, Any], question: Mapping[str, Any]) -> list[Answer]:
-    """Returns predictions for all combinations of a question whose values may be lists."""
+    """Returns predictions for all combinations of the values of a question, which may be lists."""
     names = list(question)
     lists = [
         list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] for value in question.values()
@@ -303,7 +306,7 @@ def sweep(report: Mapping[str, Any], question: Mapping[str, Any]) -> list[Answer
 
 
 def need(report: Mapping[str, Any], resource: str, utilisation: float, question: Mapping[str, Any]) -> float:
-    """Returns how much of a resource is enough for a utilisation. LimitError: no amount is."""
+    """Returns how much of a resource is enough for a utilisation. LimitError: no amount is enough."""
     number = options.choice("resource", resource, RESOURCES)
     made = setup(report, question)
     if resource == "cores":
@@ -312,7 +315,7 @@ def need(report: Mapping[str, Any], resource: str, utilisation: float, question:
 
 
 def needs(report: Mapping[str, Any], utilisation: float, question: Mapping[str, Any]) -> dict[str, float | str]:
-    """Returns for each capacity how much is enough until the accelerator is the limit, or why no amount is."""
+    """Returns for each resource how much is enough to make the accelerator the limit, or why no amount is enough."""
     found: dict[str, float | str] = {}
     if not report["accelerator"].get("step_seconds"):
         return found
@@ -325,7 +328,7 @@ def needs(report: Mapping[str, Any], utilisation: float, question: Mapping[str, 
 
 
 def renamed(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a question with the names of today. An old one gives a warning."""
+    """Replaces former names in a question, with a warning."""
     for name in question:
         if name in OLD:
             warnings.warn(f"whatif: {name} is {OLD[name]} now", FutureWarning, stacklevel=3)
@@ -333,7 +336,7 @@ def renamed(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answers(report: Mapping[str, Any], question: Mapping[str, Any]) -> Answer | list[Answer]:
-    """Returns the answer to a question, or a list of them if one of its values is a list."""
+    """Returns the answer to a question, or a list of answers if one of its values is a list."""
     found = sweep(report, question)
     many = any(isinstance(value, Sequence) and not isinstance(value, str) for value in question.values())
     return found if many else found[0]

@@ -1,4 +1,4 @@
-"""The report of an analysis: data that can be kept, edited and shared, and its views as text and HTML.
+"""The report of an analysis: its data, which can be saved, edited and shared, and its text and HTML.
 
 docs/format-report.md describes the file.
 """
@@ -26,10 +26,10 @@ _SECTIONS = ("subject", "machine", "accelerator", "phases", "forms", "stages", "
 
 
 class Report:
-    """What an analysis found.
+    """The result of an analysis.
 
     Attributes:
-        data: all of it as plain data, as it lies in the file.
+        data: the whole report as plain data, as in its file.
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -78,26 +78,28 @@ class Report:
         return text
 
     def with_machine(self, machine: dict[str, Any] | str | os.PathLike[str]) -> Report:
-        """Returns this report for another machine: its capacities take the place of those that were measured.
+        """Returns this report for another machine, whose capacities replace the measured ones.
 
-        ``machine``: a dict of capacities as in the section "machine" of a report, or the path of a file of kind
-        "penstock-machine" or "penstock-report". ``core_speed`` says how fast a core is, 1 for those of this report.
+        ``machine``: a dict of capacities as in the section "machine" of a report, or the path of a file of kind "penstock-machine"
+        or "penstock-report". ``core_speed`` is the speed of a core relative to the cores of this report, which have 1.
         """
         name = None
         if isinstance(machine, (str, os.PathLike)):
             name, machine = os.fspath(machine), load_machine(machine)
         data = json.loads(json.dumps(self.data))
         data["machine"].update(machine)
-        data["elsewhere"] = True  # what was measured is not of this machine
+        data["elsewhere"] = True  # the measurements are from another machine
         data["notes"] = [*(data.get("notes") or []), "capacities are of another machine than the one that was measured"]
         with files.of_file(name):
             return Report(data)
 
     def learned(self, stats: Any) -> Report:
-        """Returns this report with the costs that a training run has shown: its loader, or the dict of ``loader.stats()``.
+        """Returns this report with the costs that a training run has shown. ``stats``: its loader, or the dict of
+        ``loader.stats()``.
 
-        The workers' time for a sample scales the costs of all forms, the more the more samples it has seen; storage's rate is taken
-        over where waiting for storage was most of the stall. So a plan made of it is one for what the machine really does::
+        The workers' time per sample scales the costs of all forms; the more samples the run has seen, the more it weighs. The
+        storage rate is replaced if waiting for storage was most of the stall. So a plan made from the new report fits what the
+        machine really does::
 
             report = report.learned(loader)
             report.to_json("report.json")
@@ -145,10 +147,10 @@ class Report:
             return model.answers(self.data, question)
 
     def need(self, resource: str, utilisation: float | None = None, **question: Any) -> float:
-        """Returns how much of a resource ("cores", "workers", "storage", "reads", "network", "link", "gpu", "cache", "copying")
-        is enough until the accelerator is the limit. LimitError: no amount is, and what is too slow then.
+        """Returns how much of a resource ("cores", "workers", "storage", "reads", "network", "link", "gpu", "cache", "copying") is
+        enough to make the accelerator the limit. LimitError: no amount is enough; the error names what is then too slow.
 
-        utilisation: the part of the accelerator's own rate that is enough; None: its limit, or 0.98 if it has none.
+        utilisation: the fraction of the accelerator's own rate that is enough; None: its limit, or 0.98 if it has none.
         """
         wanted = utilisation if utilisation is not None else self.data["accelerator"].get("limit") or 0.98
         with self._shown():

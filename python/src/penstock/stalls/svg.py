@@ -1,4 +1,4 @@
-"""Pictures of a report as inline SVG. Colours are CSS variables of the page, so that they suit light and dark."""
+"""Draws the charts of a report as inline SVG. Colours are CSS variables of the page, for light and dark themes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, FONT_SIZE = 400.0, 13  # of a chart: readable where a telephone shows it a little smaller
+WIDTH, FONT_SIZE = 400.0, 13  # size of a chart; the font stays readable when a phone shows the chart smaller
 _FONT = f'font-family="inherit" font-size="{FONT_SIZE}"'
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line with its band: points (x, y, low, high), a name, and the number of its colour (1 to 4)."""
+    """A line of a chart with its error band: points (x, y, low, high), a name, and the number of its colour (1 to 4)."""
 
     name: str
     color: int
@@ -22,7 +22,7 @@ class Curve:
 
 
 def number(value: float) -> str:
-    """Returns a number for an axis: 950, 1.5k, 20M."""
+    """Formats a number for an axis: 950, 1.5k, 20M."""
     for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(value) >= factor:
             return f"{value / factor:.3g}{unit}"
@@ -58,7 +58,7 @@ def _ticks(top: float) -> list[float]:
 
 
 def _log_ticks(first: float, last: float) -> list[float]:
-    """Returns 3 to 6 round numbers between two positive ones."""
+    """Returns 3 to 6 round numbers between two positive numbers, for a logarithmic axis."""
     for steps in ((1, 2, 5), (1, 3), (1,)):
         found = [
             step * 10.0**power
@@ -82,7 +82,7 @@ def chart(
     x_words: Callable[[float], str] = number,
     measured: tuple[float, float] | None = None,
 ) -> str:
-    """Draws samples/s over a capacity. line: (y, words) of a limit; mark: (x, words) of where the run is now."""
+    """Draws samples/s over a capacity. line: (y, words) of a limit; mark: (x, words) of the present value."""
     width, height, left, right, top, bottom = WIDTH, 290.0, 52.0, 26.0, 34.0, 70.0
     inner, tall = width - left - right, height - top - bottom
     xs = [p[0] for c in curves for p in c.points]

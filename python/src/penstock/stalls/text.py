@@ -12,9 +12,9 @@ from . import conclusion, model
 from .conclusion import Conclusion
 
 _BAR = 40
-_SLOWER = 0.02  # of the time, from which on a slower step is in the title
-_DISTURBED = 0.1  # of the cores
-_STARTS = 0.01  # of the rate, which is said where starts of epochs take more of it
+_SLOWER = 0.02  # a slower step is mentioned in the title if it takes at least this fraction of the time
+_DISTURBED = 0.1  # other programs are mentioned if they use at least this fraction of the cores
+_STARTS = 0.01  # starts of epochs are mentioned if they cost at least this fraction of the rate
 _LETTERS = (("compute", "#"), ("slowed", "s"), ("upload", "u"), ("prepare", "p"), ("fetch", "f"))
 MEANINGS = {
     "compute": "the accelerator computes",
@@ -38,7 +38,7 @@ PHASES = {
 
 
 def limit_words(resource: str) -> str:
-    """Returns what a resource of the model is called."""
+    """Returns the name of a model's resource in words."""
     return RESOURCES.get(resource, resource)
 
 
@@ -47,7 +47,7 @@ def limit_of(data: Mapping[str, Any]) -> float:
 
 
 def alternatives(data: Mapping[str, Any]) -> list[tuple[str, model.Answer]]:
-    """Returns the other probed forms with what they would give, the fastest first."""
+    """Returns the other forms that were measured, each with its prediction, the fastest first."""
     own = data["subject"]["form"]
     found = []
     for form, places in data["forms"].items():
@@ -58,9 +58,10 @@ def alternatives(data: Mapping[str, Any]) -> list[tuple[str, model.Answer]]:
 
 
 def best_form(data: Mapping[str, Any]) -> tuple[str, model.Answer] | None:
-    """Returns the form to recommend with what it would give; None if no other form is faster by 5 %.
+    """Returns the form to recommend with its prediction, or None if no other form is faster by 5 %.
 
-    The smallest one that feeds all accelerators; else the fastest that is no larger than the present one; else the fastest.
+    Chooses the smallest form that feeds all accelerators; else the fastest that is no larger than the present form; else the
+    fastest.
     """
     now = model.predict(data, {})
     faster = [pair for pair in alternatives(data) if pair[1].samples_per_second > 1.05 * now.samples_per_second]
@@ -78,12 +79,12 @@ def best_form(data: Mapping[str, Any]) -> tuple[str, model.Answer] | None:
 
 
 def words(data: Mapping[str, Any]) -> str:
-    """Returns the answer in the words people use."""
+    """Returns the conclusion in sentences."""
     return " ".join(f"{sentence}." for sentence in [*warnings(data), title(data), *explanations(data)])
 
 
 def warnings(data: Mapping[str, Any]) -> list[str]:
-    """Returns what is to be said before anything else: that the report is not to be trusted, and why."""
+    """Returns the warnings to print first: that the report should not be trusted, and why."""
     reason = conclusion.distrust(data)
     if not reason:
         return []
@@ -110,10 +111,10 @@ def title(data: Mapping[str, Any]) -> str:
 
 
 def who(data: Mapping[str, Any]) -> str:
-    """Returns the accelerators: "The H100", "8 accelerators of 3,000 samples/s"."""
+    """Returns the accelerators in words: "The H100", "8 accelerators of 3,000 samples/s"."""
     step, n = data["accelerator"], int(data["subject"].get("ranks", 1))
     name = step.get("title", "accelerator")
-    if name.endswith("/s"):  # a rate that was given instead of a name
+    if name.endswith("/s"):  # a rate was given instead of a name
         own = f" of {amount(data['subject']['batch_size'] / step['step_seconds'])} samples/s"
         return f"The accelerator{own}" if n == 1 else f"{n} accelerators{own} each"
     if name == "accelerator":
@@ -134,7 +135,7 @@ def _title_without_step(data: Mapping[str, Any]) -> str:
 
 
 def explanations(data: Mapping[str, Any]) -> list[str]:
-    """Returns what explains the title: a slower step, another limit by the model, and what would feed the accelerators."""
+    """Returns sentences that explain the title: a slower step, another limit in the model, and what would feed the accelerators."""
     found = conclusion.of(data)
     if found is None:
         return []
@@ -180,7 +181,7 @@ def _remedies(data: Mapping[str, Any], found: Conclusion) -> str:
 
 
 def doubts(data: Mapping[str, Any]) -> list[str]:
-    """Returns sentences on what makes a report uncertain beside its check: other work on the machine."""
+    """Returns sentences about what makes a report uncertain besides its check: other programs on the machine."""
     found = []
     machine = data["machine"]
     cores = f"of {amount(machine['cores'])} CPU cores"
@@ -188,15 +189,15 @@ def doubts(data: Mapping[str, Any]) -> list[str]:
     if began > conclusion.quiet_cores(machine["cores"]):
         found.append(f"other programs used {amount(began, 2)} {cores} at the start")
     others = machine.get("other_cores", 0.0)
-    if others > _DISTURBED * machine["cores"] and not conclusion.distrust(data):  # which says it
+    if others > _DISTURBED * machine["cores"] and not conclusion.distrust(data):  # distrust() already mentions it
         found.append(f"other programs used {amount(others, 2)} {cores} while this was measured")
     return found
 
 
 def chain(subject: Mapping[str, Any]) -> str:
-    """Returns in a line what the loader does to samples; "": the report does not know.
+    """Returns in one line what the loader does to samples, or "" if the report does not say.
 
-    subject: of a report, or the section "data" of a plan.
+    subject: the section "subject" of a report, or "data" of a plan.
     """
     if "transforms" not in subject:
         return ""
@@ -237,7 +238,7 @@ def text(data: Mapping[str, Any]) -> str:
 
 
 def loader_words(subject: Mapping[str, Any]) -> str:
-    """Returns what loads: "Penstock's, batches of 64 samples, 2 workers, 2 batches ahead"."""
+    """Describes the loader: "Penstock's, batches of 64 samples, 2 workers, 2 batches ahead"."""
     whose = "torch's DataLoader" if subject["loader"] == "torch" else "Penstock's"
     return (
         f"{whose}, batches of {amount(subject['batch_size'])} samples, {amount(subject['workers'])} workers, "
@@ -265,7 +266,7 @@ def _phase_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def bar(parts: Mapping[str, float]) -> str:
-    """Returns the stall bar: a letter for each 2.5 % of the time."""
+    """Returns the stall bar: one letter for each 2.5 % of the time."""
     ends, at, bars = 0.0, 0, ""
     for name, letter in _LETTERS:
         ends += parts.get(name, 0.0)
@@ -276,14 +277,14 @@ def bar(parts: Mapping[str, float]) -> str:
 
 
 def bars(data: Mapping[str, Any]) -> list[tuple[str, Mapping[str, float]]]:
-    """Returns the rows of the stall bars with their names: what was measured, and what the title predicts."""
+    """Returns the rows of the stall bars with their names: the measured ones, and the prediction in the title."""
     rows = [(name, parts) for name, parts in data.get("stall", {}).items()]
     found = conclusion.of(data)
     return rows if found is None or found.measured else [*rows, ("predicted", found.parts)]
 
 
 def bars_note(data: Mapping[str, Any]) -> str:
-    """Returns what the rows of the stall bars are of."""
+    """Returns a note that says what the rows of the stall bars show."""
     found = conclusion.of(data)
     measured = "warm and cold: measured with one accelerator" if not data.get("ranks") else "warm and cold: measured, of rank 0"
     if found is None or found.measured:
@@ -342,8 +343,8 @@ def _form_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def epochs_note(data: Mapping[str, Any]) -> str:
-    """Returns in a sentence that predictions count the start of each epoch, which no phase has, with the rate without it; "": the
-    start takes next to no time."""
+    """Returns a sentence that predictions include the start of each epoch, which the measured phases do not, with the rate without
+    it. "": starts take almost no time."""
     own, endless = (model.predict(data, question).samples_per_second for question in ({}, {"epoch_batches": 0}))
     if own >= (1 - _STARTS) * endless:
         return ""
@@ -359,13 +360,13 @@ _NEEDS = {"cores": "CPU cores", "storage": "from storage", "cache": "of cache"}
 
 
 def need_value(resource: str, value: float) -> str:
-    """Returns an amount of a resource: "14.4 CPU cores", "90 MB/s from storage"."""
+    """Formats an amount of a resource: "14.4 CPU cores", "90 MB/s from storage"."""
     shown = f"{size(value)}/s" if resource == "storage" else size(value) if resource == "cache" else amount(value)
     return f"{shown} {_NEEDS.get(resource, resource)}"
 
 
 def enough(needs: Mapping[str, float | str]) -> list[str]:
-    """Returns how much of each resource alone feeds the accelerators, in sentences."""
+    """Returns sentences about how much of each single resource would feed the accelerators."""
     found = [need_value(name, value) for name, value in needs.items() if not isinstance(value, str)]
     lines = [f"Enough to feed the accelerators, if all else stays as it is: {', or '.join(found)}."] if found else []
     never = [limit_words(name) if name != "cache" else "cache" for name, value in needs.items() if isinstance(value, str)]
@@ -380,7 +381,7 @@ def _enough_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def check_lines(data: Mapping[str, Any]) -> list[str]:
-    """Returns how far the model is from what was measured, a sentence for each phase."""
+    """Returns a sentence for each phase that compares the model with the measurement."""
     return [
         f"Check of the model, {conclusion.PLACES.get(name, name)}: {amount(check['predicted'])} samples/s predicted, "
         f"{amount(check['measured'])} measured ({100 * check['error']:+.1f} %)."
@@ -389,7 +390,7 @@ def check_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def rank_lines(data: Mapping[str, Any]) -> list[str]:
-    """Returns what each rank does in a step, a sentence for each phase."""
+    """Returns a sentence for each rank and phase about the times of a step."""
     lines = []
     for rank in data.get("ranks") or []:
         for name, times in rank["phases"].items():

@@ -1,25 +1,24 @@
 """Operations on the pixels of a sample, with torchvision's names and arguments, and on its sound, with torchaudio's.
 
-Operations only describe. The C library runs them, fused, straight into the batch. A list of operations is for a sample:
-Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad, the flips, RandomRotation, RandomAffine, RandomPerspective,
-ElasticTransform, and RandomIoUCrop, RandomZoomOut, Letterbox, ScaleJitter, RandomShortestSize, RandomResize and RandomScaleCrop are
-geometric and move its images, masks, boxes and keypoints together (ElasticTransform: images and masks); MapLabels is for masks,
-SanitizeBoxes for boxes, the others are for images only. Masks are interpolated by "nearest" whatever ``interpolation`` is,
-except "nearest-exact". Their padding gets ``mask_fill``.
+Operations are only descriptions. The C library runs them, fused, and writes straight into the batch. A list of operations applies
+to a whole sample. The geometric operations move its images, masks, boxes and keypoints together: Resize, CenterCrop, RandomCrop,
+RandomResizedCrop, Pad, the flips, RandomRotation, RandomAffine, RandomPerspective, ElasticTransform (only images and masks),
+RandomIoUCrop, RandomZoomOut, Letterbox, ScaleJitter, RandomShortestSize, RandomResize and RandomScaleCrop. MapLabels is for masks,
+SanitizeBoxes for boxes, and the others only for images. Masks are interpolated by "nearest" whatever ``interpolation`` is, except
+with "nearest-exact". Their padding gets ``mask_fill``.
 
-Random parameters are a function of (seed, epoch, sample, draw, view, operation): see
-``include/penstock/augment.h``. Geometric operations are numbered among themselves, so a colour
-operation put between them changes no geometry.
+Random parameters depend only on (seed, epoch, sample, draw, view, operation): see ``include/penstock/augment.h``. Geometric
+operations have their own numbering, so a colour operation put between them does not change the geometry.
 
-Operations on sound (:class:`Mono` to :class:`MFCC`) are for audio fields, each of which has a chain of its own; clips are
-numbered among themselves, too.
+Operations on sound (:class:`Mono` to :class:`MFCC`) are for audio fields. Each audio field has its own chain, and clips have their
+own numbering, too.
 
-Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its end; only ``RandomErasing`` may follow.
+Sizes are pixels, (height, width). A chain may contain ``Normalize`` once, at its end; only ``RandomErasing`` may follow.
 """
 
 from __future__ import annotations
 
-# Names in hints of the operations, which are looked up here, too.
+# Names that the type hints of operations use. They are looked up in this module, too.
 from collections.abc import Mapping, Sequence  # noqa: F401
 from typing import TYPE_CHECKING, Any, ClassVar  # noqa: F401
 
@@ -157,7 +156,7 @@ __all__ = [
     "to_json",
 ]
 
-# The modules of those that many chains do not have: each is loaded when one of its operations is first used.
+# The modules of less frequent operations. Each is loaded when one of its operations is first used.
 _HOMES = {
     **dict.fromkeys(
         ("Letterbox", "MapLabels", "RandomIoUCrop", "RandomResize", "RandomScaleCrop", "RandomShortestSize", "RandomZoomOut",
@@ -186,7 +185,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f".{home}", __name__)
-    globals().update({each: getattr(module, each) for each in module.__all__})  # hints name them, too
+    globals().update({each: getattr(module, each) for each in module.__all__})  # type hints use these names, too
     return globals()[name]
 
 

@@ -1,4 +1,4 @@
-"""What all operations have in common: their base class, and checks of their arguments."""
+"""The base class of all operations, and checks of their arguments."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Jitter = float | Sequence[float]
 Range = float | Sequence[float]
 Labels = Mapping[int, int] | Sequence[int] | Sequence[Sequence[int]]
 
-#: Means of ImageNet's channels (red, green, blue), as torchvision has them, for ``transforms.Normalize``.
+#: Means of ImageNet's channels (red, green, blue), as in torchvision, for ``transforms.Normalize``.
 IMAGENET_MEAN: tuple[float, float, float] = (0.485, 0.456, 0.406)
 #: Standard deviations of ImageNet's channels, for ``transforms.Normalize``.
 IMAGENET_STD: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
-# Numbers of include/penstock/augment.h, which pins them.
+# Numbers of enums in include/penstock/augment.h, which never change.
 _INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 3, "nearest-exact": 4}
 _PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
 _MAX_SIDE = 65535
-#: Kinds of operations that move pixels, and of those that move nothing and count for masks and boxes that follow no image.
+#: Kinds of operations that move pixels. FOR_ANNOTATIONS: kinds that move none, and change only masks or boxes.
 MOVING = frozenset((*range(1, 8), *range(11, 17), *range(30, 33)))
 FOR_ANNOTATIONS = frozenset((17, 18))
 
@@ -45,7 +45,7 @@ def _side(op: object, value: object) -> int:
 
 
 def _pair(op: object, size: object, square: bool) -> tuple[int, int]:
-    """Returns (height, width) of `size`; one number is a square, or (shorter side, 0)."""
+    """Returns (height, width) for `size`. One number means a square, or, if `square` is False, (shorter side, 0)."""
     if isinstance(size, numbers.Integral):
         side = _side(op, size)
         return (side, side) if square else (side, 0)
@@ -57,7 +57,7 @@ def _pair(op: object, size: object, square: bool) -> tuple[int, int]:
 
 
 def _interpolation(op: object, value: object) -> int:
-    """Returns the name of an interpolation, from that name or from torchvision's InterpolationMode."""
+    """Returns the number of an interpolation, which is given by name or as torchvision's InterpolationMode."""
     name = getattr(value, "value", value)
     if isinstance(name, str) and name.lower() in _INTERPOLATIONS:
         return _INTERPOLATIONS[name.lower()]
@@ -65,7 +65,7 @@ def _interpolation(op: object, value: object) -> int:
 
 
 def _filter(op: Any) -> dict[str, Any]:
-    """Returns the members that all resizes have."""
+    """Returns the members of struct pst_op that all resizes have."""
     return {"interpolation": _interpolation(op, op.interpolation), "no_antialias": not op.antialias}
 
 
@@ -87,7 +87,7 @@ def _range(op: object, name: str, value: object, low: float, high: float) -> lis
 
 
 def _padding(op: object, padding: object) -> list[int]:
-    """Returns left, top, right, bottom by torchvision's rule for 1, 2 and 4 numbers."""
+    """Returns left, top, right, bottom. 1, 2 or 4 numbers are given, with the same meaning as in torchvision."""
     given = [padding] if isinstance(padding, numbers.Integral) else padding
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) not in (1, 2, 4):
         raise _fail(op, f"padding is 1, 2 or 4 numbers, not {padding!r}")
@@ -130,24 +130,24 @@ def _whole(op: object, name: str, value: object, low: int, high: int) -> int:
     return int(value)
 
 
-# Members of which a pair (low, high) is a range to draw from.
+# Members for which a pair (low, high) is a range to draw from.
 _RANGES = ("brightness", "contrast", "saturation", "hue", "sigma", "range")
 
 
 class Transform:
-    """Base of all operations. Operations are values: equal by their arguments, hashable, picklable."""
+    """Base of all operations. Operations are values: they compare by their arguments, and are hashable and picklable."""
 
-    _draws: ClassVar[bool] = False  # whatever its arguments are
+    _draws: ClassVar[bool] = False  # True: random whatever its arguments are
 
     def __post_init__(self) -> None:
-        self.describe()  # reports wrong arguments when the operation is made
+        self.describe()  # raises an error for wrong arguments when the operation is made
 
     def describe(self) -> dict[str, Any]:
         """Returns the operation for the C library: members of ``struct pst_op``."""
         raise NotImplementedError
 
     def parts(self) -> list[dict[str, Any]]:
-        """Returns the operations of the C library that this one stands for, in their order."""
+        """Returns the C library's operations that this operation consists of, in order."""
         return [self.describe()]
 
     @property
@@ -160,7 +160,7 @@ class AudioTransform(Transform):
     """Base of all operations on sound."""
 
     def steps(self) -> list[dict[str, Any]]:
-        """Returns the operation for the C library: members of ``struct pst_audio_op``, one dict or several."""
+        """Returns the steps of the operation for the C library: one or more dicts with members of ``struct pst_audio_op``."""
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
@@ -168,14 +168,14 @@ class AudioTransform(Transform):
 
 
 def _draws_by(part: dict[str, Any]) -> bool:
-    """True if an operation's arguments leave something to chance."""
+    """Whether the arguments of an operation of the C library leave something to random draws."""
     if "audio" in part:
         return any(_draws_by(step) for step in part["audio"])
     return 0 < part.get("p", 1) < 1 or any(part[name][0] < part[name][1] for name in _RANGES if name in part)
 
 
 def chain(field: str | None, transforms: object) -> list[Transform]:
-    """Checks `transforms` of one field, or of a sample (None), and returns them as a list."""
+    """Checks the `transforms` of one field, or of the whole sample (None), and returns them as a list."""
     name = "transforms" if field is None else f"transforms[{field!r}]"
     given = [transforms] if isinstance(transforms, Transform) else transforms
     if not isinstance(given, Sequence):

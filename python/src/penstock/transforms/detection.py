@@ -1,6 +1,6 @@
-"""Operations of recipes for detection and segmentation: crops by boxes, canvases, sizes drawn at random, classes of masks.
+"""Operations for detection and segmentation: crops by boxes, canvases, random sizes, classes of masks.
 
-Each is described as :mod:`penstock.transforms` says, from where they are imported.
+They are imported from :mod:`penstock.transforms`, whose description applies to them.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ __all__ = [
     "ScaleJitter",
 ]
 
-# Numbers of include/penstock/augment.h, which pins them.
+# Numbers of operations in include/penstock/augment.h, which never change.
 _RANDOM_IOU_CROP, _RANDOM_ZOOM_OUT, _LETTERBOX, _SCALE_JITTER = range(11, 15)
 _RANDOM_SHORTEST_SIZE, _RANDOM_RESIZE, _MAP_LABELS, _SANITIZE_BOXES = range(15, 19)
 _RANDOM_CROP = 3
-_MAX_CHOICES = 16  # of sizes and overlaps
+_MAX_CHOICES = 16  # maximum number of sizes and overlaps that an operation may choose from
 _MAX_FACTOR = 1000
 
 
@@ -65,13 +65,14 @@ def _number(op: object, name: str, value: object) -> float:
 
 @dataclass(frozen=True)
 class RandomIoUCrop(Transform):
-    """SSD's crop (Liu et al., 2016) with torchvision's rule. The sample's boxes decide about it, so one boxes field is delivered.
+    """SSD's crop (Liu et al., 2016) with torchvision's rule. It depends on the sample's boxes, so the loader must deliver one boxes
+    field.
 
-    An overlap is drawn from ``sampler_options``, then up to ``trials`` crops: each side ``min_scale`` to ``max_scale`` of the
-    picture's, width / height within ``min_aspect_ratio`` to ``max_aspect_ratio``. A crop is taken if it holds the centre of a
-    box and its IoU with one of these is at least the overlap. An overlap of 1 leaves the picture as it is; so does a sample
-    without boxes, and one for which 100 overlaps gave no crop. Boxes whose centre is outside are dropped, with what belongs to
-    them (``per_box`` of the loader). The sizes of crops differ: let a Resize follow.
+    It draws an overlap from ``sampler_options``, and then up to ``trials`` crops. Each side of a crop is ``min_scale`` to
+    ``max_scale`` of the picture's, and width / height lies within ``min_aspect_ratio`` to ``max_aspect_ratio``. A crop is accepted
+    if it contains the centre of at least one box, and its IoU with one such box is at least the overlap. The picture stays
+    unchanged with an overlap of 1, for a sample without boxes, and if 100 overlaps gave no crop. Boxes whose centre is outside the
+    crop are dropped, with the rows that belong to them (``Annotations.per_box``). Crops differ in size, so a Resize should follow.
     """
 
     _draws = True
@@ -102,9 +103,9 @@ class RandomIoUCrop(Transform):
 
 @dataclass(frozen=True)
 class RandomZoomOut(Transform):
-    """With probability ``p`` pads to a canvas of ``side_range`` times the sides, the picture at a random place of it.
+    """With probability ``p``, places the picture at random on a canvas whose sides are ``side_range`` times those of the picture.
 
-    ``fill`` is in pixel units, ``mask_fill`` a class. The whole canvas is held in memory unless a crop follows at once.
+    ``fill`` is in pixel units, ``mask_fill`` a class. The whole canvas is in memory unless a crop follows immediately.
     """
 
     _draws = True
@@ -126,9 +127,10 @@ class RandomZoomOut(Transform):
 
 @dataclass(frozen=True)
 class Letterbox(Transform):
-    """Resizes to fit in ``size``, keeps the aspect, and pads to exactly ``size`` around the middle: the rule of YOLO.
+    """Resizes to fit into ``size``, keeps the aspect ratio, and pads evenly to exactly ``size``: the rule of YOLO.
 
-    An odd pixel of padding is right or below. ``scale_up=False``: a smaller picture keeps its size and is padded alone.
+    An odd pixel of padding is added at the right or at the bottom. ``scale_up=False``: a smaller picture keeps its size and is only
+    padded.
     """
 
     size: Size
@@ -153,9 +155,9 @@ class Letterbox(Transform):
 
 @dataclass(frozen=True)
 class ScaleJitter(Transform):
-    """Resizes by a factor drawn from ``scale_range``, times the one with which the picture fits ``target_size``: LSJ.
+    """Resizes by a random factor of ``scale_range``, relative to the factor with which the picture fits into ``target_size``: LSJ.
 
-    ``target_size`` is (width, height), as torchvision reads it, or one number. Sizes differ: let a RandomCrop follow.
+    ``target_size`` is (width, height), as torchvision interprets it, or one number. Sizes differ, so a RandomCrop should follow.
     """
 
     _draws = True
@@ -166,7 +168,7 @@ class ScaleJitter(Transform):
     antialias: bool = True
 
     def describe(self) -> dict[str, Any]:
-        # torchvision divides target_size[1] by the height.
+        # torchvision divides target_size[1] by the height, so the order is (width, height).
         width, height = _pair(self, self.target_size, square=True)
         return {
             "kind": _SCALE_JITTER,
@@ -179,9 +181,9 @@ class ScaleJitter(Transform):
 
 @dataclass(frozen=True)
 class RandomShortestSize(Transform):
-    """Resizes so that the shorter side is one of ``min_size`` (a number, or up to 16), the longer one at most ``max_size``.
+    """Resizes so that the shorter side is one of ``min_size`` (a number, or up to 16), and the longer one at most ``max_size``.
 
-    Sizes differ: let a crop or a Letterbox follow, where batches need one size.
+    Sizes differ, so a crop or a Letterbox should follow if batches need one size.
     """
 
     _draws = True
@@ -209,7 +211,7 @@ class RandomShortestSize(Transform):
 
 @dataclass(frozen=True)
 class RandomResize(Transform):
-    """Resizes so that the shorter side is drawn from ``min_size`` to ``max_size - 1`` pixels, as in torchvision."""
+    """Resizes so that the shorter side is a random number from ``min_size`` to ``max_size - 1`` pixels, as in torchvision."""
 
     _draws = True
 
@@ -227,10 +229,10 @@ class RandomResize(Transform):
 
 @dataclass(frozen=True)
 class RandomScaleCrop(Transform):
-    """Resizes by a factor drawn from ``scale_range``, then crops ``size`` at a random place: the recipe of Cityscapes.
+    """Resizes by a random factor of ``scale_range``, then crops ``size`` at a random place: the usual recipe for Cityscapes.
 
-    A picture that became smaller than ``size`` lies at a random place within the padding: ``fill`` in pixel units, ``mask_fill``
-    the class to ignore.
+    A picture that became smaller than ``size`` is placed at random within the padding: ``fill`` in pixel units, ``mask_fill`` the
+    class to ignore.
     """
 
     _draws = True
@@ -269,11 +271,11 @@ class RandomScaleCrop(Transform):
 
 @dataclass(frozen=True)
 class MapLabels(Transform):
-    """Maps the classes of masks. ``table``: a dict, a list whose element i is the new class of i, or a list of pairs.
+    """Maps the classes of masks. ``table``: a dict, a list (element i is the new class of i), or a list of pairs.
 
-    Classes that are not in the table become ``other``; None: they stay. Classes are 0 to 65535, to 255 in masks of 8 bits.
-    Images stay as they are. Padding by an operation before is mapped too, by one after it is not: ``mask_fill`` is a class of
-    the mask at that place.
+    Classes that are not in the table become ``other``, or stay if it is None. Classes are 0 to 65535, or to 255 in masks of 8 bits.
+    Images are not changed. Padding of an earlier operation is mapped, too; padding of a later one is not, so its ``mask_fill`` must
+    be a new class.
     """
 
     table: Labels
@@ -317,10 +319,12 @@ class MapLabels(Transform):
 
 @dataclass(frozen=True)
 class SanitizeBoxes(Transform):
-    """Drops boxes with a side below ``min_size`` pixels or an area below ``min_area``, with what belongs to them (``per_box``).
+    """Drops boxes with a side below ``min_size`` pixels or an area below ``min_area``, with the rows that belong to them
+    (``per_box``).
 
-    Boxes are measured on the picture at that place of the chain. The rule is torchvision's SanitizeBoundingBoxes. It replaces
-    the loader's ``min_area``: after it only boxes that lost all of their area are dropped. ``min_visibility`` counts as before.
+    Boxes are measured on the picture at this place in the chain. The rule is that of torchvision's SanitizeBoundingBoxes. It
+    replaces the loader's ``min_area``: later operations drop only boxes that lost all of their area. ``min_visibility`` still
+    applies.
     """
 
     min_size: float = 1.0

@@ -1,4 +1,4 @@
-"""Operations that crop, resize, flip, pad and colour images, and the last one, Normalize."""
+"""Operations that crop, resize, flip, pad and colour images, and Normalize, which comes last."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ __all__ = [
     "Resize",
 ]
 
-# Numbers of include/penstock/augment.h, which pins them.
+# Numbers of operations in include/penstock/augment.h, which never change.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
 _HORIZONTAL_FLIP, _VERTICAL_FLIP, _PAD, _COLOR_JITTER, _GRAYSCALE, _NORMALIZE = 5, 6, 7, 8, 9, 10
-MIRRORS = (_HORIZONTAL_FLIP, _VERTICAL_FLIP)  # kinds of operations that change left and right
+MIRRORS = (_HORIZONTAL_FLIP, _VERTICAL_FLIP)  # kinds of operations that swap left and right
 
 
 @dataclass(frozen=True)
 class Resize(Transform):
-    """Resizes to ``size``: (height, width), or the shorter side.
+    """Resizes to ``size``: (height, width), or one number for the shorter side.
 
-    ``antialias=False`` keeps the filter narrow when shrinking. Interpolation: "bilinear", "bicubic",
-    "nearest", "nearest-exact", or torchvision's InterpolationMode; each means what it means there.
+    ``antialias=False`` keeps the filter narrow when shrinking. Interpolation: "bilinear", "bicubic", "nearest", "nearest-exact", or
+    torchvision's InterpolationMode, with the same meanings as in torchvision.
     """
 
     size: Size
@@ -70,7 +70,7 @@ class Resize(Transform):
 
 @dataclass(frozen=True)
 class CenterCrop(Transform):
-    """Crops ``size`` out of the middle. A smaller image is first padded with zeros, a mask with ``mask_fill``."""
+    """Crops ``size`` from the middle. A smaller image is first padded with zeros, a mask with ``mask_fill``."""
 
     size: Size
     mask_fill: float = 0
@@ -89,8 +89,8 @@ class CenterCrop(Transform):
 class RandomCrop(Transform):
     """Crops ``size`` at a random place, after padding.
 
-    An image that is smaller is an error unless ``pad_if_needed``. ``fill`` is in pixel units
-    (0..255, or 0..65535 for 16-bit images), ``mask_fill`` a class, for masks that follow.
+    A smaller image is an error unless ``pad_if_needed``. ``fill`` is in pixel units (0..255, or 0..65535 for 16-bit images).
+    ``mask_fill`` is a class, for masks that follow the image.
     """
 
     _draws = True
@@ -118,7 +118,7 @@ class RandomCrop(Transform):
 
 @dataclass(frozen=True)
 class RandomResizedCrop(Transform):
-    """Crops a random part (share of the area in ``scale``, width/height in ``ratio``), resized."""
+    """Crops a random part (its fraction of the area in ``scale``, width / height in ``ratio``) and resizes it to ``size``."""
 
     _draws = True
 
@@ -168,7 +168,7 @@ class RandomVerticalFlip(Transform):
 class Pad(Transform):
     """Adds a border: one width, (left/right, top/bottom), or (left, top, right, bottom).
 
-    Masks that follow their image get ``mask_fill`` there, a class (255 is often the one to ignore).
+    In masks that follow their image, the border gets ``mask_fill``, a class (255 is often the one to ignore).
     """
 
     padding: Padding
@@ -190,8 +190,8 @@ class Pad(Transform):
 class ColorJitter(Transform):
     """Changes brightness, contrast, saturation and hue by random factors, in random order.
 
-    A number x draws a factor from 1-x to 1+x (hue: a shift in turns from -x to x, at most 0.5); a
-    pair (low, high) is the range itself.
+    A number x means a factor from 1-x to 1+x (for hue: a shift in turns from -x to x, at most 0.5). A pair (low, high) is the range
+    itself.
     """
 
     brightness: Jitter = 0
@@ -220,11 +220,10 @@ class ColorJitter(Transform):
 
 @dataclass(frozen=True)
 class Grayscale(Transform):
-    """BT.601 luma, rounded as PIL does, in one channel or copied to three.
+    """Converts to gray: BT.601 luma, rounded as PIL does, in one channel or copied to three.
 
-    torchvision rounds so, too, but only PIL's images: of tensors it cuts off.
-    With one channel nothing but geometry may come before it: the image is then delivered with
-    one channel from the start.
+    torchvision rounds PIL's images in the same way, but truncates tensors. With one channel, only geometric operations may come
+    before it: the image is then delivered with one channel from the start.
     """
 
     num_output_channels: int = 1
@@ -247,11 +246,10 @@ class RandomGrayscale(Transform):
 
 @dataclass(frozen=True)
 class Normalize(Transform):
-    """Computes (v - mean) / std per channel, with pixels scaled to 0..1. The result is floats; it must come last.
+    """Computes (v - mean) / std per channel, with pixels scaled to 0..1. The result is floats. It must come last.
 
-    Images are scaled by their own depth: 8 bits as v / 255, 16 bits as v / 65535 (see ``bits`` of the
-    loader). So ``mean`` lies within 0..1, and ``std`` is above 0, to 10. One number is for all channels,
-    more are for exactly so many.
+    Images are scaled by their own bits: 8 bits as v / 255, 16 bits as v / 65535 (see ``Decoding.bits``). So ``mean`` lies within
+    0..1, and ``std`` is above 0, at most 10. One number applies to all channels; several apply to exactly that many channels.
     """
 
     mean: Fill
@@ -260,7 +258,7 @@ class Normalize(Transform):
     def __post_init__(self) -> None:
         for name in ("mean", "std"):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real):  # lists, arrays, tensors
+            if not isinstance(value, numbers.Real):  # lists, arrays and tensors
                 object.__setattr__(self, name, tuple(float(part) for part in value))
         super().__post_init__()
 

@@ -1,4 +1,4 @@
-"""Chains of operations for the C library, and as plain data: JSON, for files."""
+"""Converts chains of operations for the C library, and to and from JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["from_json", "to_json"]
 
 @functools.cache
 def _operations() -> dict[str, type[Transform]]:
-    """All operations by their names in files."""
+    """Returns the classes of all operations, by their names in files."""
     from . import detection, pixels, policies, sound
 
     return {
@@ -32,18 +32,18 @@ def _operations() -> dict[str, type[Transform]]:
 
 
 def geometric(ops: Sequence[Transform]) -> list[Transform]:
-    """Returns the operations of `ops` for masks that follow no image: those that move pixels, map classes, or drop boxes."""
+    """Returns the operations of `ops` that apply to masks without an image: those that move pixels, map classes, or drop boxes."""
     wanted = MOVING | FOR_ANNOTATIONS
     return [op for op in ops if not isinstance(op, AudioTransform) and any(part["kind"] in wanted for part in op.parts())]
 
 
 def described(ops: Sequence[Transform]) -> list[dict[str, Any]]:
-    """Returns a chain for the C library."""
+    """Returns the C library's description of a chain."""
     return [part for op in ops for part in op.parts()]
 
 
 def output_channels(field: str, ops: list[Transform]) -> int:
-    """Returns 1 if the chain makes one channel, else 0 (no wish)."""
+    """Returns 1 if the chain reduces an image to one channel, else 0 (channels are not decided by the chain)."""
     for i, op in enumerate(ops):
         if isinstance(op, Grayscale) and op.num_output_channels == 1:
             for before in ops[:i]:
@@ -59,7 +59,7 @@ def output_channels(field: str, ops: list[Transform]) -> int:
 
 
 def _plain(value: object) -> object:
-    """Returns an argument as JSON has it: torchvision's InterpolationMode by its name, numbers of numpy as Python's."""
+    """Converts an argument to JSON: torchvision's InterpolationMode to its name, numbers of numpy to Python's."""
     if isinstance(value, Transform):
         return _to_plain(value)
     value = getattr(value, "value", value)
@@ -75,7 +75,7 @@ def _plain(value: object) -> object:
 
 
 def _to_plain(op: Transform) -> dict[str, object]:
-    """Returns the operation as an object of JSON: its name, and the arguments that differ from their defaults."""
+    """Converts an operation to a JSON object: its name, and the arguments that differ from their defaults."""
     plain: dict[str, object] = {"op": type(op).__name__}
     for field in fields(op):  # type: ignore[arg-type]
         value = getattr(op, field.name)
@@ -87,8 +87,8 @@ def _to_plain(op: Transform) -> dict[str, object]:
 def to_json(transforms: Transform | Sequence[Transform] | Mapping[str, Sequence[Transform]]) -> str:
     """Returns operations as JSON, for a file that ``penstock view --transforms`` and :func:`from_json` read.
 
-    A list of operations becomes a list of objects such as ``{"op": "RandomCrop", "size": 224}``: the class and
-    those arguments that differ from their defaults. A dict of lists by field becomes an object of lists.
+    A list of operations becomes a list of objects such as ``{"op": "RandomCrop", "size": 224}``: the class, and the arguments that
+    differ from their defaults. A dict of lists by field becomes an object of lists.
     """
     if isinstance(transforms, Mapping):
         plain: object = {name: [_to_plain(op) for op in chain(name, ops)] for name, ops in transforms.items()}
@@ -98,7 +98,7 @@ def to_json(transforms: Transform | Sequence[Transform] | Mapping[str, Sequence[
 
 
 def _argument(value: object) -> object:
-    """An argument from JSON: a list as tuple, an object as the operation that it is."""
+    """Converts an argument from JSON: a list to a tuple, an object to an operation."""
     return tuple(value) if isinstance(value, list) else _from_plain(value) if isinstance(value, dict) else value
 
 
@@ -138,7 +138,7 @@ def _chain_from_plain(plain: object) -> list[Transform]:
 def from_json(text: str | bytes) -> list[Transform] | dict[str, list[Transform]]:
     """Returns the operations that :func:`to_json` wrote: a list for the sample, or a dict of lists by field.
 
-    Lists of numbers become tuples. ArgumentError says what is not JSON, and which operation or argument there is not.
+    Lists of numbers become tuples. ArgumentError: the text is not JSON, or names an unknown operation or argument.
     """
     try:
         plain = json.loads(text)

@@ -1,6 +1,6 @@
-"""Operations of training recipes: tones, blur, warps, erasing, groups, and the published policies.
+"""Operations of training recipes: tone curves, blur, warps, erasing, random groups, and published policies.
 
-Each is described as :mod:`penstock.transforms` says, from where they are imported.
+They are imported from :mod:`penstock.transforms`, whose description applies to them.
 """
 
 from __future__ import annotations
@@ -53,26 +53,26 @@ __all__ = [
     "TrivialAugmentWide",
 ]
 
-# Numbers of include/penstock/augment.h, which pins them.
+# Numbers of operations in include/penstock/augment.h, which never change.
 _IDENTITY, _RANDOM_APPLY, _RANDOM_CHOICE, _INVERT, _POSTERIZE, _SOLARIZE, _AUTOCONTRAST, _EQUALIZE = range(20, 28)
 _SHARPNESS, _GAUSSIAN_BLUR, _AFFINE, _PERSPECTIVE, _ELASTIC, _ERASING = range(28, 34)
 _RAND_AUGMENT, _TRIVIAL_AUGMENT, _AUTO_AUGMENT, _AUGMIX = range(34, 38)
 _POLICIES = {"imagenet": 0, "cifar10": 1, "svhn": 2}
 _MAX_INNER = 14
-# Resize, the crops, Pad, Normalize and those of _detection: they change the size, end a chain, or are for annotations.
+# Operations that cannot be in a group: they change the size, end a chain, or are only for annotations.
 _NOT_INNER = frozenset((1, 2, 3, 4, 7, *range(10, 19)))
 
 
 @dataclass(frozen=True)
 class Identity(Transform):
-    """Changes nothing: a choice of :class:`RandomChoice`."""
+    """Changes nothing. It is useful as a choice of :class:`RandomChoice`."""
 
     def describe(self) -> dict[str, Any]:
         return {"kind": _IDENTITY}
 
 
 class _Group(Transform):
-    """Operations of which a random draw decides what is done. They keep the size of the image."""
+    """Base of operations that contain other operations and choose among them at random. These must keep the size of the image."""
 
     transforms: Sequence[Transform]
 
@@ -95,7 +95,7 @@ class _Group(Transform):
 
 @dataclass(frozen=True)
 class RandomApply(_Group):
-    """Does all of ``transforms`` with probability ``p``, else none. They keep the size of the image."""
+    """With probability ``p``, applies all of ``transforms``, else none. They must keep the size of the image."""
 
     transforms: Sequence[Transform]
     p: float = 0.5
@@ -109,9 +109,10 @@ class RandomApply(_Group):
 
 @dataclass(frozen=True)
 class RandomChoice(_Group):
-    """Does one of ``transforms``: operation i with probability ``p[i] / sum(p)``, all alike if ``p`` is None.
+    """Applies one of ``transforms``: operation i with probability ``p[i] / sum(p)``, or all with equal probability if ``p`` is
+    None.
 
-    They keep the size of the image. RandAugment is one choice only with ``num_ops=1``.
+    They must keep the size of the image. RandAugment can be a choice only with ``num_ops=1``.
     """
 
     _draws = True
@@ -146,7 +147,7 @@ class RandomInvert(Transform):
 
 @dataclass(frozen=True)
 class RandomPosterize(Transform):
-    """Keeps the ``bits`` highest bits of each sample, with probability ``p``."""
+    """Keeps only the ``bits`` highest bits of each channel value, with probability ``p``."""
 
     bits: int
     p: float = 0.5
@@ -159,7 +160,7 @@ class RandomPosterize(Transform):
 
 @dataclass(frozen=True)
 class RandomSolarize(Transform):
-    """Inverts samples of at least ``threshold`` (0 to 255; of 16 bits: times 257), with probability ``p``."""
+    """Inverts channel values of at least ``threshold`` (0 to 255; for 16 bits multiplied by 257), with probability ``p``."""
 
     threshold: float
     p: float = 0.5
@@ -182,7 +183,7 @@ class RandomAutocontrast(Transform):
 
 @dataclass(frozen=True)
 class RandomEqualize(Transform):
-    """Makes each channel's histogram level, as PIL does, with probability ``p``. 16 bits get 256 levels."""
+    """Equalizes each channel's histogram, as PIL does, with probability ``p``. Images of 16 bits use 256 levels."""
 
     p: float = 0.5
 
@@ -192,7 +193,7 @@ class RandomEqualize(Transform):
 
 @dataclass(frozen=True)
 class RandomAdjustSharpness(Transform):
-    """Blurs (factor 0), leaves (1) or sharpens (2) with probability ``p``."""
+    """Changes the sharpness with probability ``p``: factor 0 blurs, 1 changes nothing, 2 sharpens."""
 
     sharpness_factor: float
     p: float = 0.5
@@ -205,9 +206,9 @@ class RandomAdjustSharpness(Transform):
 
 @dataclass(frozen=True)
 class GaussianBlur(Transform):
-    """Blurs with a filter of ``kernel_size`` taps (odd; one number or (height, width)).
+    """Blurs with a Gaussian filter of ``kernel_size`` taps (odd; one number or (height, width)).
 
-    ``sigma`` is the standard deviation in pixels, or a range from which one is drawn. All channels are blurred.
+    ``sigma`` is the standard deviation in pixels, or a range to draw it from. All channels are blurred.
     """
 
     kernel_size: Size
@@ -225,7 +226,7 @@ class GaussianBlur(Transform):
 
 
 def _angles(op: object, name: str, value: object, most: float) -> list[float]:
-    """Returns a range of angles: of one number x it is -x to x."""
+    """Returns a range of angles. One number x means -x to x."""
     if isinstance(value, numbers.Real):
         if float(value) < 0:
             raise _fail(op, f"{name} of one number is not negative, not {value!r}")
@@ -234,7 +235,7 @@ def _angles(op: object, name: str, value: object, most: float) -> list[float]:
 
 
 def _warp(op: Any) -> dict[str, Any]:
-    """Returns the members that all warps have."""
+    """Returns the members of struct pst_op that all warps have."""
     interpolation = _interpolation(op, op.interpolation)
     if interpolation not in (1, 2):
         raise _fail(op, f"interpolation is nearest or bilinear, not {op.interpolation!r}")
@@ -252,10 +253,10 @@ def _center(op: object, center: object) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RandomRotation(Transform):
-    """Turns by an angle drawn from ``degrees`` (one number x: -x to x), counter-clockwise. The size stays.
+    """Rotates counter-clockwise by a random angle of ``degrees`` (one number x: -x to x). The size stays.
 
-    ``center`` is (x, y) in pixels, by default the middle. ``fill`` is in pixel units; None counts what is outside as 0
-    without blending. Masks are filled with ``mask_fill``.
+    ``center`` is (x, y) in pixels, by default the middle. ``fill`` is in pixel units. None: the area outside is 0 and is not
+    blended with the edge. Masks are filled with ``mask_fill``.
     """
 
     _draws = True
@@ -279,10 +280,11 @@ class RandomRotation(Transform):
 
 @dataclass(frozen=True)
 class RandomAffine(Transform):
-    """Turns, shifts, scales and shears by amounts drawn at random, with the rules of torchvision.
+    """Rotates, shifts, scales and shears by random amounts, with the rules of torchvision.
 
-    ``degrees``: a range, clockwise; one number x: -x to x. ``translate``: most shift as shares (x, y) of width and height, in
-    whole pixels. ``scale``: a range of factors. ``shear``: degrees along x, -x to x, a range, or two ranges (4 numbers).
+    ``degrees``: a range, clockwise; one number x: -x to x. ``translate``: largest shift as fractions (x, y) of width and height, in
+    whole pixels. ``scale``: a range of factors. ``shear``: degrees along x: one number (-x to x), a range, or two ranges (4
+    numbers).
     """
 
     _draws = True
@@ -322,7 +324,7 @@ class RandomAffine(Transform):
 
 @dataclass(frozen=True)
 class RandomPerspective(Transform):
-    """Moves the four corners inwards, each by up to ``distortion_scale`` of half the sides, with probability ``p``."""
+    """With probability ``p``, moves each of the four corners inwards by up to ``distortion_scale`` of half the sides."""
 
     _draws = True
 
@@ -346,10 +348,10 @@ class RandomPerspective(Transform):
 
 @dataclass(frozen=True)
 class ElasticTransform(Transform):
-    """Moves every pixel by smooth noise: strength ``alpha``, smoothness ``sigma`` in pixels (at most 31), for x and y.
+    """Moves every pixel by smooth noise, with strength ``alpha`` and smoothness ``sigma`` in pixels (at most 31), for x and y.
 
-    A pixel moves by ``alpha / 2`` pixels times noise within -1 to 1 that was blurred with ``sigma``.
-    Images and masks; boxes and keypoints cannot follow. Its cost is that of a blur with 8 sigma taps.
+    A pixel moves by ``alpha / 2`` pixels times noise within -1 to 1 that was blurred with ``sigma``. For images and masks; boxes
+    and keypoints cannot follow. It costs as much as a blur with 8 sigma taps.
     """
 
     _draws = True
@@ -374,10 +376,10 @@ class ElasticTransform(Transform):
 
 @dataclass(frozen=True)
 class RandomErasing(Transform):
-    """Overwrites a rectangle with probability ``p``; the last operation of a chain, after Normalize where there is one.
+    """Overwrites a rectangle with probability ``p``. It must be the last operation of a chain, after Normalize if there is one.
 
-    ``scale`` is the range of its share of the area, ``ratio`` that of height / width. ``value`` is a number, one per channel, or
-    "random" for normal noise, in units of the numbers that are delivered: 0 after Normalize is the mean.
+    ``scale`` is the range of the rectangle's fraction of the area, ``ratio`` the range of height / width. ``value`` is a number,
+    one per channel, or "random" for normal noise. It is in units of the delivered numbers: 0 after Normalize is the mean.
     """
 
     _draws = True
@@ -402,9 +404,9 @@ class RandomErasing(Transform):
 
 @dataclass(frozen=True)
 class RandAugment(Transform):
-    """Does ``num_ops`` operations of a list of 14, each drawn at random, at strength ``magnitude`` of ``num_magnitude_bins``.
+    """Applies ``num_ops`` random operations of a list of 14, at strength ``magnitude`` of ``num_magnitude_bins``.
 
-    Cubuk et al., 2020, with torchvision's ranges. Images alone: masks, boxes and keypoints cannot follow.
+    Cubuk et al., 2020, with torchvision's ranges. Only for images: masks, boxes and keypoints cannot follow.
     """
 
     _draws = True
@@ -431,7 +433,7 @@ class RandAugment(Transform):
 
 @dataclass(frozen=True)
 class TrivialAugmentWide(Transform):
-    """Does one operation of a list of 14 at a random strength (Mueller and Hutter, 2021). Images alone."""
+    """Applies one operation of a list of 14 at a random strength (Mueller and Hutter, 2021). Only for images."""
 
     _draws = True
 
@@ -446,7 +448,8 @@ class TrivialAugmentWide(Transform):
 
 @dataclass(frozen=True)
 class AutoAugment(Transform):
-    """Does one of 25 published pairs of operations (Cubuk et al., 2019). ``policy``: imagenet, cifar10 or svhn. Images alone."""
+    """Applies one of 25 published pairs of operations (Cubuk et al., 2019). ``policy``: imagenet, cifar10 or svhn. Only for
+    images."""
 
     _draws = True
 
@@ -463,10 +466,10 @@ class AutoAugment(Transform):
 
 @dataclass(frozen=True)
 class AugMix(Transform):
-    """Mixes the image with ``mixture_width`` versions of itself, each after a chain of operations (Hendrycks et al., 2020).
+    """Mixes the image with ``mixture_width`` copies of it, each changed by a chain of operations (Hendrycks et al., 2020).
 
     ``severity`` is 1 to 10. ``chain_depth`` is the length of a chain; -1 draws 1 to 3. ``alpha`` is the parameter of both
-    distributions of shares. ``all_ops`` also changes colours. Images alone.
+    distributions from which the weights are drawn. ``all_ops`` also allows operations that change colours. Only for images.
     """
 
     _draws = True
@@ -496,10 +499,10 @@ class AugMix(Transform):
 
 @dataclass(frozen=True)
 class Mix:
-    """Base of :class:`MixUp` and :class:`CutMix`: they mix the images of a batch and their labels (``Loader(mix=...)``).
+    """Base of :class:`MixUp` and :class:`CutMix`, which mix the images of a batch and their labels (``Loader(mix=...)``).
 
-    ``alpha``: both parameters of the beta distribution from which the share lambda is drawn, for each batch. ``num_classes``:
-    how many classes the labels have; None: as many as the data set says.
+    ``alpha``: both parameters of the beta distribution from which the weight lambda is drawn for each batch. ``num_classes``:
+    number of classes of the labels; None: the number that the data set states.
     """
 
     alpha: float = 1.0
@@ -513,27 +516,28 @@ class Mix:
 
 
 class MixUp(Mix):
-    """lambda * image + (1 - lambda) * partner (Zhang et al., 2018). The partner of row i is row i - 1, of row 0 the last."""
+    """Computes lambda * image + (1 - lambda) * partner (Zhang et al., 2018). The partner of row i is row i - 1; of row 0, the last
+    row."""
 
 
 class CutMix(Mix):
-    """A rectangle of 1 - lambda of the area is the partner's (Yun et al., 2019). Partners are those of :class:`MixUp`."""
+    """Replaces a rectangle of 1 - lambda of the area by the partner's (Yun et al., 2019). Partners are those of :class:`MixUp`."""
 
 
 @dataclass(frozen=True)
 class Mosaic(Mix):
-    """Four images of the batch that meet in a point, with their boxes, keypoints and masks (Bochkovskiy et al., YOLOv4, 2020).
+    """Joins four images of the batch at a point, with their boxes, keypoints and masks (Bochkovskiy et al., YOLOv4, 2020).
 
-    The picture is the middle of a canvas of twice the size, on which the corners of four images of the batch's size lie at
-    the point: the row's own image top left, three drawn rows right, below and diagonally. Boxes are cut down to their
-    quarter and dropped by ``min_area`` and ``min_visibility`` of the loader, with the rows of ``per_box``. ``p``: the part
-    of the rows that become mosaics. ``centre``: the range of the point, as a part of the canvas. Change sizes before, with
-    operations such as ``RandomResizedCrop``. It is the only way of a ``mix``, and leaves labels of images as they are.
+    The four images lie on a canvas of twice the batch's size, with a corner of each at the point: the row's own image top left, and
+    three random rows' images right, below and diagonally. The result is the middle of the canvas. Boxes are clipped to their
+    quarter and dropped by the loader's ``min_area`` and ``min_visibility``, with the rows of ``per_box``. ``p``: the fraction of
+    rows that become mosaics. ``centre``: the range of the point, as a fraction of the canvas. To vary sizes, use earlier operations
+    such as ``RandomResizedCrop``. A Mosaic must be the only element of ``mix``. It leaves labels of images unchanged.
 
-    ``transforms``: operations behind the mosaic, such as ``[RandomAffine(10, (0.1, 0.1), (0.5, 1.5)), RandomHorizontalFlip()]``.
-    They move the finished picture with its masks, boxes and keypoints, also in rows that become no mosaic. They keep the size,
-    so a crop or a resize among them ends with the size of the batch. They are for images that are delivered as uint8 or uint16,
-    and ``Normalize`` and ``RandomIoUCrop`` are not among them.
+    ``transforms``: operations after the mosaic, such as ``[RandomAffine(10, (0.1, 0.1), (0.5, 1.5)), RandomHorizontalFlip()]``.
+    They move the finished picture with its masks, boxes and keypoints, also in rows that become no mosaic. They must keep the size,
+    so a crop or resize must have the size of the batch. They work on images that are delivered as uint8 or uint16, and cannot
+    contain ``Normalize`` or ``RandomIoUCrop``.
     """
 
     alpha: float = field(default=1.0, init=False, repr=False)
@@ -556,7 +560,7 @@ class Mosaic(Mix):
 
 
 def mixes(given: object) -> list[tuple[Any, ...]]:
-    """Checks ``Loader(mix=...)``, one way or several, and returns tuples (number, alpha, ...) for the C library."""
+    """Checks ``Loader(mix=...)``, one or several ways of mixing, and returns tuples (number, alpha, ...) for the C library."""
     ways = [given] if isinstance(given, Mix) else given
     if not isinstance(ways, Sequence) or not 1 <= len(ways) <= 4 or not all(type(way) in (MixUp, CutMix, Mosaic) for way in ways):
         raise ArgumentError(f"mix is MixUp, CutMix, or a list of 1 to 4 of them, or Mosaic, not {given!r}")

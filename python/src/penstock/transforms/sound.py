@@ -1,6 +1,6 @@
-"""Operations on sound: what penstock.transforms offers for audio fields.
+"""Operations on sound, for audio fields. They are imported from penstock.transforms.
 
-Definitions, names of arguments and defaults are torchaudio's wherever it has the operation. See include/penstock/audio.h.
+If torchaudio has the operation, its definition, argument names and defaults are the same. See include/penstock/audio.h.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "TimeMask",
 ]
 
-# Numbers of include/penstock/audio.h, which pins them.
+# Numbers of operations in include/penstock/audio.h, which never change.
 _MONO, _RESAMPLE, _RANDOM_CLIP, _CENTER_CLIP, _PAD_TO, _GAIN, _NOISE = 1, 2, 3, 4, 5, 6, 7
 _TIME_MASK, _FREQUENCY_MASK, _SPECTROGRAM, _MEL, _DECIBEL, _LOG, _DCT = 8, 9, 10, 11, 12, 13, 14
 _SHORT = {"pad": 0, "error": 1, "repeat": 2}
@@ -80,7 +80,7 @@ def _decibels(op: object, name: str, value: Any) -> list[float]:
 
 @dataclass(frozen=True)
 class Mono(AudioTransform):
-    """The mean of all channels: one channel."""
+    """Averages all channels to one."""
 
     def steps(self) -> list[dict[str, Any]]:
         return [{"kind": _MONO}]
@@ -88,10 +88,10 @@ class Mono(AudioTransform):
 
 @dataclass(frozen=True)
 class Resample(AudioTransform):
-    """Resamples to ``rate`` samples per second, whatever each file has.
+    """Resamples to ``rate`` samples per second, whatever the rate of the file is.
 
-    A windowed sinc of exact ratio, as ``torchaudio.functional.resample`` with its defaults. Only the samples that a clip
-    behind it needs are decoded and computed.
+    A windowed sinc filter of exact ratio, as ``torchaudio.functional.resample`` with its defaults. Only the samples that a later
+    clip needs are decoded and computed.
     """
 
     rate: int
@@ -121,7 +121,7 @@ def _clip(op: Any, kind: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class RandomClip(AudioTransform):
-    """``samples`` of the sound at a random place.
+    """Takes ``samples`` samples of the sound at a random place.
 
     A shorter sound is padded with zeros at its end (``if_short="pad"``), repeated ("repeat"), or a bad sample ("error").
     """
@@ -137,7 +137,7 @@ class RandomClip(AudioTransform):
 
 @dataclass(frozen=True)
 class CenterClip(AudioTransform):
-    """``samples`` from the middle of the sound. ``if_short`` as of :class:`RandomClip`."""
+    """Takes ``samples`` samples from the middle of the sound. ``if_short`` is as for :class:`RandomClip`."""
 
     samples: int
     if_short: str = "pad"
@@ -148,7 +148,7 @@ class CenterClip(AudioTransform):
 
 @dataclass(frozen=True)
 class PadTo(AudioTransform):
-    """Zeros at the end of a sound of fewer than ``samples``; a longer one stays as it is."""
+    """Appends zeros to a sound with fewer than ``samples`` samples. A longer sound stays unchanged."""
 
     samples: int
 
@@ -158,7 +158,7 @@ class PadTo(AudioTransform):
 
 @dataclass(frozen=True)
 class Gain(AudioTransform):
-    """Changes the level by ``db`` decibels, or by a random number of (low, high), with probability ``p``."""
+    """Changes the level by ``db`` decibels, or by a random number within (low, high), with probability ``p``."""
 
     db: Range
     p: float = 1.0
@@ -169,9 +169,9 @@ class Gain(AudioTransform):
 
 @dataclass(frozen=True)
 class AddNoise(AudioTransform):
-    """Adds white noise at a signal-to-noise ratio of ``snr`` decibels, or of a random one of (low, high).
+    """Adds white noise at a signal-to-noise ratio of ``snr`` decibels, or of a random ratio within (low, high).
 
-    The ratio is that of the energies of each channel, as of ``torchaudio.functional.add_noise``. ``p``: probability.
+    The ratio is that of the energies of each channel, as in ``torchaudio.functional.add_noise``. ``p``: probability.
     """
 
     _draws = True
@@ -187,7 +187,7 @@ class AddNoise(AudioTransform):
 class TimeMask(AudioTransform):
     """Sets a random run of up to ``time_mask_param`` frames (of a waveform: samples) to ``value``.
 
-    The run is no longer than the part ``p`` of all frames: torchaudio's TimeMasking.
+    The run is at most the fraction ``p`` of all frames: torchaudio's TimeMasking.
     """
 
     _draws = True
@@ -244,9 +244,9 @@ def _spectrogram(op: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Spectrogram(AudioTransform):
-    """(channels, samples) to (channels, ``n_fft // 2 + 1`` bins, frames): torchaudio's Spectrogram.
+    """Converts (channels, samples) to (channels, ``n_fft // 2 + 1`` bins, frames): torchaudio's Spectrogram.
 
-    ``window``: "hann", "hamming", "blackman" or "ones", periodic. ``power``: 1 (magnitude) or 2. ``n_fft`` has no prime
+    ``window``: "hann", "hamming", "blackman" or "ones", periodic. ``power``: 1 (magnitude) or 2. ``n_fft`` must have no prime
     factor above 13.
     """
 
@@ -286,9 +286,9 @@ def _mel(op: Any) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class MelSpectrogram(AudioTransform):
-    """(channels, samples) to (channels, ``n_mels``, frames): torchaudio's MelSpectrogram.
+    """Converts (channels, samples) to (channels, ``n_mels``, frames): torchaudio's MelSpectrogram.
 
-    A sound whose rate is not ``sample_rate`` when it comes here is a bad sample: put a :class:`Resample` before it.
+    A sound that does not have the rate ``sample_rate`` here is a bad sample: put a :class:`Resample` before it.
     """
 
     sample_rate: int = 16000
@@ -323,9 +323,9 @@ def _to_decibel(op: Any, power: bool, top_db: float | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AmplitudeToDB(AudioTransform):
-    """A spectrogram in decibels: torchaudio's AmplitudeToDB. ``stype``: "power" or "magnitude".
+    """Converts a spectrogram to decibels: torchaudio's AmplitudeToDB. ``stype``: "power" or "magnitude".
 
-    ``top_db``: nothing is further below the sample's largest value.
+    ``top_db``: values further below the sample's largest value are raised to that limit.
     """
 
     stype: str = "power"
@@ -338,8 +338,8 @@ class AmplitudeToDB(AudioTransform):
 
 @dataclass(frozen=True)
 class LogMel(MelSpectrogram):
-    """:class:`MelSpectrogram` in decibels (``log="db"``, with ``top_db``), or its natural logarithm (``log="ln"``, of the
-    value + ``offset``)."""
+    """:class:`MelSpectrogram` in decibels (``log="db"``, with ``top_db``), or its natural logarithm (``log="ln"``, of value +
+    ``offset``)."""
 
     log: str = "db"
     top_db: float | None = 80.0
@@ -353,9 +353,9 @@ class LogMel(MelSpectrogram):
 
 @dataclass(frozen=True)
 class MFCC(AudioTransform):
-    """(channels, samples) to (channels, ``n_mfcc``, frames): torchaudio's MFCC.
+    """Converts (channels, samples) to (channels, ``n_mfcc``, frames): torchaudio's MFCC.
 
-    ``mel``: the :class:`MelSpectrogram`; its sample rate is ``sample_rate``. ``norm``: "ortho" or None. ``log_mels``: the
+    ``mel``: the :class:`MelSpectrogram`; its sample rate is ``sample_rate``. ``norm``: "ortho" or None. ``log_mels``: use the
     logarithm of mel bands + 1e-6 instead of decibels (top_db 80).
     """
 
@@ -378,7 +378,7 @@ class MFCC(AudioTransform):
 
 
 def steps_of(field: str, ops: Sequence[Transform]) -> list[dict[str, Any]]:
-    """Returns the operations of an audio field for the C library."""
+    """Returns the steps of an audio field's chain for the C library."""
     steps: list[dict[str, Any]] = []
     for op in ops:
         if not isinstance(op, AudioTransform):
@@ -388,7 +388,7 @@ def steps_of(field: str, ops: Sequence[Transform]) -> list[dict[str, Any]]:
 
 
 def find_library() -> None:
-    """Names the libsndfile of the package soundfile, if the environment names none and the system has none."""
+    """Sets the environment to the libsndfile of the package soundfile, if no other is named there and the system has none."""
     from .. import _native
 
     if os.environ.get("PENSTOCK_SNDFILE") or _native.sndfile()[0]:

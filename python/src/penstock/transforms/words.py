@@ -1,4 +1,4 @@
-"""Transforms in a line of words, as plain data, and from a file."""
+"""Converts transforms to a line of words and to plain data, and reads them from a file."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from ..base import files
 from .plain import from_json, to_json
 
-_WORDS_MAX = 40  # letters of an operation's arguments that are shown
+_WORDS_MAX = 40  # maximum number of letters of an operation's arguments that are shown
 
 
 def read_transforms(path: str) -> Any:
-    """Reads a file of operations, as :func:`penstock.transforms.to_json` writes it. Errors name the file."""
+    """Reads a JSON file of operations that :func:`penstock.transforms.to_json` wrote. Errors name the file."""
     text = files.read_file(path, "file of operations", files.MOST_BYTES)
     with files.of_file(path):
         return from_json(text)
 
 
 def plain(chain: Any) -> Any:
-    """Returns transforms as plain data, in the format of a file of operations; None if there are none."""
+    """Converts transforms to plain data, as in a file of operations. None stays None."""
     return None if chain is None else json.loads(to_json(chain))
 
 
 def words(chain: Any) -> str:
-    """Returns transforms, or their plain data, in a line: "Resize(256), CenterCrop(224), Normalize(...)"."""
+    """Describes transforms, or their plain data, in one line: "Resize(256), CenterCrop(224), Normalize(...)"."""
     if not chain:
         return "none"
     if not isinstance(chain, (list, tuple, Mapping)) or not _is_plain(chain):

@@ -15,7 +15,7 @@
 
 enum { STEP = 16 };
 
-/* Loads all 16 bytes, whatever n is. */
+/* Loads all 16 bytes, even if n is less. */
 INLINE uint8x16_t load(const uint8_t *p, uint32_t n)
 {
     (void)n;

@@ -1,11 +1,11 @@
 /* pli_coefs.c - a unit of coefficients (docs/format-pli.md, section 8): its tables, its head, and
  * the sequence of its stages.
  *
- * Bytes come in, which are hostile. Planes of coefficients go out, in the caller's memory.
+ * The input bytes are hostile. The output is planes of coefficients, in the caller's memory.
  * Everything that a stage relies on is checked before it: the geometry comes from a checked frame,
- * and ends of blocks are at most 63. Words and raw bits never run out; past their end there are
- * zeros. This file checks that they sufficed before it returns anything. The functions are pure;
- * any thread may call them. */
+ * and ends of blocks are at most 63. If a stage reads past the words or raw bits, it gets zeros. At
+ * the end this file checks that no such zeros were used, and only then returns the planes. The
+ * functions are pure; any thread may call them. */
 #include "pli/decode/coefs/pli_coefs_int.h"
 
 #include "base/fail.h"
@@ -44,8 +44,8 @@ static uint32_t max_squares(uint32_t unit_log2, uint32_t n_components)
     return n_components << (2 * (unit_log2 - 6));
 }
 
-/* Returns the number of entries from one plane to the next. It is not a power of two, because that
- * would crowd the sets of the cache. */
+/* Returns the number of entries from one plane to the next. It is not a power of two, because all
+ * planes would then use the same sets of the cache. */
 static size_t stride_of(uint32_t n) { return psti_round_up(n, GROUP) + GROUP; }
 
 size_t psti_pli_coefs_work_nbytes(uint32_t unit_log2, uint32_t n_components)
@@ -76,7 +76,7 @@ static void lay_out(struct psti_coefs_unit *unit, uint8_t *work)
     out->planes = unit->planes;
 }
 
-/* -- Words and raw bits -- */
+/* -- The words and the raw bits of a unit -- */
 
 static void open_words(struct psti_coefs_words *w, const uint8_t *at, const uint8_t *end)
 {
@@ -118,7 +118,8 @@ static void open_bits(struct psti_coefs_bits *b, const uint8_t *raw, size_t nbyt
     memcpy(b->tail, raw + b->tail_begin, n);
 }
 
-/* Stores the payload after the raw bytes: the low halves of the states after their last token. */
+/* Stores the payload after the raw bytes. The payload is the low halves of the states after their
+ * last token. */
 static void add_payload(struct psti_coefs_unit *unit)
 {
     struct psti_coefs_bits *b = &unit->bits;
@@ -135,8 +136,8 @@ static enum pst_status corrupt(struct pst_error *err, const char *what)
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit of coefficients %s", what);
 }
 
-/* Computes the states from their exponents, mantissas and low halves. Returns how many of the raw
- * bytes hold mantissas, or SIZE_MAX if there are too few raw bytes. */
+/* Computes the states from their exponents, mantissas and low halves. Returns the number of raw
+ * bytes that hold mantissas, or SIZE_MAX if there are too few raw bytes. */
 static size_t read_states(struct psti_coefs_unit *unit, const uint8_t *exponents,
                           const uint8_t *low, const uint8_t *raw, size_t raw_nbytes)
 {
@@ -176,7 +177,7 @@ static enum pst_status read_head(struct psti_coefs_unit *unit, const uint8_t *by
     return PST_OK;
 }
 
-/* -- The stages -- */
+/* -- The stages of decoding a unit -- */
 
 static enum pst_status check_words(const struct psti_coefs_words *words, struct pst_error *err)
 {
@@ -209,7 +210,8 @@ static enum pst_status find_ends(struct psti_coefs_unit *unit, struct pst_error 
         status = check_bits(&unit->bits, err);
     if (status != PST_OK)
         return status;
-    /* The last class has the lowest end 52 and 4 raw bits. So bit 6 is set in every end above 63.
+    /* The last class begins at end 52 and has 4 raw bits, so an end above 63 is 64..67 and has bit
+     * 6 set.
      */
     uint64_t all = 0;
     for (uint32_t s = 0; s < unit->out->n_squares; s++)
@@ -221,7 +223,7 @@ static enum pst_status find_ends(struct psti_coefs_unit *unit, struct pst_error 
 }
 
 /* Returns whether the raw bits of DC and of planes 1..last may reach into the payload. The bits are
- * counted from the tokens. Token 7 counts as the most bits that it can have. */
+ * counted from the tokens. Token 7 is counted with the most bits that it can have. */
 static bool needs_payload(const struct psti_coefs_unit *unit, uint32_t last)
 {
     static const uint8_t most[PSTI_JPEG_N_AC_TOKENS] = {0, 1, 1, 2, 3, 4, 5, 16};

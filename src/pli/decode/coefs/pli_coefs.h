@@ -8,15 +8,15 @@
 
 #include "pli/format/pli_jpeg_format.h"
 
-/* A decoded unit. List position i is block order[i] = 64 * square + position. */
+/* A decoded unit. The block at list position i has number order[i] = 64 * square + position. */
 struct psti_pli_coefs {
     uint32_t n_squares;
     struct psti_jpeg_square squares[PSTI_JPEG_SQUARES_MAX];
     uint32_t n;    /* number of blocks in the list */
     bool kept;     /* true if the list has only the wanted blocks */
-    uint32_t last; /* the largest end, 0..63 */
-    /* n_k[k]: number of blocks with an end >= k, which are the first in plane k; n_k[0] = n,
-     * n_k[64] = 0. */
+    uint32_t last; /* the largest end of a block (number of its last nonzero coefficient), 0..63 */
+    /* n_k[k] is the number of blocks with an end >= k. These are the first blocks of plane k.
+     * n_k[0] = n, n_k[64] = 0. */
     uint16_t n_k[65];
     const uint16_t *order; /* n entries */
     /* The quantised coefficients k of the list's blocks are at planes + k * stride, aligned to 64.
@@ -27,7 +27,8 @@ struct psti_pli_coefs {
 };
 
 /* Holds the tables of an image in the form that a CPU level needs. They are made once per decode,
- * in memory of psti_pli_coefs_tables_nbytes(), aligned to 64. `block` is model block 2, or NULL. */
+ * in memory of psti_pli_coefs_tables_nbytes(), aligned to 64. `block`: the file's model block of
+ * kind 2, which holds tables; NULL: the built-in tables. */
 struct psti_pli_coefs_tables;
 size_t psti_pli_coefs_tables_nbytes(void);
 struct psti_coefs_level;
@@ -40,10 +41,10 @@ enum pst_status psti_pli_coefs_prepare(const struct psti_coefs_level *level, con
 void psti_pli_coefs_open(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
                          uint32_t column, struct psti_pli_coefs *out);
 
-/* Decodes a unit that was opened. `bytes` begin after the mode byte. The caller does not want
- * planes above `k_last` (63: it wants all), and parts of the unit that serve them alone need not be
- * decoded or checked. `wanted` has a bit for each position of each square (NULL: all are wanted). A
- * level may leave out the other blocks, and then sets out->kept. `work` is of
+/* Decodes a unit that was opened. `bytes` begin after the mode byte. The caller does not need
+ * planes above `k_last` (63: it needs all), so parts of the unit that only belong to such planes
+ * need not be decoded or checked. `wanted` has a bit for each position of each square (NULL: all
+ * are wanted). A level may leave out the other blocks, and then sets out->kept. `work` is of
  * psti_pli_coefs_work_nbytes(), aligned to 64; `out` points into it. Offsets in errors are relative
  * to `bytes`. */
 size_t psti_pli_coefs_work_nbytes(uint32_t unit_log2, uint32_t n_components);

@@ -10,7 +10,7 @@
 
 enum {
     LANES = PSTI_COEFS_LANES,
-    GROUP = PSTI_COEFS_SQUARE, /* positions of a square, or list positions of a group */
+    GROUP = PSTI_COEFS_SQUARE, /* number of positions in a square, or of list entries in a group */
     SLOTS = PSTI_JPEG_PROB_SUM
 };
 
@@ -51,9 +51,10 @@ void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
         }
 }
 
-/* -- Tokens: section 0, rANS -- */
+/* -- Tokens by rANS (section 0) -- */
 
-/* Decodes a token, and advances the state. The word that the state may need is not taken here. */
+/* Decodes a token and advances the state. A word that the state may need afterwards is loaded
+ * later. */
 static inline uint32_t read_token(const uint8_t *first, uint32_t bin_log2, const uint32_t *entries,
                                   uint32_t *state)
 {
@@ -70,19 +71,19 @@ static uint8_t read_from(const struct psti_coefs_table *table, uint32_t *state)
     return (uint8_t)read_token(table->first, PSTI_COEFS_BIN_LOG2, table->entries, state);
 }
 
-/* Returns a mask of those of 64 bytes, all below 128, that are at least `least`. */
+/* Returns a mask of the bytes, among 64 bytes below 128, that are at least `least`. */
 static uint64_t at_least(const uint8_t *bytes, uint32_t least)
 {
     const uint64_t each = 0x0101010101010101;
     uint64_t mask = 0, add = (128 - least) * each;
     for (uint32_t i = 0; i < GROUP; i += 8) {
         uint64_t is_high = (psti_load_u64(bytes + i) + add) >> 7 & each;
-        mask |= is_high * 0x0102040810204080 >> 56 << i; /* joins the results to 8 bits */
+        mask |= is_high * 0x0102040810204080 >> 56 << i; /* joins the eight results to 8 bits */
     }
     return mask;
 }
 
-/* Ends a step: the states that need a word take one, in ascending order. */
+/* Ends a step: states that need a word get the next words, in ascending order of lanes. */
 static void take_words(struct psti_coefs_unit *unit)
 {
     uint8_t needs_word[GROUP] = {0};
@@ -97,9 +98,9 @@ static void take_words(struct psti_coefs_unit *unit)
     }
 }
 
-/* -- Raw bits -- */
+/* -- The raw bits of a unit -- */
 
-/* Reads bit 0 of all entries that have at least one raw bit, then bit 1 of those that have at least
+/* Reads bit 0 of all entries with at least one raw bit, then bit 1 of all entries with at least
  * two, and so on. For bit b it adds (bit + more) << b to the entry's value. */
 static void add_bits(struct psti_coefs_bits *bits, const uint8_t n_bits[GROUP], uint32_t more,
                      int16_t values[GROUP])
@@ -127,8 +128,8 @@ static void add_octaves(struct psti_coefs_bits *bits, uint64_t going_on, uint8_t
 }
 
 /* Reads the raw bits of magnitudes (8.3 and 8.5, 2 and 3). The lowest magnitude of a token or
- * octave with n raw bits is 2^n + 1. That is the sum of 2 and of 2^b for each of its bits b, so
- * that both are added bit by bit. */
+ * octave with n raw bits is 2^n + 1. That is 2 plus the sum of 2^b over its bits b, so lowest
+ * magnitude and raw bits are added together, bit by bit. */
 void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
                                   bool has_octaves, int16_t *values)
 {
@@ -156,7 +157,7 @@ static void place_group(struct psti_coefs_bits *bits, const uint8_t tokens[GROUP
     }
 }
 
-/* -- 8.2: ends of blocks -- */
+/* -- Ends of blocks (8.2) -- */
 
 void psti_pli_coefs_read_classes_c(struct psti_coefs_unit *unit)
 {
@@ -193,7 +194,7 @@ void psti_pli_coefs_read_ends_c(struct psti_coefs_unit *unit)
     }
 }
 
-/* -- 8.3: DC -- */
+/* -- DC tokens and values (8.3) -- */
 
 void psti_pli_coefs_read_dc_c(struct psti_coefs_unit *unit)
 {
@@ -220,7 +221,7 @@ void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit)
     for (uint32_t s = 0; s < out->n_squares; s++) {
         int16_t *dc = values + (size_t)GROUP * s;
         place_group(&unit->bits, unit->dc_tokens[s], false, dc);
-        /* The differences become values, block by block. Position 0 holds a value already. */
+        /* Sums up the differences, block by block. Position 0 holds a value already. */
         uint64_t left = psti_pli_jpeg_blocks(&out->squares[s]) & ~UINT64_C(1);
         for (; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
@@ -233,7 +234,7 @@ void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit)
     memset(plane + n, 0, (psti_round_up(n, GROUP) - n) * sizeof *plane);
 }
 
-/* -- 8.4: the list, and AC tokens -- */
+/* -- The list of blocks, and AC tokens (8.4) -- */
 
 /* Among the eight blocks at `order`, of which the first `left` exist, keeps those that are wanted,
  * and writes their numbers to `kept`. Returns a mask of the blocks that were kept. */
@@ -297,8 +298,8 @@ void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit)
     memset(unit->sides + out->n, 0, psti_round_up(out->n, GROUP) - out->n);
 }
 
-/* Returns where the g of the tokens of plane k are. They are in the memory of the plane's values
- * until the values are placed. */
+/* Returns the address of the g of plane k's tokens. They are stored in the memory of the plane's
+ * values until the values are placed. */
 static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
 {
     return (uint8_t *)(unit->planes + k * unit->out->stride);
@@ -337,7 +338,7 @@ void psti_pli_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint
         read_plane(unit, k);
 }
 
-/* -- 8.5: AC raw bits -- */
+/* -- The raw bits of AC (8.5) -- */
 
 void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last)
 {

@@ -3,9 +3,9 @@
  * and its stages.
  *
  * pli_coefs.c parses the head of a unit and calls the stages of a level in order. A level may use
- * stages of another. Dangers of hostile bytes are dealt with here: words and raw bits come through
- * psti_pli_coefs_more_words() and psti_pli_coefs_peek(), which never read outside the unit and give
- * zeros past its end. pli_coefs.c notices that afterwards. */
+ * stages of another. Hostile bytes cannot make a stage read outside the unit: it gets words and raw
+ * bits from psti_pli_coefs_more_words() and psti_pli_coefs_peek(), which give zeros past the unit's
+ * end. pli_coefs.c checks afterwards whether such zeros were used. */
 #ifndef PST_PLI_COEFS_INT_H
 #define PST_PLI_COEFS_INT_H
 
@@ -14,10 +14,10 @@
 
 enum {
     PSTI_COEFS_LANES = 32,
-    PSTI_COEFS_SQUARE = 64, /* positions of a square, or list positions of a group */
+    PSTI_COEFS_SQUARE = 64, /* number of positions in a square, or of list entries in a group */
     PSTI_COEFS_STATE_NBYTES = 64,
-    /* Bytes that may be read from the start of a step's words, though a step takes at most 64 of
-     * them. */
+    /* Bytes that must be readable from the start of a step's words, although a step takes at most
+     * 64 of them. */
     PSTI_COEFS_STEP_NBYTES = 96,
     PSTI_COEFS_TAIL_NBYTES = 8, /* raw bytes at the end of the raw string that `tail` holds before
                                  * the payload */
@@ -53,25 +53,26 @@ struct psti_pli_coefs_tables {
 
 /* -- Words -- */
 
-/* The place in the words of a unit. The next step may begin to read at `at` while that is not above
+/* The read position in the words of a unit. A step may read at `at` as long as `at` is not above
  * `limit`. */
 struct psti_coefs_words {
     const uint8_t *at, *limit, *end;
     bool in_tail, failed;
-    uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* the last words, and zeros after them */
+    uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* a copy of the last words, followed by zeros */
 };
-/* Makes `at` readable for another step. Must be called if `at` is above `limit`. */
+/* Makes `at` readable for another step. It must be called if `at` is above `limit`. */
 void psti_pli_coefs_more_words(struct psti_coefs_words *words);
 
-/* -- Raw bits -- */
+/* -- The raw bits of a unit -- */
 
 /* The raw string of a unit: the raw bytes, then the payload. The payload is zeros until
  * add_payload() of pli_coefs.c stores it. */
 struct psti_coefs_bits {
     const uint8_t *raw;
     size_t raw_nbytes, tail_begin;
-    uint64_t at, end; /* numbers of bits; if at > end, more bits were taken than there are */
-    /* The end of the raw string: the last raw bytes, the payload, and zeros. */
+    uint64_t at, end; /* bits taken so far, and bits in all; at > end: more bits were taken than
+                       * exist */
+    /* A copy of the end of the raw string: the last raw bytes, the payload, and zeros. */
     uint8_t tail[PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES + 16];
 };
 
@@ -90,14 +91,14 @@ static inline uint64_t psti_pli_coefs_peek(const struct psti_coefs_bits *bits)
     return psti_pli_coefs_peek_at(bits, bits->at);
 }
 
-/* -- A unit -- */
+/* -- The state of a unit -- */
 
-/* How to move those of eight neighbouring blocks that are kept: a shuffle that brings their values
- * together, and where these go. */
+/* How to move the kept ones of eight neighbouring blocks: a shuffle that brings their values
+ * together, and the place to store them. */
 struct psti_coefs_move {
-    _Alignas(16) uint8_t indices[16]; /* bytes that the shuffle takes of eight 16-bit values, kept
-                                       * values first */
-    uint16_t to;                      /* number of blocks kept before these eight */
+    _Alignas(16) uint8_t indices[16]; /* byte indices for the shuffle of eight 16-bit values, which
+                                       * puts kept values first */
+    uint16_t to;                      /* number of blocks that are kept before these eight */
 };
 /* The blocks of the list that are kept when values are placed. */
 struct psti_coefs_kept {
@@ -105,8 +106,8 @@ struct psti_coefs_kept {
     uint64_t lanes[PSTI_JPEG_SQUARES_MAX + 1];
     /* For each 64 blocks of the list: how many of the blocks before them are kept. */
     uint16_t before[PSTI_JPEG_SQUARES_MAX + 1];
-    uint16_t n_k[65]; /* the values that out->n_k gets when the values are placed */
-    /* How to move each eight blocks of the list. Only psti_pli_coefs_keep_c() sets it. */
+    uint16_t n_k[65]; /* values that out->n_k gets when the coefficients are placed */
+    /* How to move each group of eight blocks in the list. Only psti_pli_coefs_keep_c() sets it. */
     struct psti_coefs_move moves[PSTI_JPEG_SQUARES_MAX * PSTI_COEFS_SQUARE / 8];
 };
 /* Returns how many of the first n blocks of the list are kept. */
@@ -123,25 +124,27 @@ struct psti_coefs_unit {
     struct psti_coefs_words words;
     struct psti_coefs_bits bits;
     uintptr_t next; /* address of the next unit in the file; 0: none */
-    /* Each is indexed by [square][position] and aligned to 64. Positions without a block are 0. */
+    /* Each array is indexed by [square][position] and aligned to 64. Positions without a block are
+     * 0. */
     uint8_t (*classes)[PSTI_COEFS_SQUARE], (*ends)[PSTI_COEFS_SQUARE];
     uint8_t (*dc_tokens)[PSTI_COEFS_SQUARE];
-    /* Same as out->order; 64 entries after the list may be written. */
+    /* The same memory as out->order; 64 entries after the list may be written. */
     uint16_t *order;
-    /* The blocks that are kept; `order` then has only these. NULL: all blocks are kept. */
+    /* The blocks that are kept; `order` then has only these blocks. NULL: all blocks are kept. */
     const struct psti_coefs_kept *kept;
-    uint8_t *sides; /* 0 or 255 by list position; readable up to the next multiple of 64 */
+    uint8_t *sides; /* side of each block, by list position: 0, or 255 for side 1 (chroma); readable
+                     * up to the next multiple of 64 */
     /* The tokens of plane k are at tokens + k * stride. Entries from n_k[k] up to the next multiple
      * of 64 are 0. */
     uint8_t *tokens;
-    /* Same as out->planes. Until the values are placed, the level uses this memory, for example for
-     * the g of tokens, which the contexts of later planes need. */
+    /* The same memory as out->planes. Until the values are placed, the level may use it, for
+     * example for the g of tokens, which the contexts of later planes need. */
     int16_t *planes;
 };
 
-/* Prefetches some of the next unit's bytes while plane k is read. Otherwise the checksum of that
- * unit would wait for memory, because units are larger than what the processor fetches in
- * advance. */
+/* Prefetches some of the next unit's bytes while plane k is read. Without this, the checksum of
+ * that unit would wait for memory, because units are larger than what the processor fetches by
+ * itself. */
 static inline void psti_pli_coefs_ask(const struct psti_coefs_unit *unit, uint32_t k)
 {
     enum { LINE = 64 };
@@ -152,23 +155,24 @@ static inline void psti_pli_coefs_ask(const struct psti_coefs_unit *unit, uint32
 
 /* -- Stages -- */
 
-/* The stages of a level. Each continues with the states, words and raw bits as the stage before has
- * left them. */
+/* The stages of a level. Each stage continues with the states, words and raw bits of the stage
+ * before. */
 struct psti_coefs_level {
     void (*prepare)(struct psti_pli_coefs_tables *tables); /* makes the tables from tables->freqs */
     /* Decodes the tokens of all squares (8.2) to `classes`. */
     void (*read_classes)(struct psti_coefs_unit *unit);
     /* Reads the raw bits of 8.2 and sets `ends`. They may be above 63, which the caller checks. */
     void (*read_ends)(struct psti_coefs_unit *unit);
-    /* Makes order, sides and out->n_k from the ends. `out->n` and `out->stride` are set. */
+    /* Makes the order, the sides and out->n_k from the ends. `out->n` and `out->stride` are already
+     * set. */
     void (*sort)(struct psti_coefs_unit *unit);
     /* Decodes the tokens of all squares (8.3) to `dc_tokens`. */
     void (*read_dc)(struct psti_coefs_unit *unit);
     /* Decodes the AC tokens of planes first..last (8.4). The same function has read planes 1..first
      * - 1. */
     void (*read_ac)(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
-    /* Selects the blocks that are wanted: sets *kept and leaves only those in unit->order. NULL:
-     * the level keeps all blocks. */
+    /* Selects the wanted blocks: sets *kept and leaves only these blocks in unit->order. A level
+     * without this function (NULL) keeps all blocks. */
     void (*keep)(struct psti_coefs_unit *unit, const uint64_t *wanted,
                  struct psti_coefs_kept *kept);
     /* Reads the raw bits of 8.3 and writes DC to plane 0. */
@@ -191,9 +195,9 @@ void psti_pli_coefs_keep_c(struct psti_coefs_unit *unit, const uint64_t *wanted,
                            struct psti_coefs_kept *kept);
 void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
-/* Reads the magnitude bits of 64 entries (8.3, 8.5). The values of tokens >= 3 are 2 before; this
- * function adds the rest of the magnitude. `has_octaves`: the tokens are of AC, so that token 7 has
- * an octave. */
+/* Reads the magnitude bits of 64 entries (8.3, 8.5). Values of tokens >= 3 are 2 on entry; this
+ * function adds the rest of the magnitude. `has_octaves`: the tokens are AC tokens, of which token
+ * 7 has an octave. */
 void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
                                   bool has_octaves, int16_t *values);
 

@@ -4,8 +4,8 @@
  * It works row of units by row of units: entropy decoding (pli_coefs.h), inverse DCT into a strip
  * of samples that is as wide as the region, and rows of pixels from the strip. All memory is the
  * caller's scratch. The functions keep no state; any thread may call them. The caller has checked
- * the whole head; offsets and lengths stand only there. Each unit is checked against its checksum,
- * and the decoder of coefficients checks its contents. */
+ * the whole head, which has all offsets and lengths. Each unit is checked against its checksum, and
+ * the decoder of coefficients checks its contents. */
 #include "pli/pli.h"
 
 #include "base/bits.h"
@@ -17,10 +17,10 @@
 #define ROOM "decode"
 #define CODEC "pli"
 
-/* The destination of coefficients, block by block. */
+/* Where coefficients are stored, block by block. */
 struct planes_of_blocks {
     const struct psti_jpeg_frame *frame;
-    int16_t *const *coefs; /* NULL: coefficients are not wanted */
+    int16_t *const *coefs; /* NULL if coefficients are not wanted */
     psti_pli_jpeg_to_blocks *to_blocks;
 };
 
@@ -30,13 +30,13 @@ struct run {
     const struct psti_jpeg_frame *frame;
     struct psti_pli_coefs_tables *tables;
     void *coefs_work, *idct_work;
-    psti_pli_jpeg_idct *idct; /* NULL: pixels are not wanted */
+    psti_pli_jpeg_idct *idct; /* NULL if pixels are not wanted */
     struct psti_pli_jpeg_quants quants;
     struct psti_pli_jpeg_strip strip;
     struct psti_pli_jpeg_blocks blocks; /* blocks of the current unit */
-    bool any;                           /* true if at least one of its blocks is wanted */
+    bool any;                           /* true if at least one block of the unit is wanted */
     struct planes_of_blocks planes;
-    uint32_t k_last; /* number of the last coefficient that is wanted */
+    uint32_t k_last; /* number of the last wanted coefficient */
     uint32_t y;      /* next row of pixels to make */
 };
 
@@ -92,9 +92,9 @@ static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_p
            (row * out->frame->components[square->component].columns + column) * 64;
 }
 
-/* Writes planes as blocks. A plane is read only up to the multiple of 64 past its last entry. The
- * order of the list jumps about in memory that is larger than the near caches. Therefore the cache
- * lines of blocks are prefetched some groups before they are written. */
+/* Converts planes to blocks. A plane is read only up to the multiple of 64 after its last entry.
+ * Blocks come in the order of the list, which jumps about in memory larger than the near caches, so
+ * the cache lines of blocks are prefetched some groups before they are written. */
 static void to_blocks(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs)
 {
     enum { GROUP = PSTI_PLI_JPEG_GROUP, AHEAD = 2 * GROUP, RING = 4 * GROUP };
@@ -160,8 +160,8 @@ static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, 
     return status;
 }
 
-/* Decodes the units of the span in one row. The first unit of the row, in the span or not, lies at
- * *offset. Moves *offset to the next row's first unit. */
+/* Decodes the units of the span in one row. *offset is that of the row's first unit, whether it is
+ * in the span or not. Moves *offset to the next row's first unit. */
 static enum pst_status one_row(struct run *run, const struct psti_pli_span *span, uint32_t row,
                                uint64_t *offset, struct pst_error *err)
 {
@@ -208,7 +208,7 @@ static void put_row(const struct run *run, uint32_t y, uint32_t i)
     psti_pli_emit_pixels(&unit, row, &part);
 }
 
-/* Makes rows run->y .. end - 1 of the image, a band at a time if the caller wants bands. */
+/* Makes rows run->y .. end - 1 of the image. If the caller wants bands, makes a band at a time. */
 static enum pst_status put_rows(struct run *run, uint32_t end)
 {
     const struct psti_pli_request *request = run->request;
@@ -285,7 +285,7 @@ static void find_quants(const struct psti_jpeg_frame *frame, struct psti_pli_jpe
     }
 }
 
-/* Divides the scratch and makes the tables that all units share. */
+/* Divides the scratch, and makes the tables for all units. */
 static enum pst_status begin(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_request *request = run->request;
@@ -341,7 +341,7 @@ static enum pst_status all_units(struct run *run, struct pst_error *err)
     return PST_OK;
 }
 
-/* Reads header, head and frame of bytes that may be anything. */
+/* Reads header, head and frame of untrusted bytes. */
 static enum pst_status read_head(const void *bytes, size_t nbytes, struct psti_pli_header *header,
                                  struct psti_jpeg_frame *frame, struct pst_error *err)
 {

@@ -5,8 +5,8 @@
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* Sets the samples [*first, *end) of n that `count` pixels from pixel `from` on need. With `margin`
- * there is one sample more on each side that has one. */
+/* Sets the range of samples [*first, *end), out of n, that `count` pixels from pixel `from` on
+ * need. With `margin` the range has one more sample on each side, if it exists. */
 static void samples_of(uint32_t from, uint32_t count, uint32_t per_sample, bool margin, uint32_t n,
                        uint32_t *first, uint32_t *end)
 {
@@ -15,8 +15,9 @@ static void samples_of(uint32_t from, uint32_t count, uint32_t per_sample, bool 
     *end = margin && b < n ? b + 1 : b;
 }
 
-/* Sets the blocks of n that hold these samples of `n_samples`. At the component's end, the blocks
- * that only fill up its last MCU are included, so that its last units are taken whole. */
+/* Sets the range of blocks, out of n, that hold these samples, out of `n_samples`. At the
+ * component's end it includes the blocks that only fill up the last MCU, because the last units are
+ * decoded whole. */
 static void blocks_of(uint32_t first, uint32_t end, uint32_t block, uint32_t n_samples, uint32_t n,
                       uint32_t *from, uint32_t *to)
 {

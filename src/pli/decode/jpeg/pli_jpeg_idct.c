@@ -2,7 +2,7 @@
  * reference implementation.
  *
  * pli_jpeg_int.h says what goes in and out. The functions are pure; any thread may call them. 16
- * blocks are transformed side by side, so that compilers make vectors of the loops. Blocks with the
+ * blocks are transformed side by side, which lets compilers vectorise the loops. Blocks with the
  * largest ends come first. So the end of a group's first block bounds the rows and columns that are
  * not zeros. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
@@ -17,7 +17,7 @@ enum { LANES = 16 };
 
 struct work {
     int16_t in[64][LANES];     /* dequantised coefficients, [8 * row + column] */
-    int16_t half[64][LANES];   /* values after the transform of columns */
+    int16_t half[64][LANES];   /* values after the transform of the columns */
     uint8_t samples[8][LANES]; /* samples of one row */
 };
 _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
@@ -34,7 +34,7 @@ INLINE int32_t clamp(int32_t v, int32_t lowest, int32_t highest)
 }
 
 /* Computes the eight sums of n inputs in lane l, with `bias` added. Inputs are `step` rows of lanes
- * apart. Sums of 16-bit inputs stay below 2^31, so that none wraps. */
+ * apart. Sums of 16-bit inputs stay below 2^31, so they do not wrap. */
 INLINE void sums(const int16_t (*in)[LANES], int step, int n, int l, int32_t bias, int32_t out[8])
 {
     const int32_t i0 = in[0][l];
@@ -89,7 +89,7 @@ INLINE void row_of(const int16_t (*restrict in)[LANES], int n, uint8_t (*restric
     }
 }
 
-/* A pointer to constant lanes. C does not convert to it implicitly. */
+/* A pointer to constant lanes; C has no implicit conversion to it. */
 typedef const int16_t (*const_lanes)[LANES];
 
 static void large_column(struct work *work, int u)
@@ -127,8 +127,8 @@ static void row(struct work *work, int y, int n)
         row_of(in, 8, work->samples);
 }
 
-/* Stores one row of samples of all blocks at their places. Samples are first joined to numbers of
- * two bytes, then of four, which compilers do in vectors. */
+/* Stores one row of samples of all blocks to their places. Samples are first joined to numbers of
+ * two bytes, then of four bytes, which compilers vectorise. */
 static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_t n, size_t offset)
 {
     uint16_t twos[4][LANES];
@@ -150,7 +150,7 @@ static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_
 struct masks {
     uint16_t second[LANES], third[LANES];
     bool mixed;
-    uint32_t component; /* component of all lanes; not set if lanes have several */
+    uint32_t component; /* component of all lanes; not set if lanes have different components */
 };
 
 static struct masks components_of(const struct psti_pli_coefs *coefs, const struct group *group)
@@ -168,7 +168,7 @@ static struct masks components_of(const struct psti_pli_coefs *coefs, const stru
     return masks;
 }
 
-/* Sets `out` to `in` times each lane's quantisation value, modulo 2^16. */
+/* Sets `out` to `in` times the quantisation value of each lane, modulo 2^16. */
 INLINE void dequantise(const struct psti_pli_jpeg_quants *quants, uint32_t k,
                        const struct masks *masks, const int16_t *restrict in, int16_t *restrict out)
 {
@@ -222,8 +222,8 @@ static uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
            (ptrdiff_t)((block >> 3 & 7) * 8 * blocks->stride + (block & 7) * 8);
 }
 
-/* Must not be unrolled: if compilers unroll this loop by 16 within another loop, they no longer
- * make a vector of it. */
+/* This loop must not be unrolled: if compilers unroll it by 16 inside another loop, they do not
+ * vectorise it. */
 INLINE void add_bits(const int16_t *restrict in, uint16_t *restrict bits)
 {
 #pragma GCC unroll 1
@@ -231,8 +231,8 @@ INLINE void add_bits(const int16_t *restrict in, uint16_t *restrict bits)
         bits[l] = (uint16_t)(bits[l] | (uint16_t)(in[l] ^ (int16_t)(in[l] >> 15)));
 }
 
-/* Returns whether all coefficients up to `last` are below 1024 in size. Then no column comes near
- * 2^15, because the factors of a sum are below 61213 together. */
+/* Returns whether the magnitudes of all coefficients up to `last` are below 1024. Then no column
+ * comes near 2^15, because the factors of a sum add up to less than 61213. */
 static bool is_small(const struct work *work, uint32_t last)
 {
     uint16_t bits[LANES] = {0}, all = 0;
@@ -290,8 +290,8 @@ static struct group next_group(const struct psti_pli_jpeg_blocks *blocks, uint32
     return group;
 }
 
-/* Writes the samples of blocks that have only a DC, without a transform: all are DC / 8,
- * rounded. */
+/* Writes the samples of blocks that have only a DC coefficient, without a transform: all samples
+ * are DC / 8, rounded. */
 static void flat_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group)
 {
     const struct psti_pli_coefs *coefs = blocks->coefs;

@@ -1,6 +1,6 @@
 /* pli_jpeg_idct_template.h - turns coefficients into samples with vectors of any width.
  *
- * A vector holds one coefficient of LANES blocks, so that nothing is transposed before the samples
+ * A vector holds one coefficient of LANES blocks, so nothing need be transposed before the samples
  * are bytes. Blocks with the largest ends come first. So the end of a group's first block says
  * which coefficients are all zeros. The group takes a variant of the transform that leaves these
  * out.
@@ -35,7 +35,7 @@
  * This file defines do_group(), all_blocks() and open_unit(), which the level calls. */
 #include <string.h>
 
-enum { SMALL_LAST = 24 /* number of the last coefficient of 4x4 frequencies */ };
+enum { SMALL_LAST = 24 /* number of the last coefficient among the 4x4 frequencies */ };
 
 _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
 
@@ -47,12 +47,12 @@ struct group {
     uint32_t n, last;      /* number of blocks; planes above number `last` are zeros */
 };
 
-/* What all groups of a unit have in common. */
+/* Values that all groups of a unit share. */
 struct unit {
     const struct psti_pli_jpeg_blocks *blocks;
     uint32_t last; /* planes above this number are not set, or not wanted */
-    /* 64 * (first square of component 1) - 1, and the same of component 2. The second is a number
-     * above all blocks if both components are quantised alike, as they nearly always are. */
+    /* 64 * (first square of component 1) - 1, and the same for component 2. The second is above all
+     * block numbers if both components have the same quantisation, as they nearly always have. */
     VECTOR before[2];
     ptrdiff_t places[64]; /* offsets of the blocks of a square from its first sample */
 };
@@ -174,7 +174,7 @@ INLINE void find_places(const struct unit *unit, const struct group *group, stru
         work->to[i] = work->to[0];
 }
 
-/* Writes the samples of blocks that have only a DC. */
+/* Writes the samples of blocks that have only a DC coefficient. */
 INLINE void flat_group(const struct unit *unit, const struct group *group)
 {
     size_t stride = unit->blocks->stride;
@@ -220,7 +220,7 @@ TARGET static void do_group(const struct unit *unit, const struct group *group, 
     }
     while (variants[i].last < group->last)
         i++;
-    find_places(unit, group, work); /* early, so that the stores do not wait for the places */
+    find_places(unit, group, work); /* loaded early, because the stores need the places */
     load_group(unit, group, variants[i].last, work);
     variants[i].run(work);
 }
@@ -233,7 +233,8 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
         group.planes = coefs->planes + i;
         group.order = coefs->order + i;
         group.last = psti_pli_jpeg_end_at(coefs, i, group.last);
-        if (coefs->n - i < LANES) { /* near the end of the list, entries after it are not read */
+        if (coefs->n - i < LANES) { /* near the end of the list, entries after it must not be
+                                     * read */
             group.n = coefs->n - i;
             memcpy(work->order, group.order, group.n * sizeof work->order[0]);
             group.order = work->order;
@@ -242,7 +243,7 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
     }
 }
 
-/* Returns what all groups of these blocks have in common. */
+/* Returns the values that all groups of these blocks share. */
 INLINE struct unit open_unit(const struct psti_pli_jpeg_blocks *blocks)
 {
     struct unit unit = {.blocks = blocks, .last = blocks->coefs->last};

@@ -10,9 +10,9 @@
 #include "pli/decode/pli_decode_int.h"
 #include "pli/pli.h"
 
-/* ---- Coefficients -> samples: pli_jpeg_idct.c, pli_jpeg_idct_avx2.c */
+/* ---- Coefficients to samples: pli_jpeg_idct.c, pli_jpeg_idct_avx2.c */
 
-/* The quantisation values of each component in zigzag order, each twice: q | q << 16. */
+/* The quantisation values of each component in zigzag order, each stored twice: q | q << 16. */
 struct psti_pli_jpeg_quants {
     uint32_t twice[PSTI_JPEG_COMPONENTS_MAX][64];
 };
@@ -23,12 +23,12 @@ struct psti_pli_jpeg_blocks {
     const struct psti_pli_jpeg_quants *quants;
     uint8_t *samples;
     size_t stride; /* bytes from one row of samples to the next, the same for all components */
-    uint32_t edge; /* samples of a block each way: 8, or 4, 2 or 1 if it is made smaller */
+    uint32_t edge; /* width and height of a block in samples: 8, or 4, 2 or 1 for smaller images */
     bool all;      /* true if all blocks of the list are wanted */
     /* Offset of the first sample of each square from `samples`. */
     ptrdiff_t at[PSTI_JPEG_SQUARES_MAX];
-    /* For each square, bit p says whether the block at position p is wanted. The memory of other
-     * blocks is not written. */
+    /* Bit p of a square says whether the block at position p is wanted. Memory of other blocks is
+     * not written. */
     uint64_t wanted[PSTI_JPEG_SQUARES_MAX];
 };
 
@@ -37,11 +37,11 @@ struct psti_pli_jpeg_blocks {
 enum { PSTI_PLI_JPEG_IDCT_NBYTES = 24 * 1024 };
 typedef void psti_pli_jpeg_idct(const struct psti_pli_jpeg_blocks *blocks, void *work);
 psti_pli_jpeg_idct psti_pli_jpeg_idct_c;
-/* They require `all`, because their levels of coefficients leave only the wanted blocks in the
+/* These levels require `all`, because their coefficient decoders leave only wanted blocks in the
  * list. */
 psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2, psti_pli_jpeg_idct_avx512, psti_pli_jpeg_idct_neon;
 
-/* Writes blocks of `edge` samples each way, 4, 2 or 1, from the coefficients whose row and column
+/* Writes blocks of `edge` x `edge` samples (4, 2 or 1), from the coefficients whose row and column
  * are below `edge`. It exists only in plain C (pli_jpeg_small.c). */
 psti_pli_jpeg_idct psti_pli_jpeg_idct_small;
 
@@ -57,7 +57,7 @@ static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *c
 }
 
 /* Returns the end of the block at list position i. `last` is the end of a block at an earlier
- * position. Levels that transform many blocks at once use it. */
+ * position. Levels that transform many blocks at once use this. */
 static inline uint32_t psti_pli_jpeg_end_at(const struct psti_pli_coefs *coefs, uint32_t i,
                                             uint32_t last)
 {
@@ -65,7 +65,7 @@ static inline uint32_t psti_pli_jpeg_end_at(const struct psti_pli_coefs *coefs, 
         last--;
     return last;
 }
-/* ---- Coefficients -> blocks: pli_jpeg_blocks.c, pli_jpeg_blocks_avx2.c */
+/* ---- Coefficients to blocks: pli_jpeg_blocks.c, pli_jpeg_blocks_avx2.c */
 
 /* Writes 16 blocks of 64 coefficients from 16 entries of each of planes 0..last. Coefficients above
  * `last` are zeros. */
@@ -74,7 +74,7 @@ typedef void psti_pli_jpeg_to_blocks(const int16_t *planes, size_t stride, uint3
                                      int16_t *const blocks[PSTI_PLI_JPEG_GROUP]);
 psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_c, psti_pli_jpeg_to_blocks_avx2;
 
-/* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c, pli_jpeg_rows_avx512.c,
+/* ---- Samples to pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c, pli_jpeg_rows_avx512.c,
  * pli_jpeg_rows_neon.c */
 
 /* Kernels that work on rows of n samples. Those that interpolate sideways read in[-1] and in[n]. A
@@ -84,17 +84,17 @@ psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_c, psti_pli_jpeg_to_blocks_avx2;
 struct psti_pli_jpeg_rows {
     /* Upsamples a row sideways to 2n samples. */
     void (*h2)(const uint8_t *in, uint8_t *out, uint32_t n);
-    /* Upsamples two rows to one row of 2n samples: `near` weighs three times as much as `far`. */
+    /* Upsamples two rows to one row of 2n samples. `near` has three times the weight of `far`. */
     void (*h2v2)(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t n);
-    /* Interpolates downwards: makes one row from `near` and `far`. `bias` is 1 for the upper of the
-     * two rows made from `near`, 2 for the lower. */
+    /* Interpolates downwards: makes one row from the rows `near` and `far`. `bias` is 1 for the
+     * upper of the two rows made from `near`, 2 for the lower. */
     void (*v2)(const uint8_t *near, const uint8_t *far, uint32_t bias, uint8_t *out, uint32_t n);
     void (*ycc_rgb)(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out,
                     uint32_t n);
     void (*plain_rgb)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
                       uint32_t n);
 };
-/* Bytes before and after rows of samples that kernels may read or write. */
+/* Bytes before and after rows of samples that kernels may access. */
 enum { PSTI_PLI_JPEG_ROW_SLACK = 64 };
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c, psti_pli_jpeg_rows_avx2,
     psti_pli_jpeg_rows_avx512, psti_pli_jpeg_rows_neon;
@@ -118,7 +118,8 @@ struct psti_pli_jpeg_strip {
     uint8_t *pixels;                              /* memory for one row of pixels */
     const struct psti_pli_jpeg_rows *kernels;
 };
-/* Returns the bytes that a strip needs for regions of `width`, whatever their height and place. */
+/* Returns the bytes that a strip needs for regions of `width`, whatever their height and
+ * position. */
 size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t width);
 void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
                                const struct psti_jpeg_frame *frame, uint32_t block, uint32_t edge,

@@ -7,9 +7,9 @@
 
 #include "base/bits.h"
 
-enum { STEP = 16 }; /* samples or pixels at once; compilers make vectors of loops of this length */
+enum { STEP = 16 }; /* samples or pixels at once; compilers vectorise loops of this length */
 
-/* Stores pairs of samples. The first sample of a pair is in the lower byte. */
+/* Stores pairs of samples. The first sample of a pair is the lower byte. */
 static inline void store_pairs(const uint16_t pairs[STEP], uint8_t *out)
 {
     for (int i = 0; i < STEP; i++)
@@ -66,8 +66,9 @@ static inline uint16_t channel(int16_t sum)
 
 static inline int16_t high_product(int16_t a, int16_t b) { return (int16_t)(a * b >> 16); }
 
-/* Makes 16 pixels. R is in the lowest byte. All values are times 64, which still fits 16 bits. So
- * the upper halves of products, which vectors have, are rounded down only once and are exact. The
+/* Makes 16 pixels, with R in the lowest byte. All values are multiplied by 64, which still fits 16
+ * bits. So the upper halves of products, which vector instructions return, are rounded down only
+ * once and are exact. The
  * factors are split so that they fit 16 bits: 91881 is 65536 + 26345, 46802 is 65536 - 18734,
  * 116130 is 2 * 65536 - 14942. The two products of green are added as whole numbers, with the carry
  * from their lower halves. */

@@ -55,7 +55,7 @@ INLINE void row(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, bool yc
         return;
     }
     for (uint32_t x = 0; x < n; x += STEP) {
-        /* The last step makes some pixels a second time. */
+        /* The last step overlaps the step before and makes some pixels again. */
         size_t at = x + STEP <= n ? x : n - STEP;
         step(c0 + at, c1 + at, c2 + at, ycc, out + at * 3);
     }

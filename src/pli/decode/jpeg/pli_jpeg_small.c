@@ -2,17 +2,17 @@
  * for callers that need less than all pixels (psti_pli_jpeg_decode_scaled() in pli.h says what they
  * get). It is plain C. The functions are pure; any thread may call them.
  *
- * A block becomes N x N samples, N = 4, 2 or 1. They are the inverse DCT of size N of the block's N
- * x N lowest frequencies, divided by 8 as the whole transform is. The factors sqrt(2) cos(pi / 8) =
- * 10703 / 8192 and sqrt(2) cos(3 pi / 8) = 4433 / 8192 have 13 bits. N = 4 rounds as the whole
- * transform does: columns first, (sum + 2^10) >> 11, then rows, (sum + 2^17) >> 18. N = 2 takes
- * sums of four coefficients with signs, and N = 1 takes DC; both are (sum + 4) >> 3. */
+ * A block becomes N x N samples, N = 4, 2 or 1. They are the N x N inverse DCT of the block's N x N
+ * lowest frequencies, divided by 8 like the 8x8 transform. The factors sqrt(2) cos(pi / 8) = 10703
+ * / 8192 and sqrt(2) cos(3 pi / 8) = 4433 / 8192 have 13 bits. N = 4 rounds like the 8x8
+ * transform: columns first, (sum + 2^10) >> 11, then rows, (sum + 2^17) >> 18. N = 2 takes sums of
+ * four coefficients with signs, and N = 1 takes DC; both are (sum + 4) >> 3. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include <string.h>
 
 enum {
-    LANES = 16, /* blocks that are transformed at a time, neighbours in the list */
+    LANES = 16, /* number of blocks that are transformed at once, neighbours in the list */
     EDGE_MAX = 4
 };
 
@@ -34,7 +34,7 @@ static int32_t clamp(int32_t v, int32_t lowest, int32_t highest)
 
 static uint8_t to_sample(int32_t v) { return (uint8_t)(clamp(v, -128, 127) + 128); }
 
-/* Computes the four sums of four inputs, with 13 bits more. */
+/* Computes the four sums of four inputs. The results have 13 fraction bits. */
 static void four_sums(int32_t i0, int32_t i1, int32_t i2, int32_t i3, int32_t out[4])
 {
     int32_t a = (i0 + i2) * 8192, b = (i0 - i2) * 8192;

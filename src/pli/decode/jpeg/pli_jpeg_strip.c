@@ -18,14 +18,14 @@ enum {
     WIDENED = 48 /* samples by which the blocks of a region may be wider than the region */
 };
 
-/* Returns the bytes from row to row. It is an odd number of cache lines, so that the rows of a
- * block are in different sets of the cache. */
+/* Returns the bytes from row to row. It is an odd number of cache lines, which puts the rows of a
+ * block into different cache sets. */
 static size_t stride_for(uint32_t width)
 {
     return (psti_round_up((size_t)width + WIDENED + 2 * SLACK, 64) | 64);
 }
 
-/* Returns the bytes of an upsampled row, with those that kernels may write past it. */
+/* Returns the bytes of an upsampled row, including those that kernels may write after it. */
 static size_t upsampled_nbytes(uint32_t width) { return stride_for(width) + 2 * SLACK; }
 
 size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t width)
@@ -57,8 +57,8 @@ void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
     strip->pixels = memory;
 }
 
-/* Returns the address of sample (row, column) of component i. The row above this row of units is
- * the first one that is there. */
+/* Returns the address of sample (row, column) of component i. The first row in memory is the row
+ * above this row of units. */
 static uint8_t *sample_at(const struct psti_pli_jpeg_strip *strip, uint32_t i, uint32_t row,
                           uint32_t column)
 {
@@ -79,7 +79,7 @@ void psti_pli_jpeg_strip_next(struct psti_pli_jpeg_strip *strip, uint32_t y)
     strip->y = y;
 }
 
-/* Returns a mask of the numbers [first, first + n) that are in [from, to). */
+/* Returns a mask of the numbers first .. first + n - 1 that are at least `from` and below `to`. */
 static uint32_t bits_within(uint32_t first, uint32_t n, uint32_t from, uint32_t to)
 {
     uint32_t a = from > first ? from - first : 0, b = to > first ? to - first : 0;
@@ -155,7 +155,7 @@ static void repeat(const uint8_t *in, uint32_t times, uint8_t *out, uint32_t n)
         memset(out, in[i], times);
 }
 
-/* Returns row y of component i at the image's resolution, from column x on. */
+/* Returns row y of component i, upsampled to the image's resolution, from column x on. */
 static const uint8_t *full_row(const struct psti_pli_jpeg_strip *strip, uint32_t i, uint32_t y,
                                uint32_t x, uint32_t n_pixels)
 {

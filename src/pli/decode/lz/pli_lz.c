@@ -1,14 +1,15 @@
 /* pli_lz.c - units of mode lz: label maps, screenshots, graphics (docs/format-pli.md, section 6).
  *
  * Decoding has three phases. K interleaved rANS states first decode the tokens of all sequences,
- * then the literals' pixels. Each state decodes its own share, so that lanes need nothing of each
+ * then the literals' pixels. Each state decodes its own share, so lanes do not depend on each
  * other. Then the sequences are executed in order: literals, and copies of earlier pixels. Literals
- * wait at the end of `samples`, where the output can never overtake them. Tokens and tables lie in
- * `work`. Rows of pixels are written to their place while the unit is executed, because a unit is
- * larger than the near caches. The functions allocate no memory; any thread may call them. The
+ * are stored at the end of `samples`, where the output can never overtake them. Tokens and tables
+ * are in `work`. Rows of pixels are written to their place while the unit is executed, because a
+ * unit is larger than the near caches. The functions allocate no memory; any thread may call them.
+ * The
  * bytes are hostile: tokens are checked as they are executed, and each sequence is checked against
  * the space before the literals still to come, which also bounds the output. `samples` has 64 bytes
- * more than the pixels need, for copies that run over. */
+ * more than the pixels need, because copies may write past their end. */
 #include "pli/decode/pli_decode_int.h"
 #include "pli/format/pli_lz_format.h"
 
@@ -36,12 +37,12 @@ struct work {
 };
 static_assert(sizeof(struct work) <= PSTI_PLI_WORK_NBYTES, "work of the lz mode");
 
-/* The built-in decoding tables that units have needed, of one set: labels or graphics. They are
- * kept because most units have few tables of their own, and making a table takes as long as some
- * hundred tokens. A unit that uses the other set discards them. */
+/* The built-in decoding tables that units have needed so far, of one set: labels or graphics. They
+ * are kept because most units have few tables of their own, and making a table takes as long as
+ * some hundred tokens. A unit that uses the other set discards them. */
 struct psti_pli_lz_tables {
-    const struct psti_pli_lz_built_in *of; /* the set that `tables` are made of; NULL: no table is
-                                            * made */
+    const struct psti_pli_lz_built_in *of; /* the set that `tables` are made from; NULL: no table is
+                                            * made yet */
     bool is_made[PSTI_PLI_LZ_N_SEQUENCE_TABLES];
     _Alignas(64) uint8_t tables[PSTI_PLI_LZ_N_SEQUENCE_TABLES][PSTI_LZ_SEQUENCE_TABLE_NBYTES];
 };
@@ -55,12 +56,12 @@ struct decoder {
     struct work *work;
     uint8_t *samples;
     uint32_t pixel_nbytes, n_pixels;
-    /* the members from here to `end` come from the head of the unit */
+    /* the members from here to `end` are read from the head of the unit */
     uint32_t n_sequences, n_literals, n_colours, n_escapes, raw_nbytes, tables_nbytes;
     bool subtract_green;
     const struct psti_pli_lz_built_in *built_in;
     const uint8_t *raw, *end;
-    struct psti_lz_bits tables; /* the descriptions of tables that are not read yet */
+    struct psti_lz_bits tables; /* descriptions of tables that are not read yet */
     struct psti_lz_lanes states;
 };
 
@@ -98,7 +99,8 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     if (d->n_sequences > PSTI_PLI_LZ_SEQUENCES_MAX || d->n_literals > d->n_pixels ||
         d->n_colours > PSTI_PLI_LZ_COLOURS_MAX || d->n_escapes > d->n_literals)
         return corrupt(d, err, p, "counts out of range");
-    /* Indices of colours lie at the start of `samples` while pixels are written at its end. */
+    /* Indices of colours are stored at the start of `samples` while pixels are written at its
+     * end. */
     if (d->n_colours > 0 &&
         (uint64_t)d->n_literals * (d->pixel_nbytes + 1) > (uint64_t)d->n_pixels * d->pixel_nbytes)
         return corrupt(d, err, p, "too many literals for colours");
@@ -115,9 +117,9 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     return PST_OK;
 }
 
-/* Reads the frequencies of a table (6.3). Returns false if they do not sum up to 1 << log2. A
- * branch could not predict whether a field is a frequency or a number of zeros, so the same
- * instructions read both. */
+/* Reads the frequencies of a table (6.3). Returns false if they do not sum up to 1 << log2. The CPU
+ * could not predict whether a field is a frequency or a number of zeros, so the same instructions
+ * read both, without a branch. */
 static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, uint32_t log2)
 {
     uint32_t left = 1u << log2, i = 0;
@@ -130,7 +132,7 @@ static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, u
         i += is_freq ? 0 : field + 1;
         if (freq > left || i + is_freq > n)
             return false;
-        /* I is n only past the last symbol, where the field is a number of zeros. */
+        /* i equals n only past the last symbol, where the field is a number of zeros. */
         freqs[i < n ? i : 0] |= (uint16_t)freq;
         i += is_freq;
         left -= freq;
@@ -142,8 +144,8 @@ static void build_table(const uint16_t *freqs, uint32_t n, uint8_t *table)
 {
     for (uint32_t symbol = 0; symbol < n; symbol++) {
         uint32_t entry = symbol | (uint32_t)freqs[symbol] << PSTI_LZ_FREQ_SHIFT;
-        /* Writes beyond the symbol's entries, into those of the next symbols or into the spare ones
-         * after the table. */
+        /* May write past the symbol's entries, into those of the next symbols or into the spare
+         * entries after the table. */
         for (uint32_t k = 0; k < freqs[symbol]; k += PSTI_LZ_TABLE_AT_ONCE)
             for (uint32_t i = 0; i < PSTI_LZ_TABLE_AT_ONCE; i++)
                 psti_store_u32(table + 4 * (size_t)(k + i),
@@ -152,17 +154,17 @@ static void build_table(const uint16_t *freqs, uint32_t n, uint8_t *table)
     }
 }
 
-/* The tables of one kind of symbol, such as runs. Built-in tables of sequences are kept, from
- * number `first` on. */
+/* The tables of one kind of symbol, such as runs. Built-in tables of sequences are kept, starting
+ * at number `first`. */
 struct kind {
     uint32_t n_contexts, n_symbols, log2, first;
-    /* The built-in frequencies of context 0. Those of each next context are `step` further. */
+    /* The built-in frequencies of context 0. Those of context c are c * `step` further. */
     const uint16_t *built_in;
     uint32_t step;
 };
 
-/* Returns the built-in table of context c. A table that is not kept is made at *memory, which moves
- * past it. */
+/* Returns the built-in table of context c. A table that is not kept is made at *memory, which then
+ * moves past it. */
 static const uint8_t *built_in_table(struct decoder *d, const struct kind *kind, uint32_t c,
                                      uint8_t **memory)
 {
@@ -258,7 +260,7 @@ static void flat_freqs(uint16_t *freqs, uint32_t n)
         freqs[i] = (uint16_t)(sum / n + (i < sum % n));
 }
 
-/* Does the same as psti_pli_lz_add_green, with samples of 16 bits. */
+/* Adds green to the other channels like psti_pli_lz_add_green, for samples of 16 bits. */
 static void add_green_u16(uint8_t *pixel)
 {
     uint16_t green = psti_load_u16(pixel + 2);
@@ -266,7 +268,7 @@ static void add_green_u16(uint8_t *pixel)
     psti_store_u16(pixel + 4, (uint16_t)(psti_load_u16(pixel + 4) + green));
 }
 
-/* Decodes the colours, and then the escaped pixels to the end of `samples`. */
+/* Decodes the colours, and then the escaped pixels, to the end of `samples`. */
 static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
 {
     uint32_t P = d->pixel_nbytes;
@@ -285,14 +287,15 @@ static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
         add_green_u16(psti_pli_lz_pixel_at(&to, i));
 }
 
-/* The places of literals while they are placed: the next index, where the next pixel goes, and the
- * escaped pixels that are still to come. No write reaches the escaped pixels. */
+/* Positions in `samples` while literals become pixels: the next index and the next escaped pixel to
+ * read, the end, and the next pixel to write. The pixels written never overlap the escaped pixels
+ * that are still to be read. */
 struct placing {
     const uint8_t *index, *escape, *end;
     uint8_t *out;
 };
 
-/* Writes literals of 3 or 4 bytes as pixels, four bytes at a time, as long as such writes do not
+/* Writes literals of 3 or 4 bytes as pixels, four bytes at a time, as long as these writes do not
  * reach the escaped pixels. */
 static inline __attribute__((always_inline)) void place_many(struct placing *p,
                                                              const struct decoder *d,
@@ -304,8 +307,8 @@ static inline __attribute__((always_inline)) void place_many(struct placing *p,
     struct placing now = *p;
     while (now.escape - now.out >= 2 * (ptrdiff_t)P && now.escape < now.end) {
         uint32_t index = *now.index++, is_escape = index >= d->n_colours;
-        /* Arithmetic chooses between the colour and the escaped pixel, because a branch could not
-         * predict which literals are escaped. */
+        /* Arithmetic selects the colour or the escaped pixel, because the CPU could not predict
+         * which literals are escaped. */
         uint32_t colour = colours[index];
         psti_store_u32(now.out, colour ^ ((colour ^ psti_load_u32(now.escape)) & (0 - is_escape)));
         now.out += P;
@@ -314,7 +317,7 @@ static inline __attribute__((always_inline)) void place_many(struct placing *p,
     *p = now;
 }
 
-/* Turns all literals into pixels, which end at the end of `samples`. The indices at its start
+/* Stores all literals as pixels, which end at the end of `samples`. The indices at its start
  * become pixels, and the escaped pixels at its very end move down. Returns false if indices and
  * escaped pixels do not match in number. */
 static bool place_literals(const struct decoder *d)
@@ -389,7 +392,7 @@ struct rows {
     const struct psti_pli_unit *unit;
     const uint8_t *samples;
     const struct psti_pli_part *part;
-    uint32_t n; /* rows of the part that are written already */
+    uint32_t n; /* number of rows of the part that are already written */
 };
 
 /* Writes the rows that are complete now to their place, while they are in a near cache. */

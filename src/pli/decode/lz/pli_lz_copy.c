@@ -27,8 +27,7 @@ static inline void move_wide(uint8_t *to, const uint8_t *from)
     memcpy(to, bytes, WIDE);
 }
 
-/* Each turn doubles the part of the pattern that is written, until a wide copy reads only written
- * bytes. */
+/* Each turn doubles the written part of the pattern, until a wide copy reads only written bytes. */
 static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 {
     const uint8_t *from = to - distance;
@@ -43,12 +42,11 @@ static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
         move_wide(to + i, to + i - distance);
 }
 
-/* Compares eight bytes at a time, and copies them only when it knows how many. */
+/* Compares eight bytes at a time, and copies them only when their number is known. */
 LZ_INLINE static inline size_t find_edge(uint8_t *to, const uint8_t *from, size_t room, uint32_t n,
                                          const uint32_t P)
 {
-    const uint8_t *end = to, *p = from; /* p: the pixel before the next one that is tested for an
-                                         * edge */
+    const uint8_t *end = to, *p = from; /* p: before the next pixel to test */
     for (; n > 0; n--) {
         size_t i = 0;
         uint64_t differ;

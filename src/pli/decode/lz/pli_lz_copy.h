@@ -1,5 +1,5 @@
-/* pli_lz_copy.h - declarations that both parts of the lz mode share: raw bits, and the call that
- * executes sequences. */
+/* pli_lz_copy.h - declarations that both parts of the lz mode share: raw bits, and the function
+ * that executes sequences. */
 #ifndef PST_PLI_LZ_COPY_H
 #define PST_PLI_LZ_COPY_H
 
@@ -9,14 +9,14 @@
 
 enum { WIDE = 32 }; /* bytes that are copied at once */
 
-/* A string of bits, LSB-first, of `size` bytes, after which zeros follow without end.
- * psti_pli_lz_bits_used() tells whether zeros were needed. */
+/* A string of bits, LSB-first, of `size` bytes. Endless zeros follow it. psti_pli_lz_bits_used()
+ * tells whether zeros were used. */
 struct psti_lz_bits {
     const uint8_t *base;
-    /* `next` is the number of the next byte to load. It exceeds `size` when zeros are loaded. */
+    /* `next` is the number of the next byte to load. It exceeds `size` after zeros were loaded. */
     size_t size, next;
-    /* Bits that are loaded and not used yet, at least n. The bits above them are 0, or the same as
-     * the next load brings. */
+    /* Loaded bits that are not used yet, at least n. The bits above them are 0, or equal to those
+     * that the next load brings. */
     uint64_t ahead;
     uint32_t n;
 };
@@ -25,7 +25,7 @@ static inline void psti_pli_lz_bits_begin(struct psti_lz_bits *b, const uint8_t 
 {
     *b = (struct psti_lz_bits){.base = base, .size = size};
 }
-/* Loads bits, so that at least 56 may be taken. */
+/* Loads bits until at least 56 may be taken. */
 static inline void psti_pli_lz_bits_fill(struct psti_lz_bits *b)
 {
     uint64_t more = 0;
@@ -45,7 +45,7 @@ static inline uint32_t psti_pli_lz_bits_take(struct psti_lz_bits *b, uint32_t co
     b->n -= count;
     return value;
 }
-/* Returns the number of bytes of which bits have been used. */
+/* Returns the number of bytes from which bits were used. */
 static inline size_t psti_pli_lz_bits_used(const struct psti_lz_bits *b)
 {
     return b->next - b->n / 8;
@@ -56,10 +56,10 @@ struct psti_lz_execution {
     uint32_t n_sequences, n_lanes, width;
     struct psti_lz_bits raw;
     uint8_t *samples;        /* the unit's pixels, and 64 bytes more */
-    const uint8_t *literals; /* the last n_literals pixels of `samples` */
+    const uint8_t *literals; /* the last n_literals pixels of `samples` are literals */
     uint32_t n_literals, n_pixels;
-    /* Called now and then with the number of bytes of pixels that are complete, and once more at
-     * the end. NULL: nobody is told. */
+    /* Called from time to time with the number of bytes of complete pixels, and once more at the
+     * end. May be NULL. */
     void (*done)(void *ctx, size_t nbytes);
     void *done_ctx;
 };
@@ -69,7 +69,7 @@ typedef const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixe
 psti_lz_execute psti_pli_lz_execute_c, psti_pli_lz_execute_avx2, psti_pli_lz_execute_neon;
 
 /* psti_lz_repeats[distance - 1] says for each of the next WIDE bytes which of the `distance` bytes
- * before them it repeats. Levels that repeat a pattern from a register use it. */
+ * before it repeats. Levels that repeat a pattern from a register use it. */
 extern const uint8_t psti_lz_repeats[16][WIDE];
 
 /* Copies 1, 2, 3, 4, 6 or 8 bytes. Source and destination may overlap. */

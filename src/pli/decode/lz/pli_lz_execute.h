@@ -26,13 +26,13 @@
 #include "pli/decode/lz/pli_lz_tokens.h"
 #include "pli/format/pli_lz_format.h"
 
-/* Where the next pixel is written, and the literals after it that are not used yet. */
+/* The place of the next pixel to write, and the literals after it that are not used yet. */
 struct output {
     uint8_t *at;
     const uint8_t *start, *literals, *end;
 };
 
-/* The numbers that tokens stand for: a base plus raw bits. The first entries of the offsets are the
+/* The numbers that tokens stand for: a base plus raw bits. The first entries for offsets are the
  * recent offsets. */
 struct numbers {
     uint32_t offset_base[PSTI_PLI_LZ_N_OFFSETS];
@@ -65,7 +65,7 @@ LZ_INLINE static inline void copy_wide(uint8_t *to, const uint8_t *from, size_t 
         LZ_MOVE(to + i, from + i);
 }
 
-/* Copies the next literals down to the output, or leaves them if they are in place already. */
+/* Copies the next literals down to the output. Does nothing if they are already in place. */
 LZ_INLINE static inline void put_literals(struct output *o, size_t nbytes)
 {
     if ((size_t)(o->literals - o->at) >= WIDE)
@@ -162,10 +162,10 @@ LZ_INLINE static inline const char *execute_lane(struct psti_lz_execution *run,
     return NULL;
 }
 
-/* Executes all sequences. It is compiled once for each size of pixel. */
+/* Executes all sequences. It is compiled once for each pixel size. */
 LZ_INLINE static inline const char *execute(struct psti_lz_execution *given, const uint32_t P)
 {
-    /* A copy, so that the members that the loop changes stay in registers. */
+    /* A local copy keeps the members that the loop changes in registers. */
     struct psti_lz_execution run = *given;
     struct numbers numbers;
     struct output o = {

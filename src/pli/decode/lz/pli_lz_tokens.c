@@ -5,9 +5,9 @@
 
 enum { VECTOR_LANES = 8 };
 
-/* Decodes the next symbol of lane l. It never reads words beyond their end: a state that lacks a
- * word ends at a wrong value. No branch depends on whether a state takes a word, which is as good
- * as random. */
+/* Decodes the next symbol of lane l. It never reads words past their end: a state that lacks a word
+ * ends at a wrong value. Whether a state takes a word is nearly random, so there is no branch for
+ * it. */
 static inline uint8_t next_symbol(struct psti_lz_lanes *lanes, uint32_t l, const uint8_t *table,
                                   const uint32_t log2)
 {
@@ -24,7 +24,7 @@ static inline uint8_t next_symbol(struct psti_lz_lanes *lanes, uint32_t l, const
     return (uint8_t)entry;
 }
 
-/* Does one step of the first `active` lanes, which gives three tokens each. */
+/* Does one step of the first `active` lanes, each of which decodes three tokens. */
 static void sequence_step(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
                           uint32_t active, uint8_t *endings, uint32_t *tokens)
 {

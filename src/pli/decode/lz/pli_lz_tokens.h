@@ -7,8 +7,8 @@
 #include "pli/format/pli_lz_format.h"
 
 /* Sizes and shifts of decoding tables. A table has an entry for each state modulo the sum of
- * frequencies. An entry holds the symbol, the symbol's frequency << 8, and, << 20, the entry's
- * place among those of the symbol. So a step waits for only one look-up. */
+ * frequencies. An entry holds the symbol, the symbol's frequency << 8, and << 20 the entry's place
+ * among the symbol's entries. So a step needs only one look-up. */
 enum {
     PSTI_LZ_TABLE_AT_ONCE = 8, /* entries that are written at once when a table is made */
     PSTI_LZ_SEQUENCE_SUM = 1 << PSTI_PLI_LZ_SEQUENCE_BITS,
@@ -22,16 +22,16 @@ enum {
     PSTI_LZ_LANES_MAX = 1 << PSTI_PLI_LZ_LANES_LOG2_MAX
 };
 
-/* The states of the lanes, and the words that refill them. Loops work on a local copy, so that the
- * compiler knows that their stores do not change it. */
+/* The states of the lanes, and the words that refill them. Loops work on a local copy, because the
+ * compiler then knows that their stores do not change it. */
 struct psti_lz_lanes {
     uint32_t x[PSTI_LZ_LANES_MAX];
     uint32_t n;
     const uint8_t *words, *end;
 };
 
-/* The decoding tables of sequences, by context; those of runs by ending. `memory` and all tables
- * lie in one scratch, at distances that are whole numbers of entries. */
+/* The decoding tables of sequences, by context; tables of runs are by ending. `memory` and all
+ * tables are in one scratch, at distances that are multiples of an entry. */
 enum { PSTI_LZ_N_ENDINGS = 6 };
 struct psti_lz_sequence_tables {
     const uint8_t *memory;
@@ -40,9 +40,8 @@ struct psti_lz_sequence_tables {
     const uint8_t *length[PSTI_PLI_LZ_LENGTH_CONTEXTS];
 };
 
-/* How n symbols, sequences or pixels are shared among lanes (docs/format-pli.md, 6.2). The one that
- * lane l decodes in step t has number l * per_lane + t. In step t the first `active` lanes decode
- * one. */
+/* How n symbols, sequences or pixels are shared among lanes (docs/format-pli.md, 6.2). In step t
+ * lane l decodes number l * per_lane + t, if it is one of the first `active` lanes. */
 struct psti_pli_lz_share {
     uint32_t n, per_lane;
 };
@@ -55,8 +54,8 @@ static inline uint32_t psti_pli_lz_active(struct psti_pli_lz_share s, uint32_t t
     return (s.n - t + s.per_lane - 1) / s.per_lane;
 }
 
-/* Where n decoded pixels go: the first `split` to `colours`, after which 4 bytes may be
- * overwritten, the others to `out`. tables[b] is the table of byte b of a pixel. */
+/* Where n decoded pixels are stored: the first `split` in `colours`, after which 4 bytes may be
+ * overwritten, the others in `out`. tables[b] is the table of byte b of a pixel. */
 struct psti_lz_pixels_to {
     const uint8_t *tables[8];
     uint32_t pixel_nbytes, n, split;
@@ -64,9 +63,10 @@ struct psti_lz_pixels_to {
     uint8_t *colours, *out;
 };
 
-/* The kernels of one CPU level. The first three do the first steps of the functions below, as long
- * as many words are left and, with NEON, all lanes are active. They return how many steps they did.
- * The functions do the other steps. All three are NULL in plain C. lanes->n is 8, 16 or 32. */
+/* The kernels of one CPU level. The first three do the first steps of the functions
+ * psti_pli_lz_decode_..., as long as many words are left and, with NEON, all lanes are active. They
+ * return the number of steps that they did; the functions do the remaining steps. All three are
+ * NULL in plain C. lanes->n is 8, 16 or 32. */
 struct psti_lz_kernels {
     /* `endings` has the ending of each lane's last sequence; the kernel updates it. */
     uint32_t (*sequences)(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
@@ -102,8 +102,8 @@ static inline void psti_pli_lz_add_green(uint8_t *pixel)
     pixel[0] = (uint8_t)(pixel[0] + pixel[1]);
     pixel[2] = (uint8_t)(pixel[2] + pixel[1]);
 }
-/* Returns whether the table has only one symbol, as that of alpha often has. Such a symbol leaves
- * states as they are. */
+/* Returns whether the table has only one symbol, as the table of alpha often has. Such a symbol
+ * does not change states. */
 static inline bool psti_pli_lz_is_single(const uint8_t *table)
 {
     return (psti_load_u32(table) >> PSTI_LZ_FREQ_SHIFT & PSTI_LZ_FREQ_MASK) == PSTI_LZ_PIXEL_SUM;

@@ -1,11 +1,11 @@
 /* pli_packed.c - units of mode packed (docs/format-pli.md, section 4): groups of 8 residuals share
  * a bit width, and predictors need only the row above and running sums.
  *
- * It takes a unit's bytes, which are hostile, and makes planes in the caller's scratch. The
+ * It decodes a unit's bytes, which are hostile, to planes in the caller's scratch. The
  * functions are pure; any thread may call them. The parser here checks everything that the kernels
  * rely on: predictors and taps are known ones, widths are 0..bits, and the sum of the widths is the
- * number of bytes of data, so that no group lies outside. The kernels of plain C are the reference
- * implementation of the others. */
+ * number of bytes of data, so that no group lies outside. The plain C kernels are the reference
+ * implementation of the other kernels. */
 #include "pli/decode/pli_kernels.h"
 
 #include "base/fail.h"
@@ -42,8 +42,8 @@ static uint32_t take(struct reader *in, size_t n)
     return v;
 }
 
-/* Parses the predictors of a plane, one for each 16 rows. Returns false if the predictor of rows
- * that the unit has is unknown, or if rows that it lacks have one. */
+/* Parses the predictors of a plane, one for each 16 rows. Returns false if rows that the unit has
+ * have an unknown predictor, or if rows that it does not have have a predictor. */
 static bool parse_predictors(uint32_t numbers, uint32_t height, struct psti_packed_plane *plane)
 {
     for (uint32_t k = 0; k < 4; k++, numbers >>= 4) {
@@ -104,13 +104,14 @@ static enum pst_status parse(const struct psti_pli_unit *unit, struct psti_packe
 
 static uint32_t bit_at(const uint8_t *bytes, uint32_t i) { return bytes[i >> 3] >> (i & 7) & 1; }
 
-/* Returns d_i (4.3) of a group that has a 1 in M1, from the group's sign and size. `at` are the
- * bits at which the runs are read next. */
+/* Returns d_i (4.3) of a group that has a 1 in M1, from the group's sign and size. `at` has the
+ * position in each run. */
 static int width_step(const struct psti_packed *unit, const uint8_t *strings, uint32_t *at)
 {
     bool is_negative = bit_at(strings, at[1]++);
     int size = 1;
-    /* The last run is all zeros. It is not read again, because the bytes may have changed since. */
+    /* The last run is all zeros. It is not read, because the bytes may have changed since they were
+     * checked. */
     for (uint32_t r = 2; r + 1 < unit->runs.n && bit_at(strings, at[r]++); r++)
         size++;
     return is_negative ? -size : size;
@@ -146,8 +147,8 @@ static enum psti_packed_verdict widths_c(struct psti_packed *unit, struct psti_p
     return PSTI_PACKED_FINE;
 }
 
-/* Unpacks the 8 residuals of a group of `width` bytes at byte `at`. Each half of the group has four
- * residuals, so that it fits 64 bits. */
+/* Unpacks the 8 residuals of a group, which is `width` bytes at byte `at`. Each half of the group
+ * has four residuals, which fit 64 bits. */
 static void unpack_group(const struct psti_packed *unit, uint32_t at, uint32_t width, int16_t *out)
 {
     uint32_t sign = width ? 1u << (width - 1) : 0, mask = (sign << 1) - (width ? 1 : 0);
@@ -171,8 +172,8 @@ static void unpack_plane(const struct psti_packed *unit, uint32_t p, struct psti
     }
 }
 
-/* A row of samples of 8 or 16 bits while it is made. Loops over the row have fixed counts and no
- * conditions, so that compilers turn all but the running sum into vectors. In a narrow unit the
+/* A row of samples of 8 or 16 bits, while it is made. Loops over the row have fixed counts and no
+ * conditions, so compilers vectorise all of them except the running sum. In a narrow unit the
  * columns without groups are computed from arbitrary values and never read. */
 struct row {
     /* The row above, with its first and last sample repeated beyond its ends. */
@@ -217,7 +218,7 @@ static void run_sums(uint16_t *add)
         add[x] = sum = (uint16_t)(sum + add[x]);
 }
 
-/* Makes the samples of the next row from `base` and `add`. The row has n valid samples. */
+/* Makes the samples of the row from `base` and `add`. The row has n valid samples. */
 static void finish_row(struct row *row, uint32_t n, uint8_t bits, uint8_t *restrict out)
 {
     uint16_t mask = bits == 8 ? UINT8_MAX : UINT16_MAX, *up = row->up + 1;

@@ -8,7 +8,8 @@
 
 #include "base/bits.h"
 
-enum { PSTI_PACKED_ROWS = 4 * PSTI_PACKED_EDGE }; /* rows of all planes, at most */
+enum { PSTI_PACKED_ROWS = 4 * PSTI_PACKED_EDGE }; /* maximum number of rows of all planes
+                                                   * together */
 
 struct psti_packed_plane {
     bool is_constant;
@@ -31,7 +32,7 @@ struct psti_packed {
     uint32_t height, row_groups, n_planes;
     uint8_t bits;
     struct psti_packed_plane planes[4];
-    uint32_t n_coded;       /* planes that are not constant */
+    uint32_t n_coded;       /* number of planes that are not constant */
     const uint8_t *strings; /* the runs of bits, and the data after them */
     size_t strings_nbytes;  /* bytes of runs and data together */
     struct psti_packed_runs runs;
@@ -43,13 +44,14 @@ struct psti_packed {
  * of plane p has number 64 p + y. A kernel uses only the members that it needs. */
 struct psti_packed_work {
     _Alignas(64) uint8_t widths[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS];
-    _Alignas(64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS]; /* place in its row */
+    _Alignas(64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS]; /* offset of the group in
+                                                                            * its row */
     _Alignas(64) uint16_t tables[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS / 2];
-    _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* each row's place in the data */
+    _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* offset of each row in the data */
     /* For kernels that expand a row's bytes: 8 bits for each group, of which as many are 1 as the
      * group has bytes. */
     _Alignas(64) uint64_t places[PSTI_PACKED_ROWS];
-    _Alignas(64) uint64_t nbytes[PSTI_PACKED_ROWS]; /* bytes of each row */
+    _Alignas(64) uint64_t nbytes[PSTI_PACKED_ROWS]; /* number of bytes of each row */
     _Alignas(64) uint8_t tail[512];                 /* a copy of the last bytes of the data */
     _Alignas(64) uint8_t residuals[4][PSTI_PACKED_EDGE * PSTI_PACKED_EDGE * 2];
     _Alignas(64) uint8_t planes[4][PSTI_PACKED_EDGE * PSTI_PACKED_EDGE * 2 + 128];
@@ -66,10 +68,11 @@ struct psti_packed_kernels {
     /* Makes the residuals and samples of coded plane `p`. Earlier planes are done, and the sum of
      * widths is data_nbytes. */
     void (*rebuild)(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work);
-    /* NULL, or makes samples of all coded planes from the values that rebuild() has left. */
+    /* Makes samples of all coded planes from the values that rebuild() has left. NULL: rebuild()
+     * makes the samples. */
     void (*finish)(const struct psti_packed *unit, struct psti_packed_work *work);
-    /* NULL, or does the same for three coded planes if psti_pli_is_green_rgb() holds for the part:
-     * writes the part's pixels and leaves no samples. */
+    /* Does the same as finish() for three coded planes, if psti_pli_is_green_rgb() holds for the
+     * part: writes the part's pixels and leaves no samples. May be NULL. */
     void (*finish_rgb)(const struct psti_packed *unit, struct psti_packed_work *work,
                        const struct psti_pli_part *part);
 };
@@ -78,14 +81,14 @@ extern const struct psti_packed_kernels psti_packed_kernels_c, psti_packed_kerne
 /* These kernels exist for samples of 8 bits only. */
 extern const struct psti_packed_kernels psti_packed_kernels_avx512, psti_packed_kernels_neon;
 
-/* Does as psti_pli_packed_decode, with the kernels given. Tests compare the kernels of each level
- * with plain C. */
+/* Decodes like psti_pli_packed_decode, with the given kernels. Tests compare the kernels of each
+ * level with plain C. */
 enum pst_status psti_pli_packed_decode_with(const struct psti_packed_kernels *kernels,
                                             const struct psti_pli_unit *unit, void *work_memory,
                                             const struct psti_pli_part *part,
                                             struct psti_pli_planes *planes, struct pst_error *err);
 
-/* Returns up to 64 bits from bit `position` of n bytes on. Bits past the last byte are 0. */
+/* Returns up to 64 bits from bit `position` of n bytes on. Bits after the last byte are 0. */
 static inline uint64_t psti_pli_packed_bits_at(const uint8_t *bytes, size_t nbytes,
                                                uint32_t position)
 {
@@ -106,7 +109,7 @@ static inline __attribute__((always_inline)) uint32_t psti_pli_packed_count_ones
     if (begin >= end)
         return 0;
     /* Counts the ones of eight bytes at a time if there are enough bytes after the range: such a
-     * load may pass the byte of the last bit by up to 8 bytes. */
+     * load may read up to 8 bytes after the byte of the last bit. */
     if ((end >> 3) + 9 <= unit->strings_nbytes) {
         /* The first bit and the last bit of the range, counted from the start of `bytes`. */
         uint32_t skip = begin & 7, last = skip + bits - 1;
@@ -168,23 +171,22 @@ static inline bool psti_pli_packed_is_tapped(const struct psti_packed *unit, uin
     return false;
 }
 
-/* The declarations from here on are for kernels that read more bytes than they need. */
+/* The declarations from here on are for kernels that may read more bytes than they need. */
 
 enum {
-    PSTI_PACKED_RUNS_MARGIN = 24, /* bytes that may be read after the byte of the next bit of a
-                                   * run */
-    /* Bytes that may be read from a row's start: the longest row and a vector. */
+    PSTI_PACKED_RUNS_MARGIN = 24, /* bytes that may be read after the byte of a run's next bit */
+    /* Bytes that may be read from the start of a row: the longest row plus a vector. */
     PSTI_PACKED_ROW_MARGIN = 128 + 16,
-    PSTI_PACKED_TAIL = 256 /* bytes copied to work->tail */
+    PSTI_PACKED_TAIL = 256 /* number of bytes that are copied to work->tail */
 };
 _Static_assert(PSTI_PACKED_TAIL + PSTI_PACKED_ROW_MARGIN <=
                    sizeof(((struct psti_packed_work *)0)->tail),
                "tail is too short");
 
 /* Finds the runs and returns the address to read them from, or NULL if they do not fit. Copies the
- * end of the data to work->tail. Kernels count the ones of the runs again. If somebody changes the
- * bytes meanwhile, a kernel may read at most one bit for each group past a run's end. That many
- * bits are readable. */
+ * end of the data to work->tail. Kernels count the ones of the runs again. If another thread
+ * changes the bytes meanwhile, a kernel may read past a run's end, by at most one bit per group.
+ * That many bits are readable. */
 static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open_runs(
     struct psti_packed *unit, struct psti_packed_work *work)
 {
@@ -201,14 +203,14 @@ static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open
     const size_t margin = PSTI_PACKED_RUNS_MARGIN + unit->runs.begin[1] / 8;
     if (unit->data_nbytes >= margin)
         return unit->strings;
-    n = unit->strings_nbytes - unit->data_nbytes; /* of the at most 18 runs of 2048 bits */
+    n = unit->strings_nbytes - unit->data_nbytes; /* bytes of at most 18 runs of 2048 bits */
     memcpy(work->residuals, unit->strings, n);
     memset((uint8_t *)work->residuals + n, 0, margin);
     return (const uint8_t *)work->residuals;
 }
 
-/* Returns the address of the groups that begin at byte `at` of the data. PSTI_PACKED_ROW_MARGIN
- * bytes are readable there. */
+/* Returns the address of the groups that begin at byte `at` of the data. From there
+ * PSTI_PACKED_ROW_MARGIN bytes are readable. */
 static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_data_at(
     const struct psti_packed *unit, const struct psti_packed_work *work, size_t at)
 {

@@ -1,8 +1,8 @@
 /* pli_wave.c - PLI's wave mode (docs/format-pli.md, section 5): makes decoding tables, parses the
  * head of a unit, and calls the level.
  *
- * The head is checked completely here, so that the levels may rely on sizes that fit and on filters
- * that exist. The levels themselves check that words and raw bits suffice. The functions are pure.
+ * The head is checked completely here, so the levels may rely on valid sizes and filters. The
+ * levels themselves check that words and raw bits suffice. The functions are pure.
  */
 #include "pli/decode/pli_kernels.h"
 
@@ -110,7 +110,7 @@ static void find_bounds(const struct psti_pli_wave_freqs *freqs,
         for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8 - 1; i++)
             bounds->of[i][c] = (uint8_t)(sums[order[i]] - 1);
     }
-    /* I holds the bits of a token in reverse: bit 0 of i is the token's highest bit. */
+    /* i holds the bits of a token in reverse order: bit 0 of i is the token's highest bit. */
     for (uint32_t i = 0; i < 16; i++)
         bounds->activities[i] =
             psti_pli_wave_activities[(i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | i >> 3];
@@ -138,7 +138,7 @@ static enum pst_status truncated(struct pst_error *err)
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit ends early");
 }
 
-/* Reads n fields of `size` bits, 8 at most, that follow one another. Eight fields take `size`
+/* Reads n neighbouring fields of `size` bits, which is at most 8. Eight fields take `size`
  * bytes. */
 static void take_fields(const uint8_t *bytes, uint32_t size, uint32_t n, uint8_t *fields)
 {
@@ -210,7 +210,7 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t in
     return PST_OK;
 }
 
-/* Returns the bits from bit number `bit` on, at least 57 of them. Bits past the last byte are 0. */
+/* Returns at least 57 bits, from bit number `bit` on. Bits after the last byte are 0. */
 static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
 {
     size_t at = bit >> 3;
@@ -223,7 +223,7 @@ static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
 }
 
 /* Makes the states of n lanes, whose mantissas begin at bit number `bit`. Returns the number of the
- * bit after them. */
+ * bit after the mantissas. */
 static uint32_t take_states(const uint8_t *exponents, uint64_t mantissas, uint32_t bit,
                             uint32_t bits, const uint8_t *low, uint32_t n, uint32_t *states)
 {
@@ -253,7 +253,7 @@ static enum pst_status parse_states(struct psti_pli_cursor *c, uint32_t bits,
     if (!raw)
         return truncated(err);
     take_fields(packed, exponent_bits, PSTI_PLI_LANES, exponents);
-    /* The number of lanes whose mantissas take fewer than 57 bits together. */
+    /* The number of lanes whose mantissas together take fewer than 57 bits. */
     const uint32_t n = bits == 8 ? 8 : 2;
     uint32_t bit = 0;
     for (uint32_t l = 0; l < PSTI_PLI_LANES; l += n)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define ROOM "decode"
-/* Marks functions that are compiled once for 8 bits and once for 16. */
+/* Makes the compiler compile a function once for 8 bits and once for 16. */
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
@@ -22,11 +22,11 @@ enum {
     EDGE = PSTI_PLI_WAVE_EDGE,
     BLOCK = PSTI_PLI_WAVE_BLOCK,
     MOST_PLANES = 4,
-    BORDER = 2, /* rows above a plane and columns left of it; no neighbour is farther away */
+    BORDER = 2, /* rows above a plane and columns to its left; neighbours are never farther away */
     STRIDE = BORDER + EDGE,
     PLANE_TOKENS = (BORDER + EDGE) * STRIDE,
     PLANE_SAMPLES = EDGE * EDGE,
-    READ_AHEAD = 96, /* callers may read so many samples from a row's start, even past its end */
+    READ_AHEAD = 96, /* samples that callers may read from a row's start, even past its end */
     /* Sizes for the worst case. A token takes at most one word. A sample of 16 bits has at most 15
      * raw bits, two samples of 8 bits have at most 16. A step may read STEP_NBYTES past the end of
      * words or raw bits before the end is checked. */
@@ -38,7 +38,7 @@ enum {
 /* The layout of the scratch. */
 struct memory {
     /* Activities of tokens by coded plane, row and column; with 8 bits by pair of columns.
-     * Activities outside the unit are 0. Plane [0] is all zeros and stands for every plane that is
+     * Activities outside the unit are 0. Plane [0] is all zeros; it is used for every plane that is
      * not coded. */
     uint8_t activities[(1 + MOST_PLANES) * PLANE_TOKENS];
     /* Residuals by coded plane, row and column. */
@@ -61,7 +61,7 @@ struct wave {
 static inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static inline uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* -- Order (5.5) -- */
+/* -- The order of tokens (5.5) -- */
 
 /* The active lanes of a band in a step: lanes first .. end - 1. Each lane is one row below the lane
  * before it, and one pair (8 bits) or two samples (16 bits) to its left. */
@@ -70,13 +70,13 @@ struct run {
     uint32_t j, row, column; /* coded plane of the run; row and column of lane `first` */
 };
 
-/* Finds the active lanes of one band in step t. Part 0 is the band that began last; its lanes are
- * the lower ones. Part 1 is the band before it. */
+/* Finds the active lanes of one band in step t. Part 0 is the band that began last, with the lower
+ * lanes. Part 1 is the band before it, with the upper lanes. */
 INLINE struct run find_run(const struct wave *w, uint32_t bits, uint32_t t, uint32_t part)
 {
     const uint32_t lag = bits == 8 ? 1 : 2, two_bands = w->head->bands_per_plane - 1;
     const uint32_t n_columns = bits == 8 ? (w->unit->width + 1) / 2 : w->unit->width;
-    /* X is the column of lane 0. */
+    /* x is the column of lane 0. */
     const uint32_t band = t / (LANES * lag) - part, x = t - LANES * lag * band;
     const uint32_t y = LANES * (band & two_bands);
     struct run run = {0};
@@ -107,7 +107,7 @@ static struct words gather_words(const struct wave *w)
 }
 
 /* Decodes one token by rANS (section 0) and returns its activity. Whether the state needs a word is
- * as good as random, so the code has no branch for it. */
+ * nearly random, so there is no branch for it. */
 INLINE uint8_t take_token(const struct psti_pli_wave_context *context, uint32_t bits,
                           uint32_t *state, struct words *words)
 {
@@ -162,8 +162,8 @@ INLINE void decode_run(const struct wave *w, uint32_t bits, const struct run *ru
     }
 }
 
-/* Decodes all tokens of a unit. Returns false if a state does not end at 1 in its high half or if
- * the words are not all used. */
+/* Decodes all tokens of a unit. Returns false if the high half of a state is not 1 at the end, or
+ * if words are left. */
 INLINE bool decode_tokens(const struct wave *w, uint32_t bits)
 {
     if (w->head->n_words > MOST_WORDS)
@@ -181,15 +181,15 @@ INLINE bool decode_tokens(const struct wave *w, uint32_t bits)
     return ends;
 }
 
-/* -- Residuals (5.4) -- */
+/* -- Residuals from raw bits (5.4) -- */
 
-/* The raw string (5.7), its length, and the number of the next bit. */
+/* The raw string (5.7), its length in bits, and the number of its next bit. */
 struct raw {
     const uint8_t *bytes;
     uint64_t n_bits, at;
 };
 
-/* Makes the raw string: the raw bytes, then the payload. Raw bytes that no unit can need are left
+/* Makes the raw string: the raw bytes, then the payload. Raw bytes that no unit can use are left
  * out. */
 static struct raw gather_raw(const struct wave *w)
 {
@@ -214,7 +214,7 @@ static inline uint32_t take_bits(struct raw *raw, uint32_t n)
     return bits & ((1u << n) - 1);
 }
 
-/* Returns the place of the residual of the run's first lane. The residuals of each next lane are
+/* Returns the address of the residual of the run's first lane. The residuals of the next lane are
  * LANE_RESIDUALS further. */
 enum { LANE_RESIDUALS = EDGE - 2 };
 static int16_t *find_residual(const struct wave *w, const struct run *run, uint32_t column)
@@ -222,15 +222,15 @@ static int16_t *find_residual(const struct wave *w, const struct run *run, uint3
     return w->memory->residuals + run->j * PLANE_SAMPLES + run->row * EDGE + column;
 }
 
-/* A pair whose suffix2 has not been read yet, and the place of its residuals. */
+/* A pair whose suffix2 has not been read yet, and the address of its residuals. */
 struct half_pair {
     int16_t *to;
     uint32_t activity, turn;
 };
 
 /* Reads suffix1 of the pairs of a run (8 bits). Returns how many of the pairs have a suffix2. Each
- * pair is written to `half`; the next pair overwrites it if it has no suffix2. A branch would often
- * be mispredicted. So `half` needs room for one pair more. */
+ * pair is written to `half`; the next pair overwrites it if it has no suffix2. This replaces a
+ * branch that would often be mispredicted. `half` needs space for one more pair. */
 static uint32_t take_pairs(const struct wave *w, const struct run *run, struct raw *raw,
                            struct half_pair *half)
 {
@@ -238,7 +238,7 @@ static uint32_t take_pairs(const struct wave *w, const struct run *run, struct r
     int16_t *to = find_residual(w, run, 2 * run->column);
     uint32_t n_half = 0;
     for (uint32_t lane = run->first; lane < run->end; lane++) {
-        /* The lower four bits tell the token, too. */
+        /* The lower four bits of an activity also identify the token. */
         const uint32_t activity = *g, low = activity % 16;
         const uint32_t suffix1 = take_bits(raw, psti_pli_wave_first_bits_of[low]);
         to[0] = w->tables->pairs[low][suffix1][0];
@@ -268,7 +268,7 @@ static void take_second_halves(const struct half_pair *half, uint32_t n_half, st
     }
 }
 
-/* Finds all residuals of a unit of 8 bits. Returns false if the raw bits do not suffice. */
+/* Finds all residuals of a unit of 8 bits. Returns false if there are too few raw bits. */
 static bool find_residuals_u8(const struct wave *w)
 {
     struct half_pair half[LANES + 1];
@@ -284,7 +284,7 @@ static bool find_residuals_u8(const struct wave *w)
     return raw.at <= raw.n_bits;
 }
 
-/* Finds the residuals of a run (16 bits). */
+/* Finds the residuals of a run, for samples of 16 bits. */
 static void take_residuals(const struct wave *w, const struct run *run, struct raw *signs,
                            struct raw *raw)
 {
@@ -314,7 +314,7 @@ static bool find_residuals_u16(const struct wave *w)
     return raw.at <= raw.n_bits;
 }
 
-/* -- Samples (5.3) -- */
+/* -- Samples from residuals (5.3) -- */
 
 /* A row of a plane and the two rows above it. The arrays also have samples for neighbours outside
  * the unit: two before the row (L and LL of column 0), one before and one after the row above. */
@@ -352,8 +352,8 @@ INLINE uint32_t predict(uint32_t predictor, uint32_t l, uint32_t u, uint32_t ul)
     }
 }
 
-/* Makes the samples of columns x .. end - 1 with one predictor. Each sample depends on the one
- * before it, so the terms that need no neighbours are added up first. */
+/* Makes the samples of columns x .. end - 1 with one predictor. Each sample depends on the sample
+ * before it, so terms without neighbours are summed first. */
 INLINE void rebuild_by(uint32_t predictor, const struct row *r, int32_t a, int32_t b, int32_t x,
                        int32_t end)
 {
@@ -368,8 +368,8 @@ INLINE void rebuild_by(uint32_t predictor, const struct row *r, int32_t a, int32
     }
 }
 
-/* Makes samples with predictors 1..4. Each predictor has a loop of its own. In row 0, U and UL are
- * L, so that all predictors give L. */
+/* Makes samples with predictors 1..4, each in a loop of its own. In row 0, U and UL are L, so all
+ * predictors give L. */
 static void rebuild_plainly(uint32_t predictor, const struct row *r, int32_t a, int32_t b,
                             int32_t x, int32_t end)
 {
@@ -388,8 +388,8 @@ static void rebuild_plainly(uint32_t predictor, const struct row *r, int32_t a, 
     }
 }
 
-/* Makes samples with one of filters 1..63. In row 0 the samples above are L, so that c1..c4
- * multiply 0. */
+/* Makes samples with one of the filters 1..63. In row 0 the samples above are L, so the factors of
+ * c1..c4 are 0. */
 static void rebuild_filtered(const struct psti_pli_filter *filter, const struct row *r, int32_t x,
                              int32_t end)
 {
@@ -440,7 +440,7 @@ static void store_row(struct memory *memory, uint32_t plane, const struct row *r
 
 static void rebuild_plane(const struct wave *w, uint32_t j)
 {
-    static const int16_t zeros[EDGE]; /* the residuals of planes that are not coded */
+    static const int16_t zeros[EDGE]; /* residuals of planes that are not coded */
     const struct psti_pli_wave_plane *plane = w->head->planes + j;
     const uint32_t width = w->unit->width;
     uint16_t rows[3][BORDER + EDGE + 1] = {{0}};
@@ -466,7 +466,7 @@ static void rebuild_plane(const struct wave *w, uint32_t j)
     }
 }
 
-/* -- The unit -- */
+/* -- A whole unit -- */
 
 static enum pst_status decode_coded(const struct wave *w, struct pst_error *err)
 {

@@ -1,10 +1,10 @@
 /* pli_wave_common.c - the parts of the AVX2 and NEON wave decoders that use no vectors.
  *
- * It takes a unit with its rows of tokens, and gives planes or an error. Signs and raw bits turn
- * tokens into residuals. Then samples are made step by step, also in rows of 32 lanes. A
- * transposition then gives each lane's samples of all bands as one line, in which row y of plane p
- * begins at 2 * (y % 32) + 64 * (band of p and y). The planes that it returns describe these lines.
- * The functions are pure; any thread may call them. */
+ * The input is a unit whose tokens are decoded, in rows of 32 lanes; the output is planes of
+ * samples. First tokens, signs and raw bits become residuals. Then samples are made step by step,
+ * also in rows of 32 lanes. A transposition joins each lane's samples of all bands to a line, in
+ * which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y). The returned planes point
+ * into these lines. The functions are pure; any thread may call them. */
 #include "pli/decode/wave/pli_wave_common.h"
 
 #include "base/bits.h"
@@ -50,7 +50,7 @@ void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
         memset(band->not_31, 255, sizeof band->not_31);
         if (part == 0)
             band->not_first[0] = band->not_30[14] = band->not_31[15] = 0;
-        /* A lane that is still in an earlier band belongs to the last plane. */
+        /* Lanes that are still in an earlier band here belong to the last plane. */
         if (k > head->n_bands) {
             memcpy(band->energy, band[-1].energy, sizeof band->energy);
             memcpy(band->used, band[-1].used, sizeof band->used);
@@ -88,9 +88,9 @@ struct psti_pli_wave_shape psti_pli_wave_rows_shape(const struct psti_pli_wave_j
     return shape;
 }
 
-/* -- The unit -- */
+/* -- A whole unit -- */
 
-/* Puts raw bytes and payload together and finds the residuals of the tokens. */
+/* Joins raw bytes and payload, and finds the residuals of the tokens. */
 static enum pst_status find_values(const struct psti_pli_wave_rows_level *level,
                                    struct psti_pli_wave_job *job, bool wide, struct pst_error *err)
 {

@@ -13,15 +13,16 @@ enum {
     WAVE_LANES = PSTI_PLI_LANES,
     WAVE_BEFORE = 4, /* rows of zeros before step 0 */
     WAVE_ROWS = WAVE_BEFORE + PSTI_PLI_WAVE_MAX_STEPS + 6,
-    /* The most words and raw bytes of a unit; plain C decodes units that have more. Coding each
-     * pair with 8 bits, or each sample of 16 bits with 10, makes no more words than these. 16 raw
-     * bits for each pair, or 14 and a sign for each sample, make no more raw bytes. Encoders store
-     * noise beyond that raw. */
+    /* Maximum numbers of words and raw bytes of a unit at these levels; plain C decodes units that
+     * have more. The limits allow 8 bits of words for each pair, or 10 for each sample of 16 bits;
+     * and 16 raw bits for each pair, or 14 and a sign for each sample. Encoders store noisier units
+     * in mode raw. */
     WAVE_MAX_WORDS_8 = 8 * 1024,
     WAVE_MAX_WORDS = 10 * 1024,
     WAVE_MAX_RAW_NBYTES = 30 * 1024,
     WAVE_BITS_BEHIND = 64, /* zeros after the raw bits, for readers that load 64 bytes at once */
-    WAVE_LINE = 704,       /* samples of one lane in all bands, for readers that load 96 at once */
+    WAVE_LINE = 704,       /* samples of one lane in all bands, plus space for reads of 96 at
+                            * once */
     WAVE_BAND = 64         /* steps of a band */
 };
 
@@ -44,7 +45,7 @@ struct psti_pli_wave_row {
 };
 
 struct psti_pli_wave_memory {
-    /* Residuals replace the tokens in place. */
+    /* Rows of tokens, which residuals replace in place. */
     _Alignas(64) struct psti_pli_wave_row tokens[WAVE_ROWS];
     union {
         uint8_t words_u8[WAVE_MAX_WORDS_8 + 3 * WAVE_LANES];
@@ -76,13 +77,14 @@ struct psti_pli_wave_job {
     bool ends;                    /* true if all words were used and all states are at their end */
 };
 
-/* The functions of a level that work on rows of tokens. Index [0] is for samples of 8 bits, [1] for
- * 16 bits. NEON leaves samples of 16 bits to plain C. */
+/* The functions of a level for rows of tokens. Index [0] is for samples of 8 bits, [1] for samples
+ * of 16 bits. NEON leaves samples of 16 bits to plain C. */
 struct psti_pli_wave_rows_level {
-    /* Turns activities (8 bits) or tokens (16 bits) into residuals, by signs and raw bits. Returns
-     * how many bits of the unit it took. If that is more than `n_bits`, not all residuals were
-     * made. (A unit of 8 bits takes no more bytes than it has samples, and the memory has room for
-     * as many. So a check at the end is enough.) */
+    /* Makes residuals of the tokens (with samples of 8 bits: of the pairs' activities) and of the
+     * signs and raw bits. Returns the number of bits that were read. If that is more than `n_bits`,
+     * the unit lacks bits, and some residuals are missing. (With samples of 8 bits a check at the
+     * end is enough, because the reader takes at most one byte a sample, for which the memory has
+     * space.) */
     uint64_t (*values[2])(struct psti_pli_wave_job *job, uint64_t n_bits);
     /* Turns residuals into lines of samples. */
     void (*rebuild[2])(struct psti_pli_wave_job *job);
@@ -91,7 +93,8 @@ struct psti_pli_wave_rows_level {
 /* Returns whether the scratch is large enough for the unit's words and raw bytes. */
 bool psti_pli_wave_rows_fit(const struct psti_pli_unit *unit,
                             const struct psti_pli_wave_head *head);
-/* Does all stages after the tokens, if the unit has tokens, and describes the lines in `planes`.
+/* Does all stages after the tokens, if the unit has tokens, and makes `planes` describe the
+ * lines.
  */
 enum pst_status psti_pli_wave_rows_finish(const struct psti_pli_wave_rows_level *level,
                                           struct psti_pli_wave_job *job,
@@ -101,7 +104,7 @@ enum pst_status psti_pli_wave_rows_finish(const struct psti_pli_wave_rows_level 
 struct psti_pli_wave_band {
     /* 255 for lanes that have a row of a plane; 0 for all lanes in bands outside the cylinder. */
     _Alignas(32) uint8_t rows[WAVE_LANES];
-    /* 255 for lanes whose energy is that of a first plane: 2 near + far (5.6). */
+    /* 255 for lanes that use the energy of a first plane: 2 near + far (5.6). */
     uint8_t energy[WAVE_LANES];
     uint8_t used[WAVE_LANES]; /* 255 for lanes to whose energy another plane's activities are
                                * added */
@@ -110,7 +113,7 @@ struct psti_pli_wave_band {
     uint8_t doubled[WAVE_LANES];
     /* 255 for lanes whose extra term is g1 (5.6). Their `doubled` is 0 if plane 1 is not coded. */
     uint8_t third[WAVE_LANES];
-    uint8_t not_first[WAVE_LANES]; /* in a plane's first band 0 for lane 0; else 255 */
+    uint8_t not_first[WAVE_LANES]; /* 0 for lane 0 in a plane's first band; else 255 */
     /* For lanes 16..31. In a plane's first band, not_30 is 0 for lane 30 and not_31 is 0 for lane
      * 31. All else is 255. */
     uint8_t not_30[16], not_31[16];
@@ -122,26 +125,26 @@ enum { WAVE_BANDS = 11 };
 void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
                                    struct psti_pli_wave_band bands[WAVE_BANDS]);
 
-/* The facts that steps 64 k .. 64 k + 63 have in common. */
+/* Values that steps 64 k .. 64 k + 63 share. */
 struct psti_pli_wave_shape {
-    /* The band that begins in these steps; front[-1] is the band that ends in them. */
+    /* The band that begins in these steps. front[-1] is the band that ends in them. */
     const struct psti_pli_wave_band *front;
-    bool whole; /* all lanes are active, and no table gives one token all slots */
-    bool mixed; /* two planes with different formulas of energy share the steps */
-    bool first; /* all lanes use the energy of a first plane */
-    bool used;  /* in some lanes another plane adds to the energy */
+    bool whole; /* true if all lanes are active, and no table gives one token all slots */
+    bool mixed; /* true if two planes with different energy formulas share the steps */
+    bool first; /* true if all lanes use the energy formula of a first plane */
+    bool used;  /* true if in some lanes another plane's activities are added to the energy */
 };
 struct psti_pli_wave_shape psti_pli_wave_rows_shape(const struct psti_pli_wave_job *job,
                                                     const struct psti_pli_wave_band *bands,
                                                     uint32_t k);
 
-/* Constants: bytes of 255 with one 0 at index 31; 32 bytes of 255, then zeros; and (-2 l) mod 256
+/* Constants: 255 bytes with a single 0 at index 31; 32 bytes of 255, then zeros; and (-2 l) mod 256
  * for each lane l. */
 extern const uint8_t psti_pli_wave_all_but_one[64], psti_pli_wave_first_lanes[64],
     psti_pli_wave_delay[WAVE_LANES];
 
-/* Returns 32 bytes: 0 for the lane that entered band t >> 6 last, 255 for the others. That lane is
- * at column 0 in even steps and at column 1 in odd ones. */
+/* Returns 32 bytes: 0 for the lane that entered band t >> 6 last, 255 for other lanes. That lane is
+ * at column 0 in even steps and at column 1 in odd steps. */
 static inline const uint8_t *all_but_newest(uint32_t t)
 {
     return psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1);

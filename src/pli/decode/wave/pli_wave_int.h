@@ -14,14 +14,14 @@
 #define PSTI_PLI_WAVE_ENTRY(token, freq, bias)                                                     \
     ((uint32_t)(freq) << 22 | (uint32_t)(token) << 16 | ((uint32_t)(bias) ^ 0x8000u))
 
-/* The number of the context of idle lanes. It gives token 0 and leaves x as it is. */
+/* The number of the context of idle lanes. Its table gives token 0 and does not change x. */
 enum { PSTI_PLI_WAVE_IDLE = PSTI_PLI_N_CONTEXTS };
 
 /* The decoding table of one context, for code that decodes one lane at a time. A place (state mod
- * M) gives an activity, and the activity tells the token. Frequency and first place of a token are
- * stored once, by its activity. */
+ * M) gives an activity, which identifies the token. Frequency and first place of a token are stored
+ * only once, indexed by its activity. */
 struct psti_pli_wave_context {
-    uint8_t activities[PSTI_PLI_PROB_SUM]; /* the activity of each place */
+    uint8_t activities[PSTI_PLI_PROB_SUM]; /* activity for each value of state mod M */
     struct {
         uint16_t freq, first_place;
     } of[PSTI_PLI_WAVE_ANY_ACTIVITY + 1]; /* indexed by activity */
@@ -46,10 +46,11 @@ struct psti_pli_wave_bounds {
  * token, of which bit 3 of the token is the lowest. */
 struct psti_pli_wave_indexed {
     _Alignas(64) uint8_t contexts[64];
-    /* Bounds of token 8; of tokens 4 and 12, by bit 3; of tokens 2, 6, 10 and 14, by two bits. */
+    /* Bounds of token 8; of tokens 4 and 12, indexed by bit 3; of tokens 2, 6, 10 and 14, indexed
+     * by two bits. */
     uint8_t halves[3][64];
-    /* Bounds of tokens 2 i, 2 i + 1 and 2 i + 2, by the three upper bits of the token, whose value
-     * is i. */
+    /* Bounds of tokens 2 i, 2 i + 1 and 2 i + 2, indexed by i, the three upper bits of the
+     * token. */
     uint8_t around[3][2 * 64];
 };
 
@@ -58,40 +59,41 @@ struct psti_pli_wave_indexed {
 struct psti_pli_wave_tables {
     struct psti_pli_wave_freqs freqs;
     uint32_t bits;
-    bool has_sure_tokens; /* 16 bits: true if a token has all slots of some context */
+    bool has_sure_tokens; /* for 16 bits: true if a token has all slots of some context */
     bool has_slots, has_contexts, has_indexed;
     struct psti_pli_wave_bounds bounds; /* 8 bits */
     struct psti_pli_wave_indexed indexed;
     _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
     union {
-        /* 8 bits: the residuals of a pair with suffix2 = 0. The first index is the lower four bits
-         * of the activity, which tell the token; the second is suffix1. */
+        /* For 8 bits: the residuals of a pair with suffix2 = 0. The first index is the lower four
+         * bits of the activity, which identify the token; the second is suffix1. */
         int16_t pairs[16][256][2];
         _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM]; /* 16 bits */
     };
 };
 _Static_assert(sizeof(struct psti_pli_wave_tables) <= PSTI_PLI_TABLES_NBYTES, "scratch");
 
-/* Returns the slots of all contexts and of idle lanes, for vectors of 16-bit samples. Makes them if
- * they are not made yet. */
+/* Returns the slots of all contexts and of idle lanes, for vectors of 16-bit samples. Makes them at
+ * the first call. */
 const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables);
-/* Returns `indexed`, for 8 bits. Makes it if it is not made yet. */
+/* Returns `indexed`, for 8 bits. Makes it at the first call. */
 const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables);
-/* Makes `contexts` and, with 8 bits, `pairs`, if they are not made yet. */
+/* Makes `contexts` and, for 8 bits, `pairs`, if they do not exist yet. */
 void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables);
 
 /* One coded plane. */
 struct psti_pli_wave_plane {
-    /* Number of the plane; its predictor (enum psti_pli_predictor); its formula of energy (enum
-     * psti_pli_energy). */
+    /* plane: number of the plane. predictor: enum psti_pli_predictor. energy: formula of the
+     * energy, which selects contexts (enum psti_pli_energy). */
     uint8_t plane, predictor, energy;
-    uint8_t list; /* number of the plane's list of filters, an index of psti_pli_filters */
-    int8_t a, b;  /* taps of the plane, unless its predictor is filters */
+    uint8_t list; /* number of the plane's list of filters, an index into psti_pli_filters */
+    int8_t a, b;  /* taps of the plane; not used if its predictor is filters */
     /* Indices of planes 0 and 1 among the coded planes. -1: that plane is not coded, and its
      * residuals count as 0. */
     int8_t index0, index1;
     uint16_t start;
-    uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS]; /* by block: row by row, (width + 15) / 16 a row */
+    uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS]; /* filter of each block: row by row, (width + 15) / 16
+                                              * in a row */
 };
 
 /* The head of a unit, parsed and checked. Row R of the cylinder is row R % plane_rows of coded
@@ -99,15 +101,15 @@ struct psti_pli_wave_plane {
 struct psti_pli_wave_head {
     uint32_t n_coded, n_bands;
     /* Number of steps of samples, and of steps of tokens. With 8 bits a token stands for a pair, so
-     * that the latter are fewer. */
+     * there are fewer steps of tokens. */
     uint32_t n_steps, n_token_steps;
     uint32_t bands_per_plane;             /* 1 or 2 */
     struct psti_pli_wave_plane planes[4]; /* the first n_coded entries are used */
     uint8_t n_constant, constant_planes[4];
     uint16_t constants[4];
-    uint32_t states[PSTI_PLI_LANES]; /* each has 2 * bits bits */
-    const uint8_t *raw; /* the raw bytes, which follow the states' mantissas from the next whole
-                         * byte on */
+    uint32_t states[PSTI_PLI_LANES]; /* state of each lane, a number of 2 * bits bits */
+    const uint8_t *raw; /* the raw bytes, which begin at the next whole byte after the states'
+                         * mantissas */
     /* Number of the raw bytes. The payload, which is the states' low halves at the end, continues
      * the raw string. */
     size_t raw_nbytes;
@@ -116,9 +118,9 @@ struct psti_pli_wave_head {
 };
 
 /* Prefetches memory while samples are made; called for every other step t of samples. It prefetches
- * one row of the pixels of units that are 64 wide, and bytes of the file from `next` on. Otherwise
- * the next user of that memory would wait for it line by line. Pixels go to the second-level cache,
- * because all of them would fill the first. */
+ * one row of the pixels of units that are 64 wide, and bytes of the file from `next` on. Without
+ * this, the next reader or writer of that memory would wait for each cache line. Pixels go to the
+ * second-level cache, because they would fill the first. */
 static inline __attribute__((always_inline)) void psti_pli_wave_ask(
     const struct psti_pli_unit *const units[], uint32_t n_units, uintptr_t next, uint32_t t)
 {
@@ -128,8 +130,8 @@ static inline __attribute__((always_inline)) void psti_pli_wave_ask(
         __builtin_prefetch((const void *)(psti_pli_ahead(units[u], p, y).at + 63), 0, 2);
 }
 
-/* Returns the last of the lanes that are in band t >> 6. These are lanes 0 up to that one; the
- * others are in the band before. */
+/* Returns the last lane in band t >> 6. Lanes 0 up to it are in that band; the others are in the
+ * band before. */
 static inline uint32_t psti_pli_wave_front_lane(uint32_t t) { return (t & 63) >> 1; }
 /* Returns the plane of a band, or NULL if the band is outside the cylinder. */
 static inline const struct psti_pli_wave_plane *psti_pli_wave_plane_of(
@@ -142,7 +144,7 @@ static inline const struct psti_pli_wave_plane *psti_pli_wave_plane_of(
 enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
                                     struct psti_pli_wave_head *head, struct pst_error *err);
 
-/* Returns whether the units can be decoded at once: whether their steps have the same rows and the
+/* Returns whether the units can be decoded together: their steps must have the same rows and the
  * same formulas of energy. Widths may differ. */
 bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
                               const struct psti_pli_wave_head *heads, uint32_t n_units);
@@ -151,7 +153,7 @@ bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
  * and fills in constant ones between them. */
 void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
                                 size_t line_nbytes);
-/* Does the same as psti_pli_wave_place_planes() for samples of 16 bits. */
+/* Moves planes like psti_pli_wave_place_planes(), for samples of 16 bits. */
 void psti_pli_wave_place_planes_u16(const struct psti_pli_wave_head *head, uint16_t *lines,
                                     size_t line_samples);
 
@@ -161,7 +163,7 @@ typedef enum pst_status psti_pli_wave_kernel(const struct psti_pli_unit *unit,
                                              struct psti_pli_wave_head *head,
                                              struct psti_pli_wave_tables *tables, void *work,
                                              struct psti_pli_planes *planes, struct pst_error *err);
-/* The type of a level's psti_pli_wave_decode_some(). Heads may have coded planes or none. */
+/* The type of a level's psti_pli_wave_decode_some(). A head may have no coded planes. */
 typedef bool psti_pli_wave_kernel_some(const struct psti_pli_unit *units,
                                        struct psti_pli_wave_head *heads, uint32_t n_units,
                                        struct psti_pli_wave_tables *tables, void *work,

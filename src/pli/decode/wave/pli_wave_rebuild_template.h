@@ -42,7 +42,8 @@ struct rebuild {
      * front's plane, bytes 4..7 for those of the rear's. */
     _Alignas(32) uint8_t filters[N_COEFFICIENTS][WAVE_LANES];
     bool any_med;
-    bool any_taps; /* true if the front or the rear has taps besides those of filters */
+    bool any_taps; /* true if the front or the rear plane has taps in addition to those of its
+                    * filters */
 };
 
 enum kind { LEFT, UP, AVERAGE, MED, FILTERS };
@@ -61,21 +62,22 @@ struct near {
 INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t);
 /* Returns the terms that taps add to the predictions of step t. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t);
-/* Does the same where lanes have the taps of the front or of the rear. The taps of filters are not
- * among them. */
+/* Returns the terms like tapped(), where some lanes have the taps of the plane that begins (front)
+ * and the others those of the plane that ends (rear). Taps of filters are not included. */
 INLINE vec tapped_either(const struct rebuild *r, uint32_t t, vec in_front);
 /* Finds the coefficients of each lane for steps t and t + 1. `taps`: the filters may have taps. */
 INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f);
 INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
                     const struct near *n, uint32_t t, bool taps);
-/* Turns the samples of steps t .. end - 1 into lines. */
+/* Copies the samples of steps t .. end - 1 from rows (the lanes of one step) to lines (all samples
+ * of one lane). */
 INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end);
 
-/* -- Rows of samples -- */
+/* -- The samples of the last steps -- */
 
-/* The samples of the last steps, as they are and shifted by one lane. Loops hold them in registers,
- * because reading back what was written one or two steps ago takes longer than all the rest. */
+/* The samples of the last steps, unshifted and shifted by one lane. Loops keep them in registers,
+ * because reading memory that was written one or two steps ago takes longer than all other work. */
 struct history {
     vec last, last_2;
     vec above, above_2, above_3, above_4;
@@ -96,8 +98,8 @@ INLINE sample *sample_row(struct psti_pli_wave_memory *m, uint32_t t)
 }
 #endif
 
-/* Returns the history before step t. With `first`, a plane begins at step t, and its start sample
- * stands above (0, 0). */
+/* Returns the history before step t. If `first` is set, a plane begins at step t, and its start
+ * sample is stored above (0, 0). */
 INLINE struct history history_at(const struct rebuild *r, uint32_t t, bool first)
 {
     struct psti_pli_wave_memory *m = r->memory;
@@ -116,7 +118,7 @@ INLINE struct history history_at(const struct rebuild *r, uint32_t t, bool first
 
 /* -- Neighbours -- */
 
-/* Returns a mask of all lanes but the one at column `last`, if a lane is there. */
+/* Returns a mask of all lanes except the lane at column `last`, if there is one. */
 INLINE vec all_but_last(const struct rebuild *r, uint32_t t)
 {
     uint32_t d = (t - r->last) & 63;
@@ -214,9 +216,10 @@ BAND(up_band, UP)
 BAND(average_band, AVERAGE)
 BAND(med_band, MED)
 
-/* -- Bands of two planes, or with filters -- */
+/* -- Bands of two planes, and bands with filters -- */
 
-/* Returns the prediction of one part's lanes. Of taps, only those of filters are in it. */
+/* Returns the prediction of one part's lanes. It contains the taps of filters, but no other
+ * taps. */
 INLINE vec predict_part(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
                         const struct near *n, uint32_t t, bool filters, bool taps)
 {
@@ -276,7 +279,7 @@ static void TARGET filters_band(struct rebuild *r, uint32_t t, uint32_t end, boo
         any_band(r, t, end, false, false, true, false);
 }
 
-/* -- The unit -- */
+/* -- A whole unit -- */
 
 static void TARGET open_part(const struct psti_pli_wave_job *job, uint32_t band, struct part *p)
 {

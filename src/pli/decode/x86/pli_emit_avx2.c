@@ -17,7 +17,7 @@
 
 enum { STEP = 32 };
 
-/* Loads all 32 bytes, whatever n is. */
+/* Loads all 32 bytes, even if n is less. */
 INLINE __m256i load(const uint8_t *p, uint32_t n)
 {
     (void)n;

@@ -1,9 +1,10 @@
 /* pli_emit_avx512.c - the row kernels of emission with AVX-512.
  *
- * pli_emit.h says what goes in and out. Plain C gives the same bytes. The functions are pure; any
- * thread may call them. A step makes 64 pixels (pli_emit_template.h). A last, shorter step loads
- * its pixels under a mask. It does not store under a mask, which is slow on Zen 4. Loads and stores
- * bound the time of 64 pixels of three channels, which take three permutations and six blends. */
+ * pli_emit.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
+ * any thread may call them. A step makes 64 pixels (pli_emit_template.h). A last, shorter step
+ * loads its pixels under a mask, but does not store under a mask, which is slow on Zen 4. Loads
+ * and stores limit the speed: 64 pixels of three channels take only three permutations and six
+ * blends. */
 #include "pli/decode/pli_emit.h"
 #include "pli/decode/pli_decode_int.h"
 #include "pli/decode/x86/pli_rgb_avx512.h"
@@ -53,8 +54,8 @@ TARGET static void green_rgb_u8_rows(const uint8_t *g, const uint8_t *r, const u
                                      size_t row_step, uint32_t height, uint8_t *out,
                                      int64_t row_nbytes)
 {
-    /* How many rows ahead of its stores a row's cache lines are prefetched. Without prefetches the
-     * stores would wait for one line after the other. */
+    /* Number of rows between a row's stores and the prefetch of its cache lines. Without prefetches
+     * the stores would wait for each cache line. */
     enum { AHEAD = 4 };
     struct psti_pli_ahead ahead = {(uintptr_t)out + (uintptr_t)(AHEAD * row_nbytes),
                                    (uintptr_t)row_nbytes};

@@ -7,9 +7,9 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-/* Stores 32 pixels of three channels. Each channel is shuffled once, so that its bytes stand at
- * their final places in each of three vectors. Each output vector then takes every third byte of
- * each channel. */
+/* Stores 32 pixels of three channels. One shuffle of each channel puts its bytes to their final
+ * places in each of three vectors. Each output vector then takes every third byte of each
+ * channel. */
 __attribute__((always_inline, target("avx2"))) static inline void psti_pli_store_rgb(uint8_t *out,
                                                                                      __m256i r,
                                                                                      __m256i g,

@@ -1,4 +1,4 @@
-/* pli_rgb_avx512.h - 64 pixels of three channels interleaved, with AVX-512. */
+/* pli_rgb_avx512.h - interleaves 64 pixels of three channels, with AVX-512. */
 #ifndef PST_PLI_RGB_AVX512_H
 #define PST_PLI_RGB_AVX512_H
 

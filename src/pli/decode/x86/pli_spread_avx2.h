@@ -1,4 +1,4 @@
-/* pli_spread_avx2.h - hands words of rANS to the lanes that take them. The loops of waves and of
+/* pli_spread_avx2.h - gives words of rANS to the lanes that take them. The loops of waves and of
  * coefficients use it. */
 #ifndef PST_PLI_SPREAD_AVX2_H
 #define PST_PLI_SPREAD_AVX2_H
@@ -8,8 +8,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* For each mask of 8 lanes 16 indices of bytes, which say which of the next words each lane
- * takes. */
+/* For each mask of 8 lanes, 16 byte indices that say which of the next words each lane takes. */
 struct psti_pli_spread {
     _Alignas(64) uint8_t bytes[256][16];
 };

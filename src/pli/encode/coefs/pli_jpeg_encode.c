@@ -1,11 +1,11 @@
 /* pli_jpeg_encode.c - the driver of the encoder of PLI's JPEG content (docs/format-pli.md, sections
  * 7 and 8): takes coefficients and writes a whole file.
  *
- * There are two passes. The first one turns units into raw bits and into tokens with their
- * contexts, which depend on no table, and counts the tokens. The image's tables follow from the
- * counts. The second pass writes units with these tables. Between the passes, tokens take one byte
- * per coefficient up to the end of its block. All work is on the calling thread. The bytes depend
- * only on the arguments. */
+ * There are two passes. The first pass turns units into raw bits and into tokens with their
+ * contexts, which do not depend on tables, and counts the tokens. The image's tables follow from
+ * the counts. The second pass writes units with these tables. Between the passes, tokens take one
+ * byte per coefficient up to the end of its block. All work is on the calling thread. The bytes
+ * depend only on the arguments. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/alloc.h"
@@ -23,10 +23,11 @@ enum {
     DEFAULT_LOG2 = 7,
     SMALLER_LOG2 = 6,
     UNIT_LOG2_MAX = 8,
-    /* AC tokens that a unit of the default size should have on average, about 2 KB. With fewer
-     * tokens the fixed bytes of each unit would count too much, and units are larger. */
+    /* AC tokens that a unit of the default size should have on average; they take about 2 KB. If
+     * there are fewer, the fixed bytes of units would matter too much, and units are made
+     * larger. */
     ENOUGH_TOKENS = 5000,
-    /* The most bytes of raw bits, and the most words, that a block can have. */
+    /* Maximum number of bytes of raw bits, and maximum number of words, of a block. */
     BLOCK_RAW_NBYTES = 2 * 63 + 3,
     BLOCK_WORDS = 63 + 2,
     SLACK_NBYTES = 64
@@ -39,7 +40,7 @@ struct encoder {
     struct psti_pli_header header;
     uint32_t n_units, unit_columns;
     struct psti_je_unit *units;
-    struct psti_pli_entry *entries; /* entries of the index */
+    struct psti_pli_entry *entries; /* entries of the file's index */
     uint8_t *ends;                  /* ends of blocks */
     uint8_t *ac;                    /* AC tokens of all units */
     uint16_t *small;
@@ -62,7 +63,7 @@ static enum pst_status fail(struct pst_error *err, enum pst_status status, const
 
 static enum pst_status fail_room(const struct encoder *e, struct pst_error *err)
 {
-    /* a caller that wants a file smaller than the JPEG gives this capacity */
+    /* true for a caller that accepts only a PLI smaller than the JPEG */
     if (e->capacity + 1 == e->frame->jpeg_nbytes)
         psti_fail(err, PST_ERROR_LIMIT, ROOM, "it would not become smaller");
     else
@@ -87,7 +88,8 @@ static void set_units(struct encoder *e, uint8_t unit_log2)
     e->n_units = psti_pli_unit_rows(&e->header) * e->unit_columns;
 }
 
-/* The sizes in bytes of the arrays of psti_je_work, and of all together; `stride` counts blocks. */
+/* Computes the sizes in bytes of the arrays of psti_je_work, and their total. `stride` counts
+ * blocks. */
 struct work_sizes {
     size_t stride, plane, raw, words, total;
 };
@@ -124,8 +126,7 @@ static enum pst_status claim_work(struct encoder *e)
     return PST_OK;
 }
 
-/* Finds the ends of blocks, chooses the size of units, and allocates the memory that follows from
- * them. */
+/* Finds the ends of blocks, chooses the size of units, and allocates the memory for them. */
 static enum pst_status begin(struct encoder *e, const struct psti_jpeg_encode_options *options,
                              struct pst_error *err)
 {
@@ -151,7 +152,7 @@ static enum pst_status begin(struct encoder *e, const struct psti_jpeg_encode_op
     return PST_OK;
 }
 
-/* Copies a unit's raw bits to those of all units. */
+/* Appends a unit's raw bits to those of all units. */
 static bool keep_raw(struct encoder *e, struct psti_je_unit *unit)
 {
     if (e->raw_capacity - e->raw_nbytes <= unit->raw_nbytes) {

@@ -27,25 +27,26 @@ struct psti_je_counts {
     uint32_t small[PSTI_JE_N_SMALL], ac[PSTI_JE_N_AC];
 };
 
-/* What a state needs to code a token. */
+/* The values with which a state codes a token. */
 struct psti_je_code {
-    uint64_t reciprocal;  /* 2^44 / freq, rounded up: exact for all states below freq * 2^20 */
-    uint32_t last;        /* freq * 2^20 - 1: states above this lose a word first */
-    uint16_t rest, first; /* 2^12 - freq; sum of the frequencies of earlier tokens */
+    uint64_t reciprocal;  /* 2^44 / freq, rounded up: divides all states below freq * 2^20
+                           * exactly */
+    uint32_t last;        /* freq * 2^20 - 1: a larger state writes a word first */
+    uint16_t rest, first; /* rest: 2^12 - freq; first: sum of the frequencies of earlier tokens */
 };
 struct psti_je_codes {
     struct psti_je_code small[PSTI_JE_N_SMALL], ac[PSTI_JE_N_AC];
-    uint64_t quick[PSTI_JE_N_AC]; /* codes of AC tokens for vectors, as in pli_rans.h; 0 if freq is
-                                   * 0 */
+    uint64_t quick[PSTI_JE_N_AC]; /* codes of AC tokens for vectors, in the form of pli_rans.h; 0 if
+                                   * freq is 0 */
 };
 
-/* A stream of bits that are being written; the first bit of a byte is the lowest. */
+/* A bit stream that is being written, lowest bit of a byte first. */
 struct psti_je_bits {
     uint8_t *at;
     uint64_t waiting;
     uint32_t n_waiting; /* number of bits in `waiting`, 0..7 */
 };
-/* Adds n bits, at most 56. The bits of `v` above them are 0. Overwrites eight bytes from `at`
+/* Adds n bits, at most 56. Bits of `v` above them must be 0. Overwrites eight bytes from `at`
  * on. */
 static inline void psti_pli_jpeg_encode_put(struct psti_je_bits *b, uint64_t v, uint32_t n)
 {
@@ -56,7 +57,7 @@ static inline void psti_pli_jpeg_encode_put(struct psti_je_bits *b, uint64_t v, 
     b->waiting >>= b->n_waiting & ~7u;
     b->n_waiting &= 7;
 }
-/* Adds n bits, at most 64. The bits of `v` above them are 0. Overwrites nine bytes from `at` on. */
+/* Adds n bits, at most 64. Bits of `v` above them must be 0. Overwrites nine bytes from `at` on. */
 static inline void psti_pli_jpeg_encode_put_group(struct psti_je_bits *b, uint64_t v, uint32_t n)
 {
     uint32_t total = b->n_waiting + n;
@@ -73,14 +74,14 @@ static inline void psti_pli_jpeg_encode_put_group(struct psti_je_bits *b, uint64
 struct psti_je_unit {
     size_t ac, small; /* where the unit's tokens begin in the buffers `ac` (u8) and `small` (u16) */
     size_t raw;       /* where the unit's raw bits begin */
-    uint32_t n_small; /* number of the unit's tokens of ends and DC */
-    /* bytes of all raw bits; bytes of the raw bits of ends, which must not become payload */
+    uint32_t n_small; /* number of the unit's tokens for ends and DC */
+    /* Bytes of all raw bits, and bytes of the raw bits of ends, which must not become payload. */
     uint32_t raw_nbytes, ends_nbytes;
     uint32_t last; /* the largest end of the unit's blocks */
     uint16_t n_k[65];
 };
 
-/* One thread's memory for a unit. Each plane has `stride` entries. */
+/* The memory of one thread for a unit. Each plane has `stride` entries. */
 struct psti_je_work {
     uint32_t stride;
     struct psti_jpeg_square squares[PSTI_JPEG_SQUARES_MAX];
@@ -88,12 +89,13 @@ struct psti_je_work {
     uint8_t classes[PSTI_JPEG_SQUARES_MAX][PSTI_JE_SQUARE];
     uint8_t ends[PSTI_JPEG_SQUARES_MAX][PSTI_JE_SQUARE];
     uint8_t contexts[PSTI_JPEG_N_INDICES];
-    uint8_t *sides;         /* 0 or 255, by list position */
+    uint8_t *sides;         /* side of each block, by list position: 0, or 255 for side 1
+                             * (chroma) */
     const int16_t **blocks; /* blocks by list position; 16 blocks of zeros follow the last one */
     int16_t *values;        /* coefficients: plane k is at values + k * stride */
     uint8_t *tokens, *g;
     uint8_t *raw;        /* raw bits of one unit; large enough for any unit */
-    uint16_t *words_end; /* end of the memory of words, which are written backwards */
+    uint16_t *words_end; /* end of the memory for words, which are written backwards */
 };
 
 struct psti_je_kernels;
@@ -114,17 +116,17 @@ bool psti_pli_jpeg_encode_tokenise(const struct psti_je_kernels *kernels,
                                    struct psti_je_work *work, uint8_t *ac, uint16_t *small,
                                    struct psti_je_unit *unit, struct psti_je_counts *counts);
 
-/* The functions that exist once for each CPU level. Those of all levels write the same. */
+/* The functions of one CPU level. All levels write the same bytes. */
 struct psti_je_kernels {
-    /* Does psti_pli_jpeg_encode_find_ends() for n blocks. */
+    /* Works like psti_pli_jpeg_encode_find_ends(), for n blocks. */
     bool (*find_ends)(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens);
     /* Writes raw bits of the 64 blocks of a square: bit 0 of each entry of `left` that has at least
-     * one bit, then bit 1 of those that have more, and so on. `n_bits` says how many of the lowest
-     * bits of each entry are raw bits. Both lists are overwritten. */
+     * one bit, then bit 1 of each entry that has more, and so on. `n_bits` says how many of the
+     * lowest bits of each entry are raw bits. Both lists are overwritten. */
     void (*put_left)(struct psti_je_bits *bits, uint16_t *left, uint8_t *n_bits);
     /* Copies coefficients 1..last of blocks, last > 0, to planes: coefficient k of the first n_k[k]
-     * blocks to values + k * stride, followed by zeros up to the next multiple of 64. Entries
-     * after those may be overwritten. */
+     * blocks goes to values + k * stride, followed by zeros up to the next multiple of 64. Entries
+     * after these may be overwritten. */
     void (*to_planes)(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,
                       int16_t *values, size_t stride);
     /* Joins the tokens of plane k with their contexts. Stores codes for n_k[k] blocks, rounded up
@@ -134,18 +136,18 @@ struct psti_je_kernels {
     /* Computes the token of each of n coefficients, and the value g that section 8.4 assigns to the
      * token. n is a multiple of 64. */
     void (*find_tokens)(const int16_t *values, uint32_t n, uint8_t *tokens, uint8_t *g);
-    /* Writes the raw bits of a group of 64 list positions (section 8.5). Values are 0 where a group
-     * has fewer. */
+    /* Writes the raw bits of a group of 64 list positions (section 8.5). If the group has fewer
+     * blocks, the other values are 0. */
     void (*put_values)(struct psti_je_bits *bits, const int16_t *values, const uint8_t *tokens);
     /* Codes 8 * n_eights AC tokens, the last one first, token i into state i % 32. Words are
      * written towards lower addresses. Returns the address of the first word. Up to seven words
-     * below that address may be overwritten. The pointer is NULL if the level has no such function.
+     * below that address may be overwritten. NULL if the level has no such function.
      */
     uint16_t *(*take_eights)(const uint8_t *tokens, uint32_t n_eights, const uint64_t *codes,
                              uint32_t *states, uint16_t *words);
 };
 extern const struct psti_je_kernels psti_je_kernels_c, psti_je_kernels_avx2;
-/* Functions of psti_je_kernels_avx2 that are in files of their own. */
+/* Functions of psti_je_kernels_avx2 that are defined in other files. */
 bool psti_pli_jpeg_encode_find_ends_avx2(const int16_t *block, size_t n, uint8_t *ends,
                                          uint64_t *n_tokens);
 void psti_pli_jpeg_encode_to_planes_avx2(const int16_t *const *blocks, const uint16_t *n_k,
@@ -156,7 +158,7 @@ uint16_t *psti_pli_jpeg_encode_take_eights_avx2(const uint8_t *tokens, uint32_t 
                                                 const uint64_t *codes, uint32_t *states,
                                                 uint16_t *words);
 
-/* Chooses the image's own tables where they take fewer bits, and computes the codes of all tables
+/* Chooses the image's own tables if they take fewer bits, and computes the codes of all tables
  * (pli_jpeg_encode_model.c). Returns the length of model block 2, which may be 0. */
 size_t psti_pli_jpeg_encode_model(const struct psti_je_counts *counts,
                                   uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES],

@@ -1,8 +1,8 @@
 /* pli_jpeg_encode_model.c - tables of a JPEG kept as PLI, from its counts of tokens
  * (docs/format-pli.md, 8.6).
  *
- * For each context the image's own table is taken if it saves more bits than it takes. Costs are
- * in 1/4096 bit, computed in integers, so that files do not depend on the machine. */
+ * A context gets its own table if that saves more bits than the table takes. Costs are in 1/4096
+ * bit. They are computed in integers, because files must not depend on the machine. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
 #include "pli/format/pli_wave_format.h"
@@ -11,9 +11,10 @@
 
 enum {
     COST_SHIFT = 12,
-    N_BITS = 6, /* bits of the number of entries, and of each entry */
+    N_BITS = 6, /* number of bits for the number of entries, and for each entry */
     Q_MAX = 63,
-    N_WIDTHS = 16, /* codes of two tables of ends or DC are so far apart; those of AC are 8 apart */
+    N_WIDTHS = 16, /* distance between the codes of two tables of ends or DC; codes of AC tables are
+                    * 8 apart */
     BLOCK_BITS = 8 * PSTI_PLI_BLOCK_HEADER_NBYTES + PSTI_JPEG_N_TABLES
 };
 
@@ -22,7 +23,7 @@ enum {
  * waits for a product. */
 static uint64_t cost(const uint32_t *counts, const uint16_t *freqs, uint32_t n_tokens)
 {
-    uint64_t x[N_WIDTHS], sum = 0; /* fixed point, 1 bit before and 31 after the point */
+    uint64_t x[N_WIDTHS], sum = 0; /* fixed point: 1 bit before and 31 bits after the point */
     uint32_t some[N_WIDTHS], logs[N_WIDTHS], n = 0;
     for (uint32_t i = 0; i < n_tokens; i++)
         if (counts[i] > 0) {
@@ -92,7 +93,7 @@ static void find_quick_codes(struct psti_je_codes *codes)
     }
 }
 
-/* One table. Tables are numbered as in section 8.6. */
+/* One table, with the numbering of section 8.6. */
 struct table {
     uint32_t n_tokens;
     const uint32_t *counts;

@@ -2,8 +2,8 @@
  * bits (docs/format-pli.md, 8.2 to 8.5), in the order in which a decoder needs them.
  *
  * Blocks are sorted by their ends and copied to planes, as in the decoder. So the decoder's
- * function finds contexts, and loops over neighbours in the list find tokens. Nothing is allocated.
- * The unit's size limits the length of the output. */
+ * function can find contexts, and loops over neighbours in the list find tokens. Nothing is
+ * allocated. The unit's size limits the length of the output. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static void put_end(struct psti_je_bits *b)
 }
 
 /* Writes, for each magnitude, its difference to the lowest magnitude of its token: bit 0 of each
- * entry in the list, then bit 1 of those that have more bits, and so on. `left` has the differences
+ * entry in the list, then bit 1 of each entry with more bits, and so on. `left` has the differences
  * and `n_bits` their numbers of bits, by list number. Both lists are overwritten. */
 static void put_planes(struct psti_je_bits *b, uint32_t n, uint16_t *left, uint8_t *n_bits)
 {
@@ -62,8 +62,8 @@ static uint32_t find_end(const int16_t *block)
     return last == 0 ? 0 : k + (63u - (uint32_t)__builtin_clzll(last)) / 16;
 }
 
-/* Returns true if all coefficients but DC are in range. It first ORs all magnitudes, which vectors
- * can do. Nearly always that is enough. */
+/* Returns whether all coefficients except DC are in range. It first ORs all magnitudes, which
+ * compilers vectorise. Nearly always that decides. */
 static bool in_range(const int16_t *block)
 {
     int16_t bits = 0;
@@ -111,7 +111,7 @@ static uint8_t class_of(uint32_t end)
     return classes[end];
 }
 
-/* The place where the next token of ends or DC is stored, and the counts of such tokens. */
+/* Where the next token of ends or DC is stored, and the counts of such tokens. */
 struct small_tokens {
     uint16_t *at;
     uint32_t *counts;
@@ -249,7 +249,7 @@ static void to_planes(const int16_t *const *blocks, const uint16_t *n_k, uint32_
                (psti_round_up(n_k[k], SQUARE) - n_k[k]) * sizeof *values);
 }
 
-/* Counts how many limits a magnitude exceeds, which vectors can do. */
+/* Finds tokens: counts how many limits a magnitude exceeds, which compilers vectorise. */
 static void find_tokens(const int16_t *values, uint32_t n, uint8_t *restrict tokens,
                         uint8_t *restrict g)
 {
@@ -323,7 +323,8 @@ const struct psti_je_kernels psti_je_kernels_c = {
     .put_values = put_values,
 };
 
-/* Counts in several tables, because neighbours are often equal. */
+/* Counts tokens in several tables in turn, because neighbouring tokens are often equal and would
+ * wait for the same counter. */
 static void count(const uint8_t *codes, size_t n, uint32_t *counts)
 {
     enum { N_SETS = 4 };

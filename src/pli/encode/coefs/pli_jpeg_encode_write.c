@@ -1,9 +1,9 @@
 /* pli_jpeg_encode_write.c - writes a unit's bytes from its tokens and raw bits (docs/format-pli.md,
  * 8.1).
  *
- * 32 rANS states go backwards over the tokens, so that the decoder finds the tokens in order. The
- * states begin with the last 64 bytes of the raw bits as their low halves, so that these bytes take
- * no space. At the end they are the states with which the decoder begins. */
+ * 32 rANS states code the tokens from last to first, because the decoder then finds them from first
+ * to last. The low halves of the first states are the last 64 bytes of the raw bits, which so take
+ * no space. The last states are those with which the decoder begins. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
 #include "base/bits.h"
@@ -12,8 +12,8 @@
 
 enum { LANES = PSTI_JE_LANES, NUMBER_MAX_NBYTES = 4, MANTISSA_MAX_NBYTES = 60 };
 
-/* Codes a token, which a decoder takes before those that the state holds already. If the state
- * becomes too large for that, its word is written first, before `words`. There is no branch,
+/* Codes a token. A decoder takes it before the tokens that the state already holds. If the state
+ * would become too large, its low word is written first, before `words`. There is no branch,
  * because the CPU could not predict it. */
 static inline uint32_t take(uint32_t x, const struct psti_je_code *code, uint16_t **words)
 {
@@ -26,7 +26,7 @@ static inline uint32_t take(uint32_t x, const struct psti_je_code *code, uint16_
     return x + quotient * code->rest + code->first;
 }
 
-/* Codes all tokens of a unit, the last first. Returns where its words begin. */
+/* Codes all tokens of a unit, last token first. Returns the address of its first word. */
 static uint16_t *take_all(const struct psti_je_unit *unit, const uint8_t *ac, const uint16_t *small,
                           const struct psti_je_codes *codes, const struct psti_je_kernels *kernels,
                           uint32_t *states, uint16_t *words)
@@ -57,8 +57,8 @@ static uint8_t *put_number(uint8_t *out, uint32_t value)
     return out;
 }
 
-/* Writes the high halves of the states: exponents to `exponents`, the rest to `mantissas`. Returns
- * the number of bytes in `mantissas`. */
+/* Writes the high halves of the states: exponents to `exponents`, other bits to `mantissas`.
+ * Returns the number of bytes in `mantissas`. */
 static size_t put_states(const uint32_t *states, uint8_t *exponents, uint8_t *mantissas)
 {
     struct psti_je_bits bits = {.at = mantissas};

@@ -1,10 +1,10 @@
 /* pli_lz_encode.c - writes one unit of mode lz: pixels become sequences, colours, tables, states
  * and bytes.
  *
- * Pixels first become ids, so that the parser needs to know nothing of channels. Literals that
- * occur often become indices of colours; other literals keep their samples. A unit that does not
- * fit the given capacity, or that this mode cannot hold, is left to the other modes. Deterministic;
- * uses only integers and the caller's memory. */
+ * Pixels are first replaced by ids, because the parser then need not know about channels. Frequent
+ * literals become indices of colours; other literals keep their samples. If a unit does not fit the
+ * given capacity, or this mode cannot hold it, the caller uses another mode. Deterministic; uses
+ * only integers and the caller's memory. */
 #include "pli/encode/pli_encode_int.h"
 #include "pli/encode/lz/pli_lz_int.h"
 
@@ -15,9 +15,10 @@
 enum {
     TABLES_CAPACITY = 16 * 1024,
     RAW_CAPACITY = PSTI_PLI_LZ_SEQUENCES_MAX * 6,
-    LANE_SYMBOLS = 192, /* a lane costs some 20 bits, so it should code at least so many symbols */
-    INDEX_BITS = 7,     /* about the cost of an index of a colour */
-    SAMPLE_BITS = 6,    /* about the cost of a byte of a sample */
+    LANE_SYMBOLS = 192, /* a lane costs about 20 bits, so it should code at least this many
+                         * symbols */
+    INDEX_BITS = 7,     /* approximate cost in bits of an index of a colour */
+    SAMPLE_BITS = 6,    /* approximate cost in bits of a byte of a sample */
     N_TABLES = PSTI_PLI_LZ_N_SEQUENCE_TABLES + 1 + PSTI_PLI_LZ_N_SAMPLE_TABLES
 };
 
@@ -41,11 +42,10 @@ struct encoder {
     uint64_t *keys[2]; /* two arrays of n + 1 keys, for sorting */
     uint8_t *indices;  /* index of the colour of each literal; n_colours stands for an escaped
                         * pixel */
-    uint8_t *coded;    /* pixels whose samples are coded: first the colours, then the escaped
-                        * pixels */
+    uint8_t *coded;    /* pixels whose samples are coded: first colours, then escaped pixels */
     uint32_t n_colours, n_coded;
     bool subtract_green;
-    bool graphics; /* true: built-in tables of graphics; false: those of labels */
+    bool graphics; /* true: built-in tables for graphics; false: for labels */
     const struct psti_pli_lz_built_in *built_in;
     struct psti_lz_symbol *symbols;
     size_t n_symbols;
@@ -66,8 +66,8 @@ static size_t symbols_max(size_t n, size_t P)
     return 3 * (size_t)PSTI_PLI_LZ_SEQUENCES_MAX + n + (n + PSTI_PLI_LZ_COLOURS_MAX) * P;
 }
 
-/* Places the arrays in `memory` and returns the sum of their sizes. A caller that needs only the
- * sum does not use the arrays. */
+/* Places the arrays in `memory` and returns their total size. A caller that only wants the size
+ * does not use the arrays. */
 static size_t lay_out(struct encoder *e, uint8_t *memory, size_t n, size_t P)
 {
     uint8_t *m = memory;
@@ -101,7 +101,7 @@ size_t psti_pli_lz_work_nbytes(uint32_t edge, uint8_t channels, uint8_t bits)
     return lay_out(&e, nowhere, (size_t)edge * edge, (size_t)channels * (bits / 8u)) + 64;
 }
 
-/* Gives ids to pixels of more than 4 bytes: the number of the first pixel that is equal. */
+/* Gives an id to each pixel of more than 4 bytes: the number of the first equal pixel. */
 static void intern(struct encoder *e, uint32_t *slots, uint32_t log2)
 {
     const uint8_t *pixel = e->source->pixels;
@@ -153,8 +153,8 @@ static void make_ids(struct encoder *e)
     }
 }
 
-/* How `n` symbols or sequences are shared among the lanes: lane l has those from number l *
- * per_lane on. */
+/* How `n` symbols or sequences are divided among the lanes: lane l has per_lane of them, from
+ * number l * per_lane on. */
 struct shares {
     uint32_t n, per_lane;
 };
@@ -162,13 +162,13 @@ static struct shares share(uint32_t n, uint32_t lanes)
 {
     return (struct shares){n, (n + lanes - 1) / lanes};
 }
-/* Returns how many lanes code something in step t; 0 past the last step. */
+/* Returns how many lanes code something in step t; 0 after the last step. */
 static uint32_t active(struct shares s, uint32_t t)
 {
     return t < s.per_lane ? (s.n - t + s.per_lane - 1) / s.per_lane : 0;
 }
 
-/* Counts tokens in the contexts in which the lanes code them. Each lane begins with the first
+/* Counts tokens in the contexts in which lanes code them. Each lane starts with the first
  * ending. */
 static void count_tokens(struct encoder *e, uint32_t lanes)
 {
@@ -199,8 +199,8 @@ static void list_literals(struct encoder *e)
         e->literals[e->n_literals++] = at++;
 }
 
-/* Sorts keys in ascending order. The result is in keys[0]. If all keys agree in a byte, that byte
- * costs only a pass that counts. */
+/* Sorts keys in ascending order, with the result in keys[0]. A byte in which all keys agree costs
+ * only a counting pass. */
 static void sort_keys(uint64_t *keys[2], uint32_t n)
 {
     for (uint32_t shift = 0; shift < 64; shift += 8) {
@@ -228,7 +228,7 @@ static void code_pixel(struct encoder *e, uint32_t at)
            (const uint8_t *)e->source->pixels + (size_t)at * e->P, e->P);
 }
 
-/* Chooses colours that occur often enough among the literals, the most frequent first. */
+/* Chooses as colours the literals that occur often enough, most frequent first. */
 static void choose_colours(struct encoder *e)
 {
     uint32_t n = e->n_literals, n_kinds = 0;
@@ -236,7 +236,8 @@ static void choose_colours(struct encoder *e)
     e->n_colours = e->n_coded = 0;
     if (e->P == 1 || (uint64_t)n * (e->P + 1) > (uint64_t)e->n * e->P)
         return;
-    /* Sort literals by id; then sort the different ids by how often and where first they occur. */
+    /* Sorts literals by id; then sorts the different ids by frequency and by their first
+     * position. */
     for (uint32_t i = 0; i < n; i++)
         keys[0][i] = (uint64_t)e->pixels.ids[e->literals[i]] << 32 | i;
     sort_keys(keys, n);
@@ -271,7 +272,7 @@ struct colour_slots {
     uint16_t indices[N_SLOTS]; /* n_colours marks a free entry */
 };
 
-/* Returns the entry that holds `value`, or the free entry where it belongs. */
+/* Returns the entry that holds `value`, or the free entry in which it belongs. */
 static uint32_t find_slot(const struct colour_slots *slots, uint64_t value, uint32_t n_colours)
 {
     uint32_t at = (uint32_t)(value * 0x9e3779b97f4a7c15ull >> (64 - SLOTS_LOG2));
@@ -328,8 +329,8 @@ static void count_samples(const struct encoder *e, bool subtract_green, uint32_t
     }
 }
 
-/* Returns the sum of c log2 c over the counts c. It is larger where fewer values share the samples,
- * and such samples cost less. */
+/* Returns the sum of c log2 c over the counts c. It is larger if fewer different values occur, and
+ * such samples cost less. */
 static uint64_t spread(uint32_t counts[4][256])
 {
     uint64_t sum = 0;
@@ -347,7 +348,7 @@ static void choose_green(struct encoder *e, uint32_t counts[4][256])
         return;
     uint32_t less[4][256];
     count_samples(e, true, less);
-    /* Both codings have the same number of samples, so the one with the greater sum of c log2 c is
+    /* Both codings have the same number of samples, so the one with the larger sum of c log2 c is
      * shorter. */
     if (spread(less) <= spread(counts))
         return;

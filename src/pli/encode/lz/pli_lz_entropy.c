@@ -1,8 +1,8 @@
 /* pli_lz_entropy.c - tables and states of lz units: turns counts into frequencies and bytes.
  *
- * Contexts are grouped so that the descriptions of tables and the coded tokens are shortest
- * together. The symbols are then coded backwards into the states, so that the decoder goes
- * forwards. Only integers are used. */
+ * Contexts are grouped to minimise the bits of the tables' descriptions plus those of the coded
+ * tokens. The symbols are then coded into the states from last to first, because the decoder finds
+ * them in reverse order. Only integers are used. */
 #include "pli/encode/lz/pli_lz_int.h"
 
 #include "base/bits.h"
@@ -11,7 +11,7 @@
 
 enum { CONTEXTS_MAX = 8, SYMBOLS_MAX = 256, STATE_LOW = 1 << 16 };
 
-/* Returns log2(v) in 1/64, for v >= 1. */
+/* Returns log2(v) in units of 1/64, for v >= 1. */
 static uint32_t log2_64(uint32_t v)
 {
     uint32_t whole = 31 - (uint32_t)__builtin_clz(v), fraction = 0;
@@ -50,8 +50,8 @@ void psti_pli_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
         prices_of(built_in->length[c], PSTI_PLI_LZ_N_LENGTHS, prices->length[c]);
 }
 
-/* Computes costs from counts. A quarter is added to each count, so that tokens that did not occur
- * stay possible. */
+/* Computes costs from counts. A quarter is added to each count, because tokens that did not occur
+ * must stay possible. */
 static void prices_of_counts(const uint32_t *counts, uint32_t n, uint16_t *prices)
 {
     uint32_t sum = n;
@@ -91,8 +91,8 @@ void psti_pli_lz_flush_bits(struct psti_lz_writer *w)
         psti_pli_lz_put_bits(w, 0, 8 - w->n);
 }
 
-/* Computes frequencies that sum to 1 << log2. Each is at least 1 where the count is not 0. At least
- * one count must not be 0. */
+/* Computes frequencies that sum to 1 << log2. A frequency is at least 1 if its count is not 0. At
+ * least one count must not be 0. */
 static void normalise(const uint32_t *counts, uint32_t n, uint32_t log2, uint16_t *freqs)
 {
     uint64_t total = 0;
@@ -110,7 +110,7 @@ static void normalise(const uint32_t *counts, uint32_t n, uint32_t log2, uint16_
         freqs[most] = (uint16_t)(freqs[most] + left);
         return;
     }
-    /* Many symbols of frequency 1 need more than the most frequent one can give, so all others
+    /* If many symbols of frequency 1 need more than the most frequent symbol can give, all symbols
      * give. */
     while (left < 0)
         for (uint32_t i = 0; i < n && left < 0; i++)
@@ -146,7 +146,7 @@ static uint32_t describe(const uint16_t *freqs, uint32_t n, uint32_t log2, struc
 }
 
 /* Returns the cost, in 1/64 bit, of the counted symbols with these frequencies. If a symbol that
- * occurs has frequency 0, the result is larger than any cost. */
+ * occurs has frequency 0, the result is larger than any real cost. */
 static uint64_t coded(const uint32_t *counts, const uint16_t *freqs, uint32_t n, uint32_t log2)
 {
     uint64_t sum = 0;
@@ -183,7 +183,7 @@ static void group_counts(const uint32_t *counts, uint32_t n, uint32_t first, uin
         add_counts(sum, counts + (size_t)c * n, n);
 }
 
-/* How contexts are grouped at the lowest cost, each group with one table. best[i] is the cost of
+/* The grouping of contexts with the lowest cost; each group has one table. best[i] is the cost of
  * the first i contexts. begins[i] is where the group that ends with context i - 1 begins. own[i]
  * says that this group has a table of its own. */
 struct grouping {
@@ -236,7 +236,7 @@ void psti_pli_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint
                                struct psti_lz_writer *w, struct psti_lz_table *tables)
 {
     struct grouping g;
-    uint8_t ends[CONTEXTS_MAX]; /* ends[i]: end of the group that begins with context i */
+    uint8_t ends[CONTEXTS_MAX]; /* ends[i] is the end of the group that begins with context i */
     bool own[CONTEXTS_MAX];
     group(counts, n_contexts, n_symbols, log2, built_in, built_in_step, &g);
     for (uint32_t i = n_contexts; i > 0; i = g.begins[i]) {

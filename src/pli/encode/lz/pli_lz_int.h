@@ -5,7 +5,7 @@
 
 #include "pli/format/pli_lz_format.h"
 
-/* A sequence: literals, then a copy of earlier pixels. All numbers count pixels. */
+/* A sequence: literals, then a copy of earlier pixels. All numbers are in pixels. */
 struct psti_lz_sequence {
     uint32_t run, offset, length;
     uint8_t run_token, offset_code, length_token;
@@ -28,10 +28,10 @@ static inline uint32_t psti_pli_lz_explicit_code(uint32_t offset)
     return PSTI_PLI_LZ_EXPLICIT + 2 * log2 - 1 + ((offset >> (log2 - 1)) & 1);
 }
 
-/* Costs of tokens in 1/64 bit, without their raw bits. */
+/* Costs of tokens in 1/64 bit, excluding raw bits. */
 enum { PSTI_LZ_BIT = 64, PSTI_LZ_NEVER = 40 * PSTI_LZ_BIT };
 struct psti_lz_prices {
-    /* by token alone, because the context, the end of a run, is not known in advance */
+    /* indexed by token only, because the context (the end of a run) is not known in advance */
     uint16_t run[PSTI_PLI_LZ_N_RUNS];
     uint16_t offset[PSTI_PLI_LZ_OFFSET_CONTEXTS][PSTI_PLI_LZ_N_OFFSETS];
     uint16_t length[PSTI_PLI_LZ_LENGTH_CONTEXTS][PSTI_PLI_LZ_N_LENGTHS];
@@ -45,7 +45,7 @@ struct psti_lz_counts {
     uint32_t length[PSTI_PLI_LZ_LENGTH_CONTEXTS][PSTI_PLI_LZ_N_LENGTHS];
 };
 
-/* A unit for the parser. Equal ids stand for equal pixels. All arrays are the caller's. */
+/* A unit as the parser sees it. Equal ids mean equal pixels. The caller owns all arrays. */
 struct psti_lz_pixels {
     uint32_t *ids; /* n entries, and 16 more that may be read */
     /* n entries: how many pixels up to and including this one differ from the pixel before them */
@@ -63,27 +63,26 @@ enum { PSTI_LZ_HASH_BITS = 15, PSTI_LZ_N_NODES = 2049 };
 struct psti_lz_node {
     uint32_t price, offset;
     uint32_t recent[PSTI_PLI_LZ_N_RECENT];
-    uint16_t from, length; /* length 0 stands for a literal */
+    uint16_t from, length; /* a length of 0 means a literal */
     uint32_t run;
     uint8_t code, ending;
 };
 
 struct psti_lz_effort {
-    uint32_t depth;   /* how many pixels with the same hash are tried */
+    uint32_t depth;   /* number of pixels with the same hash that are tried */
     uint32_t nice;    /* a copy of at least this length is taken at once */
     uint32_t shorter; /* up to this length, copies are also tried at every shorter length */
-    uint32_t sparse;  /* inside long copies only one of so many pixels is hashed, so that it can be
-                       * found */
+    uint32_t sparse;  /* inside long copies, one of so many pixels is added to the hash table */
     uint32_t passes;
 };
 
 void psti_pli_lz_prepare(const struct psti_lz_pixels *pixels);
 /* Finds the sequences of the unit, at most PSTI_PLI_LZ_SEQUENCES_MAX. Returns their number. Pixels
- * past the last sequence are literals. */
+ * after the last sequence are literals. */
 uint32_t psti_pli_lz_parse(const struct psti_lz_pixels *pixels, const struct psti_lz_effort *effort,
                            const struct psti_lz_prices *prices, struct psti_lz_sequence *sequences);
 
-/* Compute costs from built-in tables, or from counts. */
+/* These functions compute costs from built-in tables, or from counts. */
 void psti_pli_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
                                 struct psti_lz_prices *prices);
 void psti_pli_lz_price_counts(const struct psti_lz_counts *counts, struct psti_lz_prices *prices);
@@ -98,10 +97,10 @@ struct psti_lz_writer {
 void psti_pli_lz_put_bits(struct psti_lz_writer *w, uint32_t value, uint32_t count);
 void psti_pli_lz_flush_bits(struct psti_lz_writer *w);
 
-/* Returns c log2 c: so many bits c equal symbols save. */
+/* Returns c log2 c: the bits that c equal symbols save. */
 uint64_t psti_pli_lz_information(uint32_t count);
 
-/* A symbol in the form in which a state codes it. */
+/* A symbol in the form in which states code it. */
 struct psti_lz_symbol {
     uint16_t freq, start;
     uint8_t lane, log2;

@@ -1,9 +1,9 @@
 /* pli_lz_parse.c - cuts an lz unit into literals and copies of the lowest cost.
  *
- * This is a shortest path over the pixels. Every pixel is reached by a literal or by the end of a
- * copy: from recent offsets, from neighbours, or from pixels found by hash. Where a long copy
- * begins, the path so far is fixed and the copy is taken. That keeps the graph small, and long
- * copies take little time to find. Only integers are used. Works in the caller's memory. */
+ * It searches a shortest path over the pixels. Every pixel is reached by a literal or by the end of
+ * a copy: from recent offsets, from neighbours, or from pixels found by hash. When a long copy is
+ * found, the path up to it is fixed and the copy is taken. This keeps the graph small and makes
+ * long copies fast. Only integers are used. Works in the caller's memory. */
 #include "pli/encode/lz/pli_lz_int.h"
 
 #include "base/bits.h"
@@ -13,15 +13,15 @@
 enum {
     HASH_LENGTH = 3,
     SURELY = 8 * PSTI_LZ_BIT,
-    /* A charge for the time that a copy takes. Paths with fewer copies also turn out shorter than
-     * estimated. */
+    /* Added to the cost of a copy for its decoding time. Paths with fewer copies are also shorter
+     * than the costs estimate. */
     SEQUENCE_PRICE = 4 * PSTI_LZ_BIT,
     CANDIDATES_MAX = 40,
     NOT_REACHED = 0x7fffffff,
     NO_POSITION = 0xffffffff
 };
 
-/* Returns true if none of the 8 pixels from i on differs from the pixel before it. */
+/* Returns whether all 8 pixels from i on equal the pixel before them. */
 static bool flat(const uint32_t *ids, uint32_t i)
 {
     uint32_t differ = 0;
@@ -61,9 +61,9 @@ struct parser {
     const struct psti_lz_pixels *pixels;
     const struct psti_lz_effort *effort;
     const struct psti_lz_prices *prices;
-    uint32_t near[PSTI_PLI_LZ_N_NEAR]; /* offsets of the neighbours; 0 for a neighbour that does not
+    uint32_t near[PSTI_PLI_LZ_N_NEAR]; /* offsets of the neighbours; 0 if a neighbour does not
                                         * exist */
-    uint32_t hashed;                   /* number of the first pixel that cannot be found by hash
+    uint32_t hashed;                   /* number of the first pixel that is not in the hash table
                                         * yet */
     struct candidate candidates[CANDIDATES_MAX];
     uint32_t n_candidates, longest; /* `longest` is the index of the longest candidate */
@@ -85,7 +85,7 @@ static void insert(struct parser *s, uint32_t at)
     *head = at;
 }
 
-/* Returns how many ids from b on equal those from a on, at most `max`. */
+/* Returns how many ids from b on equal the ids from a on, at most `max`. */
 static uint32_t equal_ids(const uint32_t *a, const uint32_t *b, uint32_t max)
 {
     uint32_t i = 0;
@@ -111,7 +111,7 @@ static void add(struct parser *s, uint32_t at, uint32_t offset, uint32_t code, u
     struct candidate *c = s->candidates + s->n_candidates;
     if (offset - 1 >= at || ids[0] != ids[-(int64_t)offset])
         return;
-    /* After a match of `nice` pixels or more, only longer matches are considered. */
+    /* After a match of at least `nice` pixels, only longer matches are considered. */
     uint32_t longest = s->n_candidates > 0 ? s->candidates[s->longest].length : 0;
     if (longest >= s->effort->nice &&
         (longest == max || ids[longest] != ids[(int64_t)longest - offset]))
@@ -148,8 +148,8 @@ static void add_by_hash(struct parser *s, uint32_t at, uint32_t max)
     }
 }
 
-/* Returns, as bits, which neighbours of pixel `at` equal it. There are no branches, because few of
- * them could be predicted. */
+/* Returns a bit for each neighbour of pixel `at` that equals it. There are no branches, because the
+ * CPU could predict few of them. */
 static uint32_t equal_neighbours(const struct parser *s, uint32_t at)
 {
     const uint32_t *ids = s->pixels->ids + at;
@@ -162,7 +162,7 @@ static uint32_t equal_neighbours(const struct parser *s, uint32_t at)
 }
 
 /* Finds the copies that may begin at `at`. If one of them is long enough to be taken at once, the
- * others hardly matter, and no hash is looked up. */
+ * others hardly matter, and the hash table is not used. */
 static void find_candidates(struct parser *s, uint32_t at, const uint32_t *recent)
 {
     uint32_t max = s->pixels->n - at;
@@ -177,8 +177,9 @@ static void find_candidates(struct parser *s, uint32_t at, const uint32_t *recen
         add_by_hash(s, at, max);
 }
 
-/* Returns the token of a copy's length. If the copy ends at an edge or at most 3 pixels before one,
- * and that edge is among the first 12, the edge gives the token. Else the count does. */
+/* Returns the token of a copy's length. If the copy ends at an edge, or at most 3 pixels before an
+ * edge, and the edge is among the first 12, the token names the edge. Otherwise it is the token of
+ * the count. */
 static uint32_t length_token(const struct psti_lz_pixels *p, uint32_t at, uint32_t offset,
                              uint32_t length)
 {
@@ -250,8 +251,8 @@ static void relax_copy(const struct parser *s, uint32_t at, const struct psti_lz
     next->ending = (uint8_t)psti_pli_lz_ending(c->code, token);
 }
 
-/* Limits the length of a copy, so that long copies are tried only up to a limit where nothing
- * should be decided yet. */
+/* Limits the length of a copy. Where the parser should not yet decide for a long copy, copies are
+ * tried only up to this limit. */
 static uint32_t shortened(const struct parser *s, uint32_t length)
 {
     return length < 2 * s->effort->nice ? length : 2 * s->effort->nice;
@@ -273,7 +274,7 @@ static void relax_copies(const struct parser *s, uint32_t at, const struct psti_
     }
 }
 
-/* Returns, of the candidates as long as the longest, the one of lowest cost. */
+/* Returns the candidate of lowest cost among those with the longest length. */
 static const struct candidate *choose_nice(const struct parser *s, const struct psti_lz_node *node)
 {
     const struct candidate *best = s->candidates + s->longest;
@@ -291,7 +292,7 @@ static const struct candidate *choose_nice(const struct parser *s, const struct 
 
 struct path {
     struct psti_lz_sequence *sequences;
-    uint32_t n, at, run; /* number of pixels that are done; literals since the last copy */
+    uint32_t n, at, run; /* number of pixels that are done; and literals since the last copy */
     uint32_t recent[PSTI_PLI_LZ_N_RECENT];
     uint8_t ending;
 };
@@ -315,12 +316,12 @@ static void emit_copy(const struct parser *s, struct path *path, uint32_t offset
     push_recent(path->recent, offset);
 }
 
-/* Fixes the path of lowest cost to node `last`. */
+/* Fixes the path of lowest cost up to node `last`. */
 static void emit_path(const struct parser *s, struct path *path, uint32_t last)
 {
     struct psti_lz_node *nodes = s->pixels->nodes;
     /* Reverses the links: `from` of each node on the path becomes the length of the step that
-     * leaves the node. */
+     * leaves it. */
     uint32_t step = 0;
     for (uint32_t i = last; i > 0;) {
         uint32_t length = nodes[i].length > 0 ? nodes[i].length : 1;
@@ -340,7 +341,7 @@ static void emit_path(const struct parser *s, struct path *path, uint32_t last)
     }
 }
 
-/* Returns the lowest cost of the nodes after `i` that have been reached. */
+/* Returns the lowest cost of the reached nodes after `i`. */
 static uint32_t cheapest_behind(const struct psti_lz_node *nodes, uint32_t i, uint32_t reach)
 {
     uint32_t least = NOT_REACHED;
@@ -349,16 +350,15 @@ static uint32_t cheapest_behind(const struct psti_lz_node *nodes, uint32_t i, ui
     return least;
 }
 
-/* Parses from path->at to the next long copy or to the end of the graph. */
+/* Parses from path->at up to the next long copy or the end of the graph. */
 static void parse_stretch(struct parser *s, struct path *path)
 {
     struct psti_lz_node *nodes = s->pixels->nodes;
     uint32_t at = path->at, left = s->pixels->n - at;
     uint32_t end = left < PSTI_LZ_N_NODES - 1 ? left : PSTI_LZ_N_NODES - 1;
     uint32_t reach = 0; /* nodes up to this one are initialised */
-    /* The cost of a node includes that of the current run of literals. Where a further literal
-     * makes the run cheaper, no more than the run's cost is subtracted, so no cost falls below
-     * 0. */
+    /* The cost of a node includes that of the current run of literals. If another literal lowers
+     * the cost of the run, at most the run's cost is subtracted, so no cost falls below 0. */
     nodes[0] = (struct psti_lz_node){
         .price = count_price(s->prices->run, psti_pli_lz_count_token(path->run)),
         .run = path->run,
@@ -368,7 +368,7 @@ static void parse_stretch(struct parser *s, struct path *path)
     for (uint32_t i = 0; i < end; i++) {
         for (; s->hashed < at + i; s->hashed++)
             insert(s, s->hashed);
-        /* Other paths have passed this node at lower cost, so it is hardly on the best path. */
+        /* Paths of lower cost pass over this node, so it is hardly on the best path. */
         uint32_t behind = cheapest_behind(nodes, i, reach);
         if (behind <= nodes[i].price)
             continue;
@@ -387,7 +387,7 @@ static void parse_stretch(struct parser *s, struct path *path)
         relax_literal(s, nodes + i);
         if (s->n_candidates > 0)
             relax_copies(s, at + i, nodes + i, end - i);
-        /* All paths meet here, so the path before this node is decided. */
+        /* All paths go through this node, so the path up to it is decided. */
         if (reach == i + 1 && i > 256) {
             end = i + 1;
             break;

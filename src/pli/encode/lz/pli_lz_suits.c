@@ -1,8 +1,8 @@
 /* pli_lz_suits.c - tells label maps, screenshots and drawings from photographs.
  *
- * In the former nearly every pixel equals a neighbour that comes before it. In the flattest
- * photographs one pixel of nine or more does not. Only some rows are read. The functions read the
- * caller's pixels and keep nothing. */
+ * In label maps, screenshots and drawings nearly every pixel equals an earlier neighbour. In
+ * photographs at least one pixel in nine does not. Only some rows are read. The functions read the
+ * caller's pixels and keep no state. */
 #include "pli/encode/pli_encode_int.h"
 
 #include "base/bits.h"
@@ -11,11 +11,12 @@
 
 enum {
     WINDOW = 256,     /* columns that are compared at a time */
-    ROWS_MAX = 256,   /* rows that are read, spread over the image */
-    NEW_PERCENT = 10, /* of pixels unlike their neighbours; an image with more is a photograph */
-    /* log2 of the edge of units. Units are large because things that repeat, as letters do, are
+    ROWS_MAX = 256,   /* maximum number of rows that are read, spread over the image */
+    NEW_PERCENT = 10, /* per cent of pixels unlike their neighbours above which an image is a
+                       * photograph */
+    /* log2 of the edge of units. Units are large because repeated shapes, such as letters, are
      * seldom near each other. And label maps decode so much faster in large units that a crop costs
-     * no more than in small ones. */
+     * no more than with small units. */
     EDGE_LOG2 = 9
 };
 
@@ -44,8 +45,8 @@ static void load(const struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t n,
     }
 }
 
-/* Returns how many of the pixels 1..n-2 of `row` equal neither the pixel before nor any of the
- * three above. */
+/* Returns how many of the pixels 1..n-2 of `row` differ from the pixel before and from all three
+ * above. */
 static uint32_t count_new(const uint64_t *above, const uint64_t *row, uint32_t n)
 {
     uint32_t count = 0;
@@ -55,8 +56,7 @@ static uint32_t count_new(const uint64_t *above, const uint64_t *row, uint32_t n
     return count;
 }
 
-/* Counts the pixels of a whole row that equal neither the pixel before nor any of the three
- * above. */
+/* Counts the pixels of a whole row that differ from the pixel before and from all three above. */
 static uint32_t count_new_in_row(const struct pst_pixels *pixels, uint32_t y)
 {
     uint64_t above[WINDOW], row[WINDOW];
@@ -65,7 +65,7 @@ static uint32_t count_new_in_row(const struct pst_pixels *pixels, uint32_t y)
         uint32_t left = pixels->width - x, wide = left < WINDOW ? left : WINDOW;
         load(pixels, y > 0 ? y - 1 : 0, x, wide, above);
         load(pixels, y, x, wide, row);
-        if (y == 0) /* the only row has nothing above: only the pixel before counts */
+        if (y == 0) /* a single row has nothing above: only the pixel before counts */
             memset(above, 0xff, sizeof above);
         count += count_new(above, row, wide);
     }
@@ -79,7 +79,7 @@ uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels)
     uint64_t n = pixels->width > 2 ? n_rows * (pixels->width - 2) : 0, n_new = 0;
     if (n == 0)
         return 0;
-    /* In a photograph the limit is exceeded long before the last row. */
+    /* A photograph exceeds the limit long before the last row, so counting stops early. */
     for (uint32_t y = first; y < pixels->height; y += step) {
         n_new += count_new_in_row(pixels, y);
         if (n_new * 100 > n * NEW_PERCENT)

@@ -3,8 +3,8 @@
  *
  * The input is a unit's planes. The output is the unit's bytes, which pli_packed_write.c writes.
  * Pure; any thread. For every 16 rows of a plane the predictor of lowest cost is taken. The cost is
- * in bits. It includes the widths and a charge for the time of decoding. pli_packed_rows.c has the
- * kernels that try predictors. */
+ * in bits. It includes the bits of the widths, and extra bits for choices that make decoding
+ * slower. pli_packed_rows.c has the kernels that try predictors. */
 #include "pli/encode/packed/pli_packed_encode.h"
 #include "pli/encode/pli_encode_kernels.h"
 
@@ -14,12 +14,12 @@
 
 enum { BLOCK = 16 };
 
-/* Charges for choices that make decoding slower, in bits for each row: two bits for each cycle that
- * such a choice takes with AVX-512 (docs/internals/cpu-decode.md). The charges make images 1.1 %
- * larger and decoding 12 % faster. */
+/* Extra cost of choices that make decoding slower, in bits per row: two bits for each cycle that
+ * the choice takes with AVX-512 (docs/internals/cpu-decode.md). It makes images 1.1 % larger and
+ * decoding 12 % faster. */
 enum { PRICE_OF_SUMS = 11, PRICE_OF_ONE_TAP = 7, PRICE_OF_TWO_TAPS = 16 };
 
-/* One plane that is being coded. */
+/* A plane that is being coded. */
 struct task {
     const struct psti_packed_rows *rows; /* the kernels that try predictors */
     const struct psti_pli_source *source;
@@ -27,8 +27,8 @@ struct task {
     const struct psti_packed_coded *r0, *r1; /* residuals of planes 0 and 1, to which taps refer */
 };
 
-/* Returns the plane's first width: the lowest one that gives row 0 the lowest cost. Row 0 is coded
- * as if the groups above it had this width. */
+/* Returns the plane's first width: the lowest width that minimises the cost of row 0. Row 0 is
+ * coded as if the groups above it had this width. */
 static uint8_t choose_first_width(const uint8_t *widths, uint32_t n, uint8_t bits)
 {
     uint32_t best = UINT32_MAX;
@@ -51,7 +51,8 @@ static bool has_sums(uint32_t predictor)
            predictor == PSTI_PACKED_SMOOTH_GRADIENT;
 }
 
-/* Codes the plane with the given taps. Returns its cost in bits, with charges. */
+/* Codes the plane with the given taps. Returns its cost in bits, including extra cost for slow
+ * decoding. */
 static uint32_t code_plane(const struct task *task, const int8_t tap[2],
                            struct psti_packed_coded *out)
 {
@@ -65,7 +66,7 @@ static uint32_t code_plane(const struct task *task, const int8_t tap[2],
     uint32_t price = tap[1] ? PRICE_OF_TWO_TAPS : tap[0] ? PRICE_OF_ONE_TAP : 0;
     uint32_t total = price * task->source->height;
     memcpy(out->tap, tap, 2);
-    task->rows->code(&block, 0, out); /* row 0 is the same for all predictors */
+    task->rows->code(&block, 0, out); /* all predictors predict row 0 alike */
     out->first_width = choose_first_width(out->widths[0], block.groups, block.bits);
     memset(block.above, out->first_width, sizeof block.above);
     for (; block.first < task->source->height; block.first += BLOCK) {
@@ -96,8 +97,8 @@ static int8_t to_tap(double v)
                                               : t);
 }
 
-/* Returns the sum of products over a row. With 8 bits int32 is enough, and vectors can multiply
- * it. */
+/* Returns the sum of products over a row. With 8 bits it fits int32, which compilers can
+ * vectorise. */
 static int64_t row_product(const int16_t *a, const int16_t *b, uint8_t bits)
 {
     if (bits == 8) {
@@ -112,7 +113,7 @@ static int64_t row_product(const int16_t *a, const int16_t *b, uint8_t bits)
     return sum;
 }
 
-/* Computes the taps of least squares. */
+/* Computes the taps by least squares. */
 static void fit_taps(const struct task *task, const struct psti_packed_coded *coded,
                      uint32_t n_taps, int8_t tap[2])
 {
@@ -139,8 +140,8 @@ static void fit_taps(const struct task *task, const struct psti_packed_coded *co
     }
 }
 
-/* Codes the plane with other taps and keeps the coding of lower cost. Returns that cost. `other` is
- * working memory. */
+/* Codes the plane with other taps and keeps the coding of lower cost. Returns the lower cost.
+ * `other` is working memory. */
 static uint32_t try_taps(const struct task *task, const int8_t tap[2], uint32_t cost,
                          struct psti_packed_coded *best, struct psti_packed_coded *other)
 {

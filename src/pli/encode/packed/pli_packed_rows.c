@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum { EDGE = PSTI_PACKED_EDGE, GROUPS = PSTI_PACKED_ROW_GROUPS, START = PSTI_PACKED_ROW_START };
-/* Columns that a row has in 16-bit lanes: MARGIN before its first column and past its last one, and
- * WIDE in all. */
+/* Columns of a row in 16-bit lanes: MARGIN before its first and after its last column; WIDE in
+ * all. */
 enum { MARGIN = 8, WIDE = MARGIN + EDGE + MARGIN };
 
 void psti_pli_packed_load(const struct psti_pli_source *source, uint32_t p,
@@ -43,7 +43,8 @@ uint32_t psti_pli_packed_row_cost(const uint8_t *widths, const uint8_t *above, u
     return bits;
 }
 
-/* Returns row `y` in 16-bit lanes, from one column before the first to one past the last. */
+/* Returns row `y` in 16-bit lanes, from one column before the first to one column after the
+ * last. */
 static const uint16_t *wide_row(const struct psti_packed_block *block, uint32_t y,
                                 uint16_t *restrict buffer)
 {
@@ -87,7 +88,7 @@ static void predict_row(const uint16_t *x, const uint16_t *u, uint16_t (*restric
     out[PSTI_PACKED_SMOOTH_GRADIENT - 1][0] = out[PSTI_PACKED_SMOOTH - 1][0];
 }
 
-/* Computes the residuals of row 0, which is predicted from the left whatever the predictor is. */
+/* Computes the residuals of row 0, which is predicted from the left with any predictor. */
 static void predict_first_row(const uint16_t *x, uint16_t out[PSTI_PACKED_N_PREDICTORS][EDGE])
 {
     for (int i = 0; i < EDGE; i++)
@@ -116,8 +117,8 @@ static void tap_row(const struct psti_packed_block *block, uint32_t y, uint16_t 
         out[i] = (uint16_t)((block->tap[0] * r0[i] + block->tap[1] * r1[i] + 16) >> 5);
 }
 
-/* Subtracts the terms of the taps from the residuals, and wraps them to `bits`. Stores the
- * residuals and the widths of their groups. */
+/* Subtracts the terms of the taps from the residuals and wraps them to `bits`. Stores the residuals
+ * and the widths of their groups. */
 static void finish_row(const uint16_t *raw, const uint16_t *taps, uint8_t bits,
                        int16_t *restrict residuals, uint8_t *widths)
 {

@@ -10,7 +10,7 @@
 struct writer {
     uint8_t *out;
     size_t capacity, nbytes;
-    uint64_t bits; /* bits that are not written yet; n_bits, below 8, is their number */
+    uint64_t bits; /* bits that are not written yet, and their number n_bits, below 8 */
     uint32_t n_bits;
 };
 
@@ -64,8 +64,8 @@ static void put_record(struct writer *w, const struct psti_pli_source *source, u
     put_byte(w, coded->first_width);
 }
 
-/* Lists, for all groups, by how much the width differs from that of the group above. Returns the
- * number of groups. */
+/* Lists for all groups the difference of the width from that of the group above. Returns the number
+ * of groups. */
 static uint32_t list_steps(const struct psti_pli_source *source,
                            const struct psti_packed_coded *coded, int8_t *steps)
 {
@@ -79,7 +79,7 @@ static uint32_t list_steps(const struct psti_pli_source *source,
     return n;
 }
 
-/* Writes the run of bits of size `size` (section 4.3). Keeps in `steps` the groups that have a 1,
+/* Writes the run of bits for size `size` (section 4.3). Keeps only the groups with a 1 in `steps`,
  * and returns their number. */
 static uint32_t put_sizes(struct writer *w, int8_t *steps, uint32_t n, int size)
 {
@@ -121,7 +121,7 @@ static uint64_t four(const int16_t *residuals, uint32_t width)
            ((uint16_t)residuals[3] & mask) << 3 * width;
 }
 
-/* Writes a group of `width` bytes. No bits may be waiting. */
+/* Writes a group of `width` bytes. No bits may be pending. */
 static void put_group(struct writer *w, const int16_t *residuals, uint32_t width)
 {
     uint64_t first = four(residuals, width), second = four(residuals + 4, width), bytes[2];

@@ -1,14 +1,15 @@
 /* pli_wave_cost.c - the cost of residuals in their contexts, for high efforts of PLI's wave mode.
  *
- * Costs are those of the tables that followed from a first choice. Works in the caller's memory.
- * Computed in integers, so that files do not depend on the machine. */
+ * Predictions are first chosen without tables. The tokens of that choice give the image's tables,
+ * and with these tables this file computes the costs. It works in the caller's memory, and in
+ * integers, because files must not depend on the machine. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include <string.h>
 
 enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK };
 
-/* Returns the activities from a place on, in their padded rows. */
+/* Returns the address of the activities from a position on, in their padded rows. */
 static const uint8_t *activities_at(const struct psti_wave_work *work, uint32_t plane, uint32_t y,
                                     uint32_t column)
 {
@@ -19,7 +20,7 @@ static const uint8_t *activities_at(const struct psti_wave_work *work, uint32_t 
 struct block {
     uint32_t y, column, height, columns;
 };
-/* Returns the tokens of a block of 16x16 samples, cut at the unit's edge. */
+/* Returns the tokens of a block of 16x16 samples, cut off at the unit's edge. */
 static struct block block_at(const struct psti_pli_source *source, uint32_t y, uint32_t x)
 {
     uint32_t per_token = EDGE / psti_pli_wave_columns(source->bits);
@@ -121,7 +122,7 @@ uint32_t psti_pli_wave_cost_plane(const struct psti_pli_source *source, uint32_t
 }
 
 /* Stores a filter's activities in the block and returns their cost. The costs of the blocks to the
- * right and below change with them, but are not counted, because those blocks are chosen next. */
+ * right and below also change, but are not counted, because those blocks are chosen later. */
 static uint32_t try_filter(const struct psti_pli_source *source, uint32_t plane,
                            enum psti_pli_energy kind, const struct block *b, uint32_t number,
                            struct psti_wave_work *work)

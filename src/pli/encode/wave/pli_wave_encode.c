@@ -1,9 +1,10 @@
 /* pli_wave_encode.c - writes a unit of PLI's wave mode from its plan and the image's tables
  * (docs/format-pli.md, section 5).
  *
- * Records are brought into the order of tokens once. Signs and raw bits are written in this order,
- * words in the reverse order. The last bytes of signs and raw bits become the states' first low
- * halves, so that the 32 states take hardly any space. Works in the caller's memory. */
+ * Records are sorted into the order of tokens once. Signs and raw bits are written in this order,
+ * words in reverse order. rANS decodes in reverse, so the encoder's first states are what a decoder
+ * ends with. Their low halves are the last bytes of signs and raw bits, so the 32 states take
+ * hardly any space. Works in the caller's memory. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/bits.h"
@@ -20,9 +21,9 @@ enum {
  * bytes. */
 struct writer {
     uint8_t *bytes;
-    size_t n; /* number of whole bytes that have been written */
+    size_t n; /* number of whole bytes written so far */
     uint64_t acc;
-    uint32_t n_acc; /* bits in `acc`, fewer than 8 */
+    uint32_t n_acc; /* number of bits in `acc`, fewer than 8 */
 };
 enum { WRITER_SLACK = 8 };
 
@@ -49,18 +50,18 @@ struct unit {
     const struct psti_pli_source *source;
     const struct psti_wave_kernels *kernels;
     const struct psti_wave_plan *plan;
-    const void *next; /* the plan of another unit, which is prefetched here */
+    const void *next; /* plan of another unit, which is prefetched while this unit is written */
     struct psti_wave_work *work;
     uint32_t n_bands, n_steps;
     uint32_t n; /* number of records in order.ordered */
 };
 
-/* Returns true if the level keeps records in slots, 32 a step. Otherwise they are in
+/* Returns whether the level keeps records in slots, 32 for each step. Otherwise they are in
  * order.ordered. */
 static bool in_slots(const struct unit *u) { return u->kernels->find_slots != NULL; }
 
-/* Brings records into the order of tokens. Step t takes record t - lag * l of lane l's stream. A
- * lane takes none before its first record and past its last one. */
+/* Sorts records into the order of tokens. Step t takes record t - lag * l of lane l's stream. A
+ * lane takes no record before its first one or after its last one. */
 static inline __attribute__((always_inline)) void put_in_order(struct unit *u, uint32_t bits)
 {
     const uint32_t lag = psti_pli_wave_lag(bits), none = psti_pli_wave_none(bits);
@@ -99,8 +100,8 @@ static void find_order(struct unit *u)
         put_in_order(u, 16);
 }
 
-/* Collects the signs of all samples, and the samples with raw bits. Returns how many of the latter
- * there are. */
+/* Collects the signs of all samples, and the samples with raw bits. Returns the number of samples
+ * with raw bits. */
 static uint32_t scan(struct psti_wave_work *work, uint32_t n)
 {
     uint32_t n_large = 0;
@@ -111,8 +112,8 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t n)
             uint32_t sample = work->order.ordered[i];
             signs.bits |= (sample >> 31) << signs.n;
             signs.n += sample % PSTI_WAVE_TOKEN_MAX != 0;
-            /* Each sample is stored, and overwritten by the next one if it has no raw bits, as most
-             * have none. */
+            /* Each sample is stored, and the next one overwrites it if it has no raw bits, as most
+             * samples have none. */
             work->large[n_large] = sample;
             n_large += sample % PSTI_WAVE_TOKEN_MAX >= PSTI_PLI_DIRECT;
         }
@@ -168,8 +169,8 @@ static size_t write_bits(const struct unit *u)
     return u->source->bits == 8 ? write_bits_u8(u) : write_bits_u16(u);
 }
 
-/* Codes all tokens, the last one first. Words of `bits` bits are stored before `words`. Returns
- * where the words begin. */
+/* Codes all tokens, last token first. Words of `bits` bits are stored before `words`. Returns the
+ * address of the first word. */
 static inline __attribute__((always_inline)) uint8_t *code_backwards(
     const struct unit *u, const struct psti_pli_wave_codes *codes, uint32_t bits, uint32_t *states,
     uint8_t *words)
@@ -195,7 +196,7 @@ static inline __attribute__((always_inline)) uint8_t *code_backwards(
     return words;
 }
 
-/* Codes the tokens. The words end at the end of work->words. Returns their number of bytes. */
+/* Codes the tokens. The words end at the end of work->words. Returns the words' number of bytes. */
 static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes *codes,
                           uint32_t *states)
 {
@@ -258,8 +259,8 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
     const size_t n_low = psti_pli_wave_state_nbytes(k);
     const size_t n_exponents = LANES * psti_pli_wave_exponent_bits(k) / 8;
     size_t n_bits_bytes = write_bits(u);
-    /* The payload is the last bytes of signs and raw bits. If there are fewer bytes, it is all of
-     * them and zeros. */
+    /* The payload is the last bytes of signs and raw bits. If there are too few bytes, zeros follow
+     * them. */
     memset(bits + n_bits_bytes, 0, n_low);
     size_t n_raw = n_bits_bytes > n_low ? n_bits_bytes - n_low : 0;
     for (uint32_t l = 0; l < LANES; l++)

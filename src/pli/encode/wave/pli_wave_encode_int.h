@@ -11,7 +11,7 @@ enum {
     PSTI_WAVE_EDGE = PSTI_PLI_WAVE_EDGE,
     PSTI_WAVE_SAMPLES = PSTI_WAVE_EDGE * PSTI_WAVE_EDGE,
     PSTI_WAVE_BLOCK = PSTI_PLI_WAVE_BLOCK,
-    /* Activities have zeros around them, so that neighbours outside the unit count 0. */
+    /* Zeros surround the activities, because neighbours outside the unit count as 0. */
     PSTI_WAVE_PAD = 16,
     PSTI_WAVE_PAD_ROWS = 2,
     PSTI_WAVE_PADDED = PSTI_WAVE_PAD + PSTI_WAVE_EDGE + PSTI_WAVE_PAD,
@@ -24,7 +24,7 @@ enum {
     PSTI_WAVE_BANDS_MAX = 8, /* 4 planes of 2 bands each */
     PSTI_WAVE_STREAM_PAD = 16,
     PSTI_WAVE_LOG2_SHIFT = 8,
-    PSTI_WAVE_PRICE_UNIT = 16 /* estimated costs count in 1/16 bit */
+    PSTI_WAVE_PRICE_UNIT = 16 /* estimated costs (prices) are numbers of 1/16 bit */
 };
 
 /* A prediction that may be tried: one of predictors 1..4 with taps, or one filter, which has taps
@@ -64,7 +64,7 @@ static inline size_t psti_pli_wave_n_records(uint32_t bits, uint32_t n_bands)
 {
     return (size_t)PSTI_PLI_LANES * psti_pli_wave_stride(bits, n_bands);
 }
-/* Returns by how many steps a lane is behind the lane before it. */
+/* Returns the number of steps by which a lane is behind the lane before it. */
 static inline uint32_t psti_pli_wave_lag(uint32_t bits) { return bits == 8 ? 1 : 2; }
 static inline uint32_t psti_pli_wave_n_steps(uint32_t bits, uint32_t n_bands)
 {
@@ -97,8 +97,8 @@ static inline uint16_t psti_pli_wave_none(uint32_t bits)
     return bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
 }
 
-/* The neighbours of the samples of 16 rows of a plane, named as in section 5.3. `s` are the
- * samples. */
+/* The neighbours of the samples of 16 rows of a plane, with the names of section 5.3. `s` are the
+ * samples themselves. */
 struct psti_wave_near_u8 {
     uint8_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
     uint8_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
@@ -112,8 +112,8 @@ struct psti_wave_near_u16 {
     uint16_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
 };
 
-/* The signs of 32 samples that follow one another in the order of tokens: `n` bits, one for each
- * sample that is not 0. */
+/* The signs of 32 samples that follow each other in the order of tokens: `n` bits, one for each
+ * sample other than 0. */
 struct psti_wave_signs {
     uint32_t bits, n;
 };
@@ -143,8 +143,10 @@ struct psti_wave_work {
         };
         uint32_t ordered[4 * PSTI_WAVE_SAMPLES + 1];
     } order;
-    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* 16 bits: those of `ordered` with raw bits */
-    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* for samples of 16 bits */
+    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* for samples of 16 bits: those records of `ordered`
+                                                * that have raw bits */
+    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* all signs, in the order of tokens; for
+                                                            * samples of 16 bits */
     /* for samples of 8 bits: where each step ends in order.ordered */
     uint32_t step_ends[PSTI_PLI_WAVE_MAX_PAIR_STEPS];
     uint16_t counts[4][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
@@ -154,8 +156,8 @@ struct psti_wave_work {
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
 };
 
-/* Returns about 16 * log2(1 + m), from straight lines that are joined, so that vectors can compute
- * it. */
+/* Returns an estimated cost of about 16 * log2(1 + m). The function is piecewise linear, so vectors
+ * can compute it. */
 static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_u8(int16_t m)
 {
     int16_t a = (int16_t)(16 * m), b = (int16_t)(6 * m + 13), c = (int16_t)(2 * m + 34);
@@ -189,12 +191,12 @@ struct psti_wave_rows {
                    struct psti_wave_work *work);
     void (*find_residuals)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                            uint32_t n_rows, const int16_t *g, const int16_t *r, int16_t *out);
-    /* Does as find_residuals for columns x0 .. x0 + 15 only. */
+    /* Computes residuals like find_residuals, only for columns x0 .. x0 + 15. */
     void (*find_block)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                        uint32_t n_rows, uint32_t x0, const int16_t *g, const int16_t *r,
                        int16_t *out);
-    /* Does as find_residuals for row i of the gathered rows only. `g`, `r` and `out` begin at that
-     * row. */
+    /* Computes residuals like find_residuals, only for row i of the gathered rows. `g`, `r` and
+     * `out` begin at that row. */
     void (*find_row)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                      uint32_t i, const int16_t *g, const int16_t *r, int16_t *out);
     /* Computes for the whole plane, for i = from..3, the residuals of predictor i + 1 without taps,
@@ -205,7 +207,8 @@ struct psti_wave_rows {
     /* Adds taps to residuals without taps, for any number of rows. */
     void (*add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b, const int16_t *g,
                      const int16_t *r, int16_t *to);
-    /* Returns the estimated cost of the residuals that add_taps would give for the whole plane. */
+    /* Returns the estimated cost of the residuals that add_taps would produce for the whole
+     * plane. */
     uint64_t (*price_taps)(const struct psti_pli_source *source, const int16_t *from, int8_t a,
                            int8_t b, const int16_t *g, const int16_t *r);
     void (*add_moments)(const struct psti_pli_source *source, const int16_t *g, const int16_t *r,
@@ -223,20 +226,19 @@ void psti_pli_wave_tokenise(const struct psti_pli_source *source, struct psti_wa
 uint32_t psti_pli_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
                                   enum psti_pli_energy kind, const int16_t *residuals,
                                   struct psti_wave_work *work);
-/* Exchanges filters, one block after another, where that costs less with the activities of the
- * blocks around. `residuals` are those of the given filters, and on return those of the new
- * ones. */
+/* Replaces filters, block by block, if that lowers the cost with the activities of the surrounding
+ * blocks. `residuals` are those of the given filters, and on return those of the new ones. */
 void psti_pli_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                           enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
                           uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
 /* Computes the activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has
- * `width`. Activities after them are 0. */
+ * `width`. Activities after these are 0. */
 typedef void psti_wave_find_activities(const int16_t *residuals, uint32_t width, uint8_t *g);
 psti_wave_find_activities psti_pli_wave_find_activities_u8_c, psti_pli_wave_find_activities_u8_avx2,
     psti_pli_wave_find_activities_u16_c, psti_pli_wave_find_activities_u16_avx2;
 
-/* The rows of one plane of which put_records makes records. Activities are stored in `g`, indices
+/* The rows of one plane for which put_records makes records. Activities are stored in `g`, indices
  * and values in the streams. */
 struct psti_wave_record_rows {
     uint32_t height, width, stride;
@@ -247,8 +249,8 @@ struct psti_wave_record_rows {
      * activities, two before. */
     uint8_t *g;
     const uint8_t *g0, *g1, *z;
-    /* 8 bits: by the lower four bits of an activity, the first context whose table has the
-     * activity's token */
+    /* for 8 bits, indexed by the lower four bits of an activity: the first context whose table has
+     * its token */
     const uint8_t *first_with;
     uint16_t *indices, *values;
 };
@@ -292,12 +294,12 @@ psti_wave_find_slots psti_pli_wave_find_slots_avx2;
 psti_wave_write_slots psti_pli_wave_write_bits_avx2, psti_pli_wave_write_bits_u16_avx2;
 psti_wave_code_slots psti_pli_wave_code_avx2, psti_pli_wave_code_u16_avx2;
 
-/* Returns 256 * log2(v), rounded down, for v > 0. Computed in integers, so that files do not depend
- * on the machine. */
+/* Returns 256 * log2(v), rounded down, for v > 0. Computed in integers, because files must not
+ * depend on the machine. */
 static inline uint32_t psti_pli_wave_log2(uint32_t v)
 {
     uint32_t e = 31u - (uint32_t)__builtin_clz(v), fraction = 0;
-    uint64_t x = (uint64_t)v << (31 - e); /* fixed point, 1 bit before and 31 after the point */
+    uint64_t x = (uint64_t)v << (31 - e); /* fixed point with 31 fraction bits */
     for (uint32_t i = 0; i < PSTI_WAVE_LOG2_SHIFT; i++) {
         x = (x * x) >> 31;
         fraction <<= 1;
@@ -322,8 +324,10 @@ static inline struct psti_wave_candidate psti_pli_wave_filter(uint32_t list, uin
 /* The tables for encoding (pli_wave_model.c). */
 struct psti_wave_code {
     uint64_t reciprocal;  /* 2^42 / freq, rounded up */
-    uint32_t last;        /* freq * 2^(2 * bits - prob_bits) - 1: states above lose a word first */
-    uint16_t rest, first; /* 2^prob_bits - freq; sum of the frequencies of earlier tokens */
+    uint32_t last;        /* freq * 2^(2 * bits - prob_bits) - 1: a larger state writes a word
+                           * first */
+    uint16_t rest, first; /* rest: 2^prob_bits - freq; first: sum of the frequencies of earlier
+                           * tokens */
 };
 /* These functions return a token's code for vectors, or 0 if freq is 0. With 16 bits the code is
  * that of pli_rans.h. With 8 bits it is four numbers of 16 bits: a reciprocal r, a power of two p,
@@ -334,10 +338,11 @@ uint64_t psti_pli_wave_slot_code_u8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[1 << PSTI_WAVE_INDEX_BITS]; /* by index */
     uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS];
-    uint16_t costs[1 << PSTI_WAVE_INDEX_BITS]; /* by context and activity, in 1/16 bit */
+    uint16_t costs[1 << PSTI_WAVE_INDEX_BITS]; /* cost of a token in 1/16 bit, indexed by
+                                                * psti_pli_wave_cost_index() */
 };
-/* Returns the index in `costs` of an activity's cost. With 8 bits the lower four bits tell
- * activities apart. */
+/* Returns the index in `costs` for an activity. With 8 bits the lower four bits distinguish
+ * activities. */
 static inline uint32_t psti_pli_wave_cost_index(uint32_t bits, uint32_t context, uint32_t g)
 {
     return bits == 8 ? context << PSTI_WAVE_TOKEN_BITS_8 | g % PSTI_PLI_N_TOKENS_8

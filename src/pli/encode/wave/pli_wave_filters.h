@@ -7,13 +7,13 @@
 
 enum {
     PSTI_WAVE_PATCH_WIDTH = 8,
-    PSTI_WAVE_PATCH_SHIFT = 8, /* fraction bits of a patch's estimated cost */
+    PSTI_WAVE_PATCH_SHIFT = 8, /* fraction bits of the estimated cost of a patch */
     PSTI_WAVE_PATCH_BASE = 5   /* added to a patch's sum: about 0.3 for each of 16 samples */
 };
 
-/* The filters whose costs are estimated, and the rows: filters 0 .. n_filters - 1 on the first two
- * rows (16 bits: on the first one) of every `step` rows in work->near. `g` and `r` are the
- * residuals of planes 0 and 1 in these rows. */
+/* The filters whose costs are estimated, and the rows that are used: filters 0 .. n_filters - 1,
+ * and the first two rows (16 bits: the first row) of every `step` rows in work->near. `g` and `r`
+ * are the residuals of planes 0 and 1 in these rows. */
 struct psti_wave_filter_query {
     uint32_t list, n_filters, n_rows, step, width;
     const int16_t *g, *r;
@@ -38,8 +38,7 @@ typedef void psti_wave_price_filters(const struct psti_wave_work *work,
                                      struct psti_wave_filter_prices *prices);
 psti_wave_price_filters psti_pli_wave_price_filters_c, psti_pli_wave_price_filters_avx2,
     psti_pli_wave_price_filters_u16_c, psti_pli_wave_price_filters_u16_avx2;
-/* These functions of struct psti_wave_rows compute residuals of filters, and of MED without
- * taps. */
+/* Functions of struct psti_wave_rows that compute residuals of filters, and of MED without taps. */
 void psti_pli_wave_find_block_avx2(const struct psti_wave_work *work,
                                    const struct psti_wave_candidate *c, uint32_t n_rows,
                                    uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out);

@@ -2,14 +2,14 @@
  * 5.8).
  *
  * A context gets the image's own table if that saves more bits than it takes. Costs are in 1/256
- * bit. They are computed in integers, so that files do not depend on the machine. */
+ * bit. They are computed in integers, because files must not depend on the machine. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 
 #include <string.h>
 
 enum { OWN_HEAD_BITS = 7, ENTRY_BITS = 6, LARGEST_Q = 63 };
 
-/* Returns the code whose weight is nearest to count / largest, where the largest count has
+/* Returns the code whose weight is nearest to count / largest. The largest count has code
  * LARGEST_Q. */
 static uint8_t find_q(uint32_t count, uint32_t largest)
 {
@@ -89,7 +89,7 @@ static void find_slot_codes_u8(const uint16_t *freqs, uint64_t *codes)
         first += freqs[i];
     }
 }
-/* Computes the codes of one context. The code of NONE, no token, leaves a state as it is. */
+/* Computes the codes of one context. The code of NONE (no token) does not change a state. */
 static void find_slot_codes_u16(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
@@ -101,7 +101,7 @@ static void find_slot_codes_u16(const uint16_t *freqs, uint64_t *codes)
 }
 
 /* Computes the costs of tokens with their raw bits and sign. A token that the table lacks costs as
- * much as a rare one (8 bits: as much as the token that takes its place). */
+ * much as a rare token (8 bits: as much as the token that replaces it). */
 static void find_costs(const uint16_t *freqs, uint32_t bits, uint32_t context, uint16_t *costs)
 {
     for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {

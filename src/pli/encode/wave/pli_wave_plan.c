@@ -1,8 +1,9 @@
 /* pli_wave_plan.c - chooses the predictions of a unit of PLI's wave mode, and counts its tokens.
  *
- * Predictions are compared by an estimate of their residuals' cost: log2(1 + |r|) in 1/16 bit, from
- * straight lines, so that vectors can add up rows of residuals. Once the image has tables,
- * predictions are compared by their cost with these. Taps are fitted by least squares, then tried.
+ * Predictions are compared by an estimate of their residuals' cost: log2(1 + |r|) in 1/16 bit, as a
+ * piecewise linear function, which vectors can compute for rows of residuals. Once the image has
+ * tables, predictions are compared by their cost with these. Taps are fitted by least squares, then
+ * tried.
  * All computations are in integers: the same pixels give the same file everywhere. */
 #include "pli/encode/pli_encode_kernels.h"
 
@@ -13,16 +14,16 @@
 
 enum {
     N_SIMPLE = 4,
-    EFFORT_TAPS = 3,   /* from this effort on taps beside the best ones are tried */
-    EFFORT_REFINE = 5, /* from this effort on more taps are tried, and filters block by block */
-    /* The value of faster decoding: a plain unit, with MED and no taps in all its planes, may take
-     * 1/8 bit of the file more for each sample (docs/internals/pli-encode.md has the curve). */
+    EFFORT_TAPS = 3,   /* from this effort on, taps near the best ones are tried */
+    EFFORT_REFINE = 5, /* from this effort on, more taps are tried, and filters block by block */
+    /* A plain unit has MED and no taps in all planes and decodes faster. For that it may take 1/8
+     * bit more for each sample (docs/internals/pli-encode.md has the curve). */
     PLAIN_WORTH = PSTI_WAVE_PRICE_UNIT / 8,
     FILTERS_PRICE =
         PSTI_WAVE_PRICE_UNIT * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
 };
 
-/* One plane that is being planned. */
+/* A plane that is being planned. */
 struct choice {
     const struct psti_pli_source *source;
     const struct psti_wave_rows *rows;
@@ -31,7 +32,8 @@ struct choice {
     uint32_t n_taps;
     bool dense, by_cost;
     enum psti_pli_energy kind;
-    const int16_t *g, *r; /* residuals of planes 0 and 1, to which taps refer */
+    const int16_t *g, *r; /* residuals of planes 0 and 1; taps multiply them and add them to
+                           * predictions */
 };
 
 static uint32_t rows_from(const struct psti_pli_source *s, uint32_t y0)
@@ -66,7 +68,7 @@ static struct psti_wave_moments find_moments(const struct choice *c, const int16
     return m;
 }
 
-/* Fits taps by least squares, so that the residuals of planes 0 and 1 predict `residuals` as well
+/* Fits taps by least squares: with them the residuals of planes 0 and 1 predict `residuals` as well
  * as possible. */
 static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a, int8_t *b)
 {
@@ -83,8 +85,8 @@ static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a
     }
 }
 
-/* Returns the cost of the residuals `from`, of a predictor without taps, after taps a and b are
- * added. */
+/* Returns the cost after taps a and b are added to the residuals `from`, which belong to a
+ * predictor without taps. */
 static uint64_t price_taps(const struct choice *c, const int16_t *from, int a, int b)
 {
     int16_t *to = c->work->trial[N_SIMPLE];
@@ -94,7 +96,7 @@ static uint64_t price_taps(const struct choice *c, const int16_t *from, int a, i
     return price_plane(c, to);
 }
 
-/* Tries taps near those of least squares and takes them if they cost less. Returns the cost. */
+/* Tries taps near those of least squares and uses them if they cost less. Returns the cost. */
 static uint64_t refine_taps(const struct choice *c, struct psti_wave_plane_plan *plan,
                             uint64_t price)
 {
@@ -115,15 +117,14 @@ static uint64_t refine_taps(const struct choice *c, struct psti_wave_plane_plan 
     return price;
 }
 
-/* Chooses the best of predictors 1..4, with taps. Returns its cost. Stores the costs of all without
- * taps in `prices`, and leaves the residuals without taps in work->trial. */
+/* Chooses the best of predictors 1..4, with taps. Returns its cost. Stores the costs without taps
+ * in `prices`, and leaves the residuals without taps in work->trial. */
 static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_plan *plan,
                               uint64_t prices[N_SIMPLE])
 {
     struct psti_wave_work *work = c->work;
     uint64_t best_price;
-    /* If filters are tried next, only MED is tried here, because filters are compared with
-     * it. */
+    /* If filters are tried next, only MED is tried here: filters are compared with it. */
     uint32_t from = c->dense && !c->by_cost ? PSTI_PLI_PREDICT_MED - 1 : 0;
     uint32_t best = from;
     c->rows->try_simple(c->source, c->plane, from, work, prices);
@@ -135,8 +136,8 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     best_price = prices[best];
     plan->predictor = (uint8_t)(best + 1);
     plan->a = plan->b = 0;
-    /* Taps change the choice of the predictor only where two predictors are close. Low efforts fit
-     * taps to the best predictor only. */
+    /* Taps change the choice of the predictor only if two predictors are nearly equal. Low efforts
+     * fit taps to the best predictor only. */
     for (uint32_t i = from; c->n_taps > 0 && i < N_SIMPLE; i++) {
         int8_t a, b;
         if (i != best && (c->effort < 2 || prices[i] > prices[best] + prices[best] / 16))
@@ -170,16 +171,16 @@ static void apply_simple(const struct choice *c, const struct psti_wave_plane_pl
 }
 
 /* Returns the effort for filters. Estimates for 16 bits take four times as long, so the default
- * effort tries fewer filters. */
+ * effort tries fewer filters then. */
 static uint32_t spent_on_filters(const struct choice *c)
 {
     return c->source->bits == 16 && c->effort == 3 ? 2 : c->effort;
 }
-/* Returns every how many rows of a block filters are estimated. Low efforts use every second or
- * fourth row. */
+/* Returns the distance between the rows of a block on which filters are estimated. Low efforts use
+ * every second or fourth row. */
 static uint32_t row_step(uint32_t effort) { return effort <= 1 ? 4 : effort <= 2 ? 2 : 1; }
-/* Returns how many filters are tried, fewer at low efforts. Filters are sorted so that the first n
- * are the best n. */
+/* Returns how many filters are tried, fewer at low efforts. Filters are sorted: the first n are the
+ * best n. */
 static uint32_t n_filters(uint32_t effort)
 {
     return effort <= 1 ? 16 : effort <= 2 ? 32 : PSTI_PLI_N_FILTERS + 1;
@@ -234,8 +235,8 @@ static uint16_t sample_at(const struct psti_pli_source *s, uint32_t plane, size_
                         : ((const uint16_t *)s->planes[plane])[at];
 }
 
-/* Sets a plane's start sample. Returns true if there is more to plan, and false if the plane is
- * constant. */
+/* Sets a plane's start sample. Returns false if the plane is constant and needs no more
+ * planning. */
 static bool start_plane(const struct choice *c, struct psti_wave_plane_plan *plan)
 {
     struct psti_wave_work *work = c->work;
@@ -268,11 +269,11 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
         apply_simple(c, plan);
 }
 
-/* Counts indices. Neighbours often have the same token and context. So four tables count in turn,
- * and an addition need not wait for the store of the one before. */
+/* Counts indices. Neighbours often have the same token and context, so four tables count in turn:
+ * an addition then need not wait for the store before it. */
 static void count_indices(const uint16_t *indices, size_t n, struct psti_wave_work *work)
 {
-    for (size_t i = 0; i < n; i += 4) { /* the strides of streams are multiples of 4, too */
+    for (size_t i = 0; i < n; i += 4) { /* the strides of streams are also multiples of 4 */
         uint64_t four = psti_load_u64(indices + i);
         work->counts[0][four & UINT16_MAX]++;
         work->counts[1][four >> 16 & UINT16_MAX]++;
@@ -320,17 +321,17 @@ static struct choice open_choice(const struct psti_pli_source *source, uint32_t 
                            .r = n_taps > 1 ? work->residuals[1] : work->zeros};
 }
 
-/* Returns true if a unit should be plain. `price` is its cost with MED, and `saved` is how much
- * less other predictions cost. A file saves more than these estimates say: with p bits a sample 1 +
- * 1 / p times as much. */
+/* Returns whether a unit should be plain. `price` is its cost with MED, and `saved` is the saving
+ * of other predictions. A file saves more than these estimates: 1 + 1 / p times as much, with p
+ * bits per sample. */
 static bool suits_plain(uint64_t saved, uint64_t price, uint64_t n_samples)
 {
     return saved * (price + PSTI_WAVE_PRICE_UNIT * n_samples) <= PLAIN_WORTH * n_samples * price;
 }
 
-/* Plans a plain unit with its residuals. Returns true if it should stay plain. The saving by other
- * predictions is found as effort 1 finds it, with MED in the planes before. So effort does not
- * change how fast a file decodes. */
+/* Plans a plain unit with its residuals. Returns true if it should stay plain. The saving of other
+ * predictions is computed as with effort 1, with MED in the planes before. So the decoding speed of
+ * a file does not depend on the effort. */
 static bool plan_plain(const struct psti_pli_source *source, struct psti_wave_plan *p,
                        struct psti_wave_work *work)
 {
@@ -361,7 +362,8 @@ static void plan_planes(const struct psti_pli_source *source, bool dense, uint32
         choice.by_cost = by_cost;
         choice.kind = psti_pli_wave_energy_kind(i, source->transform, first);
         plan_plane(&choice, &p->planes[i]);
-        if (by_cost) /* the contexts of later planes depend on the activities of this plane */
+        if (by_cost) /* stores this plane's activities, on which the contexts of later planes
+                      * depend */
             (void)psti_pli_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
         first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
     }

@@ -2,8 +2,8 @@
  * estimated costs, in plain C.
  *
  * Neighbours are gathered once for 16 rows, and all predictions that are tried use them. The code
- * was written from the format's document and not from the decoder. It works in rows, where the
- * decoder works in diagonals. So each checks the other. */
+ * was written from the format's document, not from the decoder, and works in rows, where the
+ * decoder works in diagonals. So encoder and decoder check each other. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 
 #include <string.h>

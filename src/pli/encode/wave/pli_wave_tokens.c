@@ -1,15 +1,15 @@
-/* pli_wave_tokens.c - turns residuals into tokens, contexts and the records that pass two writes.
+/* pli_wave_tokens.c - turns residuals into tokens, contexts, and the records that the encoder's
+ * second pass writes.
  *
- * Activities stand for tokens. Their rows have zeros around them, so that contexts at the unit's
- * edges need no special code. Records go to the streams of lanes. Pure; works in the caller's
- * memory. */
+ * Activities stand for tokens. Their rows have zeros around them, so contexts at the unit's edges
+ * need no special code. Records go to the streams of lanes. Pure; works in the caller's memory. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/bits.h"
 
 #include <string.h>
 
-/* Returns the same as psti_pli_wave_code_pair(), without branches for most pairs. */
+/* Returns the result of psti_pli_wave_code_pair(), without branches for most pairs. */
 static inline struct psti_pli_wave_coded_pair code_pair(int32_t x, int32_t y)
 {
     int32_t right = x < 0 ? -x : x, up = y < 0 ? -y : y, d = right + up;
@@ -35,8 +35,8 @@ static void code_pairs(const int16_t *residuals, uint8_t *g, uint16_t *values)
         values[p] = (uint16_t)(c.first | c.second << 8);
     }
 }
-/* Computes the tokens of a row of 16 bits. From m = 32 on, the token follows from the exponent and
- * the first bit of the fraction of a float, which holds m exactly. */
+/* Computes the tokens of a row of 16-bit samples. From m = 32 on, the token follows from the
+ * exponent and the first fraction bit of a float, which holds m exactly. */
 static void tokens_u16(const int16_t *residuals, uint8_t *g)
 {
     enum { FRACTION = 23, BIAS = 127, FIRST = 25 - 2 * 5 };
@@ -52,7 +52,7 @@ static void tokens_u16(const int16_t *residuals, uint8_t *g)
     }
 }
 
-/* Copies the `width` residuals of a row that the unit has, and zeros after them. */
+/* Copies the `width` residuals of a row that lie in the unit, followed by zeros. */
 static void cut_row(const int16_t *residuals, uint32_t width, int16_t *row)
 {
     memcpy(row, residuals, width * sizeof *row);
@@ -83,9 +83,9 @@ static void find_contexts_u8(const uint8_t *g, const uint8_t *z, uint8_t *contex
             g[p - 1], g[p - S], g[p - S - 1], g[p - 2 * S], g[p - 2 * S + 1], z[p])];
 }
 
-/* Replaces the tokens that their contexts lack by the one that stands for any pair. Energies grow
- * by that, but higher contexts lack no more tokens than lower ones. Returns false if no token was
- * replaced. */
+/* Replaces tokens that their contexts lack by the token that stands for any pair. This raises
+ * energies, but higher contexts lack no more tokens than lower contexts. Returns false if no token
+ * was replaced. */
 static bool replace_lacking(const uint8_t *first_with, const int16_t *residuals,
                             const uint8_t *contexts, uint8_t *g, uint16_t *values)
 {
@@ -131,7 +131,7 @@ static void find_energies_u16(const struct psti_wave_record_rows *rows, size_t r
                                            g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
 }
 
-/* Returns the raw bits of a magnitude. A token's least magnitude has zeros in their place. */
+/* Returns the raw bits of a magnitude. In a token's least magnitude these bits are zeros. */
 static inline uint32_t raw_of_u16(uint32_t token, uint32_t m)
 {
     return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);

@@ -10,8 +10,8 @@
 
 enum { NONE = -1 };
 
-/* Loads bytes 16 k .. 16 k + 15 of pixels 0..15 into the low half and of pixels 16..31 into the
- * high half. */
+/* Loads bytes 16 k .. 16 k + 15 of pixels 0..15 into the low half, and the same bytes of pixels
+ * 16..31 into the high half. */
 INLINE __m256i load_two(const uint8_t *in, uint32_t k)
 {
     const __m128i *low = (const __m128i *)(in + 16 * (size_t)k);
@@ -38,8 +38,8 @@ TARGET void psti_pli_split_green_u8_avx2(const uint8_t *in, uint32_t n, uint8_t 
     const __m256i red_1 = BOTH(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1);
     const __m256i red_2 = BOTH(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13);
     const __m256i one = _mm256_set1_epi8(1);
-    /* Green is one byte behind red, and blue two bytes. Where this moves a byte out of a register,
-     * it goes to the next one. */
+    /* Green is one byte after red, and blue two bytes. A byte that this moves out of a register
+     * goes to the next register. */
     const __m256i green_0 = BOTH(1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     const __m256i green_1 = BOTH(-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1);
     const __m256i green_2 =
@@ -61,7 +61,7 @@ TARGET void psti_pli_split_green_u8_avx2(const uint8_t *in, uint32_t n, uint8_t 
 
 INLINE __m256i load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-/* Returns 0xff in the bytes x with (x + first) % 3 != but. */
+/* Returns 0xff in the bytes x for which (x + first) % 3 is not `but`. */
 INLINE __m256i mask_but(uint32_t first, uint32_t but)
 {
     _Alignas(32) uint8_t bytes[32];

@@ -2,7 +2,7 @@
 #include "pli/encode/x86/pli_rans_avx2.h"
 
 #if defined(__x86_64__)
-/* LANE is the lane of mask m above which n other lanes are in m, or 0 if there is none. */
+/* LANE is the lane of mask m that has exactly n lanes of m above it; 0 if there is no such lane. */
 #define IS(m, n, i) (((m) >> (i)) % 2 == 1 && __builtin_popcount((m) >> (i) >> 1) == (n))
 #define LANE(m, n)                                                                                 \
     (IS(m, n, 1) + 2 * IS(m, n, 2) + 3 * IS(m, n, 3) + 4 * IS(m, n, 4) + 5 * IS(m, n, 5) +         \

@@ -17,8 +17,8 @@ extern const struct psti_rans_picks psti_rans_picks;
 
 #define PSTI_RANS_INLINE static inline __attribute__((always_inline, target("avx2,bmi2,popcnt")))
 
-/* Stores the low words of the states in `full` before `end` and returns where they begin. Eight
- * words before `end` are overwritten in any case. */
+/* Stores the low words of those states that `full` selects, so that they end at `end`. Returns the
+ * address of the first word. Always overwrites eight words before `end`. */
 PSTI_RANS_INLINE uint16_t *psti_pli_rans_put_words(__m256i states, __m256i full, uint16_t *end)
 {
     uint32_t mask = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(full));
@@ -53,7 +53,7 @@ PSTI_RANS_INLINE __m256i psti_pli_rans_take_eight(uint32_t prob_bits, __m256i ev
     return _mm256_add_epi32(_mm256_add_epi32(x, first), _mm256_mullo_epi32(quotient, rest));
 }
 
-/* These functions load the codes of two tokens, and of four. Single loads are faster than a
+/* These functions load the codes of two tokens, or of four. Single loads are faster than a
  * gather. */
 PSTI_RANS_INLINE __m128i psti_pli_rans_load_two(const uint64_t *a, const uint64_t *b)
 {

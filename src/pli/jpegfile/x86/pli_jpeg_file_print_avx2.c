@@ -9,7 +9,7 @@
 
 enum { WORDS = 16 /* in a vector */, HALF = 32 };
 
-/* Returns, as bits, which of 32 coefficients are 0. */
+/* Returns a bit for each of 32 coefficients that is 0. */
 TARGET static inline uint32_t zeros_of(const int16_t *block)
 {
     const __m256i zero = _mm256_setzero_si256();

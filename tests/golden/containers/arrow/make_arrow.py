@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the files of the folder arrow, and beside each file what is in it, as pyarrow reads it.
+"""Writes the Arrow files of this folder, and beside each file a listing of its contents as pyarrow reads them.
 
     python make_arrow.py FOLDER FILES
 
-Needs pyarrow, datasets, polars and numpy. FILES is the folder "files" of
-make_containers.py, whose pictures are used. Versions go into FOLDER/VERSIONS.
+Needs pyarrow, datasets, polars and numpy. FILES is the folder "files" that make_containers.py writes; its pictures are used. The
+versions of the libraries are written to FOLDER/VERSIONS.
 
 A listing has a line for each column that becomes a field, "NAME TYPE" with the dtype and shape of arrays and the names of
-classes, and one for each row, "ROW NAME=VALUE ...". Floats are the bits of their doubles; bytes are their number and
-CRC-32; arrays are their shape and the CRC-32 of their elements. A value that is missing is not there. The rules by which
-columns become fields are those of docs/table-fields.md, and are written here anew.
+classes, and a line for each row, "ROW NAME=VALUE ...". A float is listed as the bits of its double, bytes as their length and
+CRC-32, an array as its shape and the CRC-32 of its elements. Missing values are not listed. Which columns become fields is
+decided by the rules of docs/table-fields.md, which this script implements independently of the library.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 class Column:
-    """What a column becomes. `values` of a batch are given one by one."""
+    """The field that a column becomes. `values` yields the values of a batch one by one."""
 
     def __init__(self, field: pa.Field, hub: dict | None, arrays: list[pa.Array], ordered_classes: list[str] | None) -> None:
         self.field, self.hub, self.kind = field, hub or {}, field.type
@@ -140,7 +140,7 @@ class Column:
         self.more = f" {self.dtype.name} " + ("any" if shape[0] is None else "x".join(map(str, shape)))
 
     def decide_items(self, kind: pa.DataType, arrays: list[pa.Array]) -> None:
-        """A list of images or sounds becomes a field for each position."""
+        """Decides on a list of images or sounds: each position becomes a field."""
         if not is_bytes(kind) and not (pa.types.is_struct(kind) and {f.name for f in kind} <= {"bytes", "path"}):
             return
         rows = [row for array in arrays for row in array.to_pylist() if row is not None]
@@ -157,7 +157,7 @@ class Column:
         return [f"{self.name}_{k} {self.type}" for k in range(self.n_items)]
 
     def cells(self, array: pa.Array) -> list[list[str]]:
-        """What stands in each row: NAME=VALUE, or several of them."""
+        """Returns the text for each row: NAME=VALUE, or several of them."""
         if self.n_items is None:
             return [[] if value is None else [f"{self.name}={value}"] for value in self.values(array)]
         rows = []
@@ -213,7 +213,7 @@ def read(path: Path) -> tuple[pa.Schema, list[pa.RecordBatch]]:
 
 
 def listing(path: Path, classes: dict[str, list[str]] | None = None) -> str:
-    """What is in a file. classes: names of columns of ordered dictionaries."""
+    """Returns the listing of a file. classes: names of columns with ordered dictionaries."""
     schema, batches = read(path)
     hub = {}
     if schema.metadata and b"huggingface" in schema.metadata:
@@ -241,7 +241,7 @@ def put_listing(path: Path, classes: dict[str, list[str]] | None = None) -> None
 # Files ---------------------------------------------------------------------------------------------------------------------
 
 def numbers() -> pa.Table:
-    """Every type of numbers, with values that are missing among floats and texts alone."""
+    """Writes columns of every type of numbers. Only floats and texts have missing values."""
     n = 20
     kinds = [f"{sign}int{width}" for sign in ("", "u") for width in (8, 16, 32, 64)]
     ints = {kind: pa.array([(i * 37 + 5) % 100 - (0 if kind[0] == "u" else 50) for i in range(n)], getattr(pa, kind)())
@@ -253,7 +253,7 @@ def numbers() -> pa.Table:
 
 
 def values(images: list[bytes]) -> pa.Table:
-    """Bytes, texts, lists, with missing values."""
+    """Writes columns of bytes, texts and lists, with missing values."""
     n = 13
     image = [None if i == 3 else images[i % len(images)] for i in range(n)]
     kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
@@ -346,7 +346,7 @@ def make_dictionaries(folder: Path) -> None:
     put_listing(folder / "dictionaries.arrow", {"grade": ["a", "b", "c"]})
     write_stream(folder / "dictionaries_zstd.arrow", table, 6, compression="zstd")
     put_listing(folder / "dictionaries_zstd.arrow", {"grade": ["a", "b", "c"]})
-    # Dictionaries that grow, and that are replaced.
+    # Dictionaries that grow (deltas), and dictionaries that are replaced.
     for name, emit_deltas in (("deltas", True), ("replaced", False)):
         parts = [["a", "b"], ["a", "b", "c"], ["a", "b", "c", "d and more than that"]]
         schema = pa.schema({"word": pa.dictionary(pa.int16(), pa.string(), ordered=True)})
@@ -359,7 +359,7 @@ def make_dictionaries(folder: Path) -> None:
 
 
 def make_refused(folder: Path, images: list[bytes]) -> None:
-    """Columns that are refused, each for its own reason, beside two that are not; a test leaves the others out."""
+    """Writes columns that are refused, each for another reason, beside two that are not. A test leaves all but one of them out."""
     import datasets
 
     grid = datasets.features.features.Array2DExtensionType((2, 2), "int16")
@@ -432,7 +432,7 @@ def make_datasets(folder: Path, images: list[bytes]) -> None:
     datasets.DatasetDict({"train": data.select(range(4)), "test": data.select(range(4, 6))}).save_to_disk(folder / "dict")
     for path in sorted([*(folder / "saved").glob("*.arrow"), *(folder / "dict").glob("*/*.arrow")]):
         put_listing(path)
-    # A picture that lies outside, as save_to_disk wrote it before it took files in.
+    # A picture in a file of its own, as older versions of save_to_disk stored it.
     features = datasets.Features({"image": datasets.Image()})
     rows = [{"bytes": images[0], "path": None}, {"bytes": None, "path": "elsewhere/1.jpg"}]
     write_stream(folder / "outside.arrow", pa.Table.from_pylist([{"image": row} for row in rows], features.arrow_schema), 2)

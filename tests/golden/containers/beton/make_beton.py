@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the beton files of this folder by FFCV's writer, and beside each the list of its samples as FFCV's reader has them.
+"""Writes the beton files of this folder with FFCV's writer, and beside each the list of its samples as FFCV's reader gives them.
 
     python make_beton.py FOLDER [FILES]
 
-Needs ffcv 1.0.2, torch, numpy and opencv-python-headless. FFCV's compiled part only decodes and copies for its loader; the writer
-and the reader of the tables are Python. So it may be absent: an empty module stands for it then. The smallest page that FFCV
-writes has 2 MiB, mostly zeros; here its limit is lowered, so that files are small.
+Needs ffcv 1.0.2, torch, numpy and opencv-python-headless. FFCV's compiled part only decodes and copies for its loader, while the
+writer and the reader of the tables are Python. So the compiled part may be missing: an empty module then replaces it. The
+smallest page that FFCV writes has 2 MiB, mostly zeros; this script lowers that limit to keep the files small.
 
-FILES is the folder of the images, ../files if it is not given. Lists have the form of tests/containers/rows_helper.h.
+FILES is the folder of the images; the default is ../files. Lists have the format of tests/containers/rows_helper.h.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from ffcv import fields
 from ffcv.reader import Reader
 
 PAGE = 4096
-JSON = 5  # FFCV's number of the type
+JSON = 5  # FFCV's number for the type
 multiprocessing.set_start_method("fork", force=True)
 ffcv.writer.MIN_PAGE_SIZE = PAGE
 
 
 class CustomField(fields.IntField):
-    """A class that FFCV does not know."""
+    """A field class that FFCV does not know."""
 
 
 def item(content: bytes, shape: Iterable[int] | None = None) -> str:
@@ -57,11 +57,12 @@ def item(content: bytes, shape: Iterable[int] | None = None) -> str:
 
 
 def values_of(reader: Reader, file: bytes) -> Callable[[int, str, Any, Any], str]:
-    """A function that gives the text of a value, by the tables that FFCV's reader has read."""
+    """Returns a function that gives the text of a value, from the tables that FFCV's reader has read."""
     sizes = {(int(e["sample_id"]), int(e["ptr"])): int(e["size"]) for e in reader.alloc_table if e["size"] > 0}
 
     def value(i: int, name: str, handler: Any, entry: Any) -> str:
-        is_json = reader.field_descriptors[reader.field_names.index(name)]["type_id"] == JSON  # its handler is that of bytes
+        # the reader gives it the handler of bytes
+        is_json = reader.field_descriptors[reader.field_names.index(name)]["type_id"] == JSON
         if isinstance(handler, (fields.FloatField, fields.IntField)):
             return f"{name}={float(entry):.17g}" if isinstance(handler, fields.FloatField) else f"{name}={int(entry)}"
         if isinstance(handler, fields.RGBImageField):
@@ -107,17 +108,17 @@ def main() -> None:
     pictures = [cv2.cvtColor(cv2.imread(str(path)), cv2.COLOR_BGR2RGB) for path in paths]
     n = len(pictures)
     rgb, integer = fields.RGBImageField, fields.IntField
-    # The commonest one: 24 bytes a record. Two processes write it, so that its table is not in order.
+    # The most common layout: 24 bytes a record. Two processes write the file, so its table is not in order.
     write(folder, "jpegs", {"image": rgb("jpg"), "label": integer()}, [(pictures[i % n], i - 1) for i in range(9)],
           ["image image", "label int"], workers=2)
-    # Images alone: 13 bytes a record, and no alignment.
+    # Images alone: 13 bytes a record, without alignment.
     write(folder, "images_only", {"image": rgb("jpg")}, [(picture,) for picture in pictures], ["image image"])
     small = [np.ascontiguousarray(picture[:12, :16]) for picture in pictures]
     write(folder, "pixels", {"image": rgb("raw"), "label": integer()}, [(picture, i) for i, picture in enumerate(small)],
           ["image array uint8 [12,16,3]", "label int"])
     ragged = [np.ascontiguousarray(picture[:6 + i, :9]) for i, picture in enumerate(pictures)]
     write(folder, "pixels_ragged", {"image": rgb("raw")}, [(picture,) for picture in ragged], ["image array uint8 []"])
-    # By size: some are JPEGs, some are pixels.
+    # Images are stored by size: some as JPEGs, some as pixels.
     mixed = [*small[:2], pictures[0], small[2]]
     write(folder, "smart", {"image": rgb("smart", smart_threshold=1000), "label": integer()},
           [(picture, i) for i, picture in enumerate(mixed)], None)
@@ -131,16 +132,16 @@ def main() -> None:
     write(folder, "every", every, samples,
           ["left image", "score float", "text bytes", "label int", "notes json", "mask array uint16 [3,4]",
            "tensor array float32 [2,2]", "right array uint8 [12,16,3]", "sixteen_letters_ int", "scalars array int64 [2]"])
-    # The first item is empty, so that FFCV gives it a place before all pages.
+    # The first item is empty, so FFCV gives it an offset before all pages.
     write(folder, "empty_first", {"text": fields.BytesField(), "label": integer()},
           [(np.zeros(0, np.uint8), 5), (np.frombuffer(b"x" * 100, np.uint8), 6), (np.zeros(0, np.uint8), 7)],
           ["text bytes", "label int"])
     write(folder, "custom", {"label": integer(), "mine": CustomField()}, [(1, 2)], None)
-    # Both names are the same 16 bytes.
+    # FFCV cuts both names to the same 16 bytes.
     write(folder, "cut_names", {"label_of_the_left_eye": integer(), "label_of_the_left_ear": integer()}, [(1, 2), (3, 4)], None)
     write(folder, "records", {"label": integer(), "mine": fields.NDArrayField(np.dtype([("a", "<f4"), ("b", "<i4")]), (2,))},
           [(1, np.zeros(2, [("a", "<f4"), ("b", "<i4")]))], None)
-    # What FFCV has written when it is killed: the header and the fields, and whole pages.
+    # What FFCV has written if it is killed: the header, the fields, and whole pages.
     whole = (folder / "pixels.beton").read_bytes()
     partly = bytearray(whole[:struct.unpack_from("<Q", whole, 16)[0]])
     partly[16:24] = bytes(8)

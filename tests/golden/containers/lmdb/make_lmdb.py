@@ -3,13 +3,13 @@
 
     python make_lmdb.py SET FOLDER [FILES]
 
-SET is one of these; each needs only what stands behind it:
+SET is one of these; each needs only the packages named behind it:
 
     lmdb        lmdb, protobuf, pillow, numpy: all but the following
-    flags       lmdb 2.3.0, whose module shows the functions of liblmdb: databases with flags
-    psize       lmdb-psize: a database whose pages have 8192 bytes
+    flags       lmdb 2.3.0, whose module exports the functions of liblmdb: databases with flags
+    psize       lmdb-psize: a database with pages of 8192 bytes
 
-FILES is the folder of the images, ../files if it is not given. Lists have the form of tests/containers/rows_helper.h.
+FILES is the folder of the images; the default is ../files. Lists have the format of tests/containers/rows_helper.h.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Entries = list[tuple[bytes, bytes]]
 
 
 def images(files: Path) -> list[bytes]:
-    """Five JPEGs, one that does not fit into a page, a PNG, a WebP."""
+    """Returns five JPEGs, a JPEG larger than a page, a PNG and a WebP."""
     import numpy as np
     from PIL import Image
 
@@ -62,7 +62,7 @@ def item(content: bytes, shape: Iterable[int] | None = None) -> str:
 
 
 def say_versions(folder: Path, *packages: str, **sets: str) -> None:
-    """Notes the versions of packages, or of one that a set needs in another version."""
+    """Writes the versions of the packages to VERSIONS, and of a package that a set needs in another version."""
     path = folder / "VERSIONS"
     lines = dict(line.split(" ", 1) for line in path.read_text().splitlines()) if path.exists() else {}
     lines |= {package: importlib.metadata.version(package) for package in packages}
@@ -71,7 +71,8 @@ def say_versions(folder: Path, *packages: str, **sets: str) -> None:
 
 
 def set_flags(place: str, flags: int) -> None:
-    """Gives the main database of a new environment its flags. The binding has no function for that, so liblmdb in it is called."""
+    """Sets the flags of the main database of a new environment. The Python binding cannot do that, so this calls the liblmdb in
+    it."""
     import lmdb.cpython
 
     library = ctypes.CDLL(lmdb.cpython.__file__)
@@ -85,7 +86,7 @@ def set_flags(place: str, flags: int) -> None:
 
 
 def write(folder: Path, name: str, entries: Entries, flags: int = 0, named: dict[bytes, Entries] | None = None) -> Entries:
-    """Writes a database, and returns what the library reads from its main one, without the databases with names."""
+    """Writes a database. Returns what the library reads from the main database, without named databases."""
     import lmdb
 
     with tempfile.TemporaryDirectory() as place:
@@ -115,7 +116,7 @@ def write_list(folder: Path, name: str, fields: list[str], rows: Iterable[tuple[
 
 
 def datum_class(is_packed: bool) -> Any:
-    """Caffe's Datum, as protobuf makes it of its description."""
+    """Returns the class that protobuf makes from the description of Caffe's Datum."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     kind = descriptor_pb2.FieldDescriptorProto
@@ -165,7 +166,7 @@ def make_datums(folder: Path, files: Path) -> None:
     write_list(folder, "datum_pixels", ["data array uint8 [3,8,8]", "label int"], rows(read, array))
     read = write(folder, "datum_ragged", [(key, pixels(i, (3, 20, 20 + i))) for i, key in enumerate(keys[:3])])
     write_list(folder, "datum_ragged", ["data array uint8 []", "label int"], rows(read, array))
-    # convert_imageset --encoded states no shape.
+    # convert_imageset --encoded writes no shape.
     read = write(folder, "datum_images", [(key, datum(data=pictures[i], label=10 * i, encoded=True).SerializeToString())
                                           for i, key in enumerate(keys)])
     write_list(folder, "datum_images", ["image image", "label int"],
@@ -180,7 +181,7 @@ def make_datums(folder: Path, files: Path) -> None:
 
 
 def make_bytes(folder: Path, files: Path) -> None:
-    """Keys that cannot be names, values of any kind, many pages."""
+    """Writes a database with keys that cannot be names, values of any kind, and many pages."""
     del files
     entries = [(b"plain", b"1"), ("schön".encode(), b"22"), (b"\x00\x00\x00\x01", b"333"), (b"hex:00", b"4444"), (b"a\nb", b""),
                (b"\xff\xfe", b"6" * 3000), (b"length", b"not a number")]
@@ -193,7 +194,7 @@ def make_bytes(folder: Path, files: Path) -> None:
 
 
 def make_refused(folder: Path, files: Path) -> None:
-    """Pickles, databases with names."""
+    """Writes databases that are refused: pickled values, and named databases."""
     del files
     atoms = [(f"{i}".encode(), pickle.dumps({"energy": i * 0.5, "positions": [i] * 3}, 4)) for i in range(3)]
     read = write(folder, "pickles", [*atoms, (b"length", pickle.dumps(3, 4))])
@@ -205,7 +206,7 @@ def make_refused(folder: Path, files: Path) -> None:
 
 
 def make_commits(folder: Path, files: Path) -> None:
-    """A file that several commits wrote, as it lies on the disk: pages of old ones are in it."""
+    """Writes a database in several commits, so the file also contains pages of older commits."""
     import lmdb
 
     del files
@@ -230,7 +231,7 @@ def make_lmdb(folder: Path, files: Path) -> None:
 
 
 def make_flags(folder: Path, files: Path) -> None:
-    """Other orders of keys, and several values of a key."""
+    """Writes databases with other orders of keys, and with several values for a key."""
     del files
     numbers = [(i.to_bytes(8, "little"), f"value {i}".encode()) for i in (1, 255, 256, 65536, 1 << 40)]
     read = write(folder, "integer_keys", numbers, INTEGER_KEY)

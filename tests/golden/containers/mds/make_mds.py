@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the shards of this folder with MosaicML's streaming, and what its own readers make of them.
+"""Writes the shards of this folder with MosaicML's streaming, and lists what its own readers read from them.
 
     python make_mds.py FOLDER FILES
 
-FILES is the folder of the samples (../files). Needs mosaicml-streaming, which brings numpy and Pillow. Sets:
+FILES is the folder of the samples (../files). Needs mosaicml-streaming, which installs numpy and Pillow. Sets:
 
-    all         a column of each encoding that can be a field, in two shards; expected.txt has their rows
+    all         a column of each encoding that can be a field, in two shards; expected.txt lists their rows
     packed      a shard that is compressed as a whole
     odd         encodings that are refused: pkl, list[jpeg], jpeg_array, pil in the mode P
 
-expected.txt has the form of tests/containers/table_print.h.
+expected.txt has the format of tests/containers/table_print.h.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def kind_of(name: str, encoding: str) -> str:
 
 
 def listing(folder: Path) -> str:
-    """The rows of all shards, as streaming reads them."""
+    """Returns the listing of the rows of all shards, as streaming reads them."""
     out = []
     for entry in json.loads((folder / "index.json").read_text())["shards"]:
         reader = reader_from_json(str(folder), "", entry)
         encodings = list(reader.column_encodings)
         for k, encoding in enumerate(encodings):
             if encoding in AS_BYTES or encoding == "json":
-                reader.column_encodings[k] = "bytes"  # their bytes, not what is in them
+                reader.column_encodings[k] = "bytes"  # stored bytes, not decoded images
         for i in range(reader.samples):
             row = reader.decode_sample(reader.get_sample_data(i))
             out.append(f"{Path(entry['raw_data']['basename']).stem}/{i:08d}\n")

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Writes the Parquet files of this folder, one set for each library, and beside each the listing of its rows.
+"""Writes the Parquet files of this folder, one set for each library, and beside each file the listing of its rows.
 
     python make_parquet.py SET FOLDER
 
-SET is one of these; each needs only what stands behind it, and pyarrow and zlib for the listings:
+SET is one of these; each needs only the packages named behind it, and pyarrow and zlib for the listings:
 
     pyarrow         pyarrow, numpy, Pillow
     legacy          fastparquet: schemas of older writers, in the footers of files of pyarrow
-    refused         pyarrow, numpy, Pillow: files that are not read in place
+    refused         pyarrow, numpy, Pillow: files that cannot be read in place
     datasets        datasets: the features of Hugging Face
     polars          polars
     duckdb          duckdb
     fastparquet     fastparquet, pandas
 
-A listing is a file of JSON lines: the fields with their types, then the values of each row as pyarrow reads them. Bytes and texts
-stand there as length and CRC-32, floats as the bits of a double, arrays with their shape. A value that is null is not listed.
-The pictures are made here. Each set writes its libraries' versions into VERSIONS.
+A listing is a file of JSON lines: the fields with their types, then the values of each row as pyarrow reads them. Bytes and
+texts are listed as length and CRC-32, floats as the bits of a double, arrays with their shape. Null values are not listed. The
+script makes the pictures itself. Each set writes the versions of its libraries into VERSIONS.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def say_versions(folder: Path, *packages: str) -> None:
     path.write_text("".join(f"{name} {version}\n" for name, version in sorted(lines.items())))
 
 
-# Values as the listings have them. ------------------------------------------------------------------------------------------
+# Values in the form of the listings. ----------------------------------------------------------------------------------------
 
 
 def listed_bytes(value: bytes | str | None) -> list[Any] | None:
@@ -99,7 +99,7 @@ def of_bytes(name: str, kind: str, column: str | None = None) -> Field:
 
 
 def of_file(name: str, kind: str, column: str | None = None, i: int | None = None) -> Field:
-    """The bytes of a struct of bytes and path, or of item i of a list of these."""
+    """Returns the bytes of a struct of bytes and path, or those of item i of a list of such structs."""
 
     def get(row: Row) -> Any:
         value = row[column or name]
@@ -131,7 +131,7 @@ def of_array(name: str, dtype: str, shape: str) -> Field:
 
 
 def list_rows(path: Path, fields: list[Field], table: pa.Table | None = None) -> None:
-    """Writes the listing of a file, or of a table that is like the file but for types that take part in no value."""
+    """Writes the listing of a file, or of a table that equals the file except for types that do not affect any value."""
     table = pq.ParquetFile(path).read() if table is None else table
     lines = [json.dumps({name: kind for name, kind, _ in fields}, ensure_ascii=False)]
     for row in table.to_pylist():
@@ -264,8 +264,8 @@ def make_pyarrow(folder: Path) -> None:
 
 
 def make_nulls(folder: Path) -> None:
-    """Two files of one data set. Some columns, typed or of type null, have no values in the first file. One column has its first
-    value late."""
+    """Writes two files of one data set. Some columns, typed or of type null, have no values in the first file. In one column the
+    first value comes late."""
     few = [picture(i, side=8) for i in range(3)]
     first = pa.table({"id": [0, 1, 2], "image": pa.nulls(3, pa.binary()), "label": pa.nulls(3), "caption": pa.nulls(3),
                       "score": pa.nulls(3), "weight": pa.nulls(3, pa.float32()), "never": pa.nulls(3),
@@ -279,7 +279,7 @@ def make_nulls(folder: Path) -> None:
 
 
 def make_legacy(folder: Path) -> None:
-    """Lists of two levels, and a list without a group around it, as older writers have them."""
+    """Writes lists of two levels, and a list without a group around it, as older writers did."""
     import fastparquet
 
     item = pa.field("element", pa.int32(), nullable=False)
@@ -361,7 +361,7 @@ def make_datasets(folder: Path) -> None:
         "objects": [{"bbox": [1.0]} for i in range(N)],
     }
     path = folder / "datasets.parquet"
-    # Audio is cast from its storage: `datasets` encodes it only beside torch.
+    # Audio is cast from its storage type, because `datasets` encodes audio only if torch is installed.
     storage = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}
     rows["sound"] = [{"bytes": sound(i), "path": None} for i in range(N)]
     data = datasets.Dataset.from_dict(rows, features=datasets.Features({**features, "sound": storage}))
@@ -375,7 +375,7 @@ def make_datasets(folder: Path) -> None:
     hidden = pa.table({"label": pa.array([-1, -1], pa.int64())}, datasets.Features({"label": features["label"]}).arrow_schema)
     pq.write_table(hidden, folder / "datasets_hidden.parquet")
     list_rows(folder / "datasets_hidden.parquet", [of_int("label")])
-    # pyarrow knows the arrays of `datasets` only while that is imported; their storage are lists.
+    # pyarrow knows the array types of `datasets` only after `datasets` was imported; their storage types are lists.
     table = pq.ParquetFile(path).read()
     cells = [column.cast(column.type.storage_type) if isinstance(column.type, pa.ExtensionType) else column
              for column in table.columns]

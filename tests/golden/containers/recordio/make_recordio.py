@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the RecordIO files of this folder by MXNet, and beside each the list of its samples as MXNet reads them.
+"""Writes the RecordIO files of this folder with MXNet, and beside each the list of its samples as MXNet reads them.
 
     python make_recordio.py FOLDER [FILES]
 
-Needs mxnet 1.9.1 and numpy 1.23.5. FILES is the folder of the images, ../files if it is not given. Lists have the form of
+Needs mxnet 1.9.1 and numpy 1.23.5. FILES is the folder of the images; the default is ../files. Lists have the format of
 tests/containers/rows_helper.h.
 """
 
@@ -29,7 +29,7 @@ def item(content: bytes, shape: Iterable[int] | None = None) -> str:
 
 
 def write(folder: Path, name: str, records: list[bytes]) -> list[bytes]:
-    """Writes a file and its index. Returns the records as MXNet reads them again."""
+    """Writes a file and its index. Returns the records as MXNet reads them."""
     writer = recordio.MXIndexedRecordIO(str(folder / f"{name}.idx"), str(folder / f"{name}.rec"), "w")
     for i, record in enumerate(records):
         writer.write_idx(i, record)
@@ -51,7 +51,7 @@ def label_text(label: float | np.ndarray, is_whole: bool) -> str:
 def write_images(folder: Path, name: str, labels: list[Label], contents: list[bytes], label_field: str, n_passed: int = 0) -> None:
     records = [recordio.pack(recordio.IRHeader(0, label, i, 0), content)
                for i, (label, content) in enumerate(zip(labels, contents, strict=True))]
-    lines = ["field image image", f"field {label_field}"]  # none is written for a file that is refused
+    lines = ["field image image", f"field {label_field}"]  # a file that is refused gets no list
     for record in write(folder, name, records):
         header, content = recordio.unpack(record)
         if n_passed > 0 and len(content) == 0:
@@ -63,8 +63,8 @@ def write_images(folder: Path, name: str, labels: list[Label], contents: list[by
 
 
 def with_magic(image: bytes, n: int, n_before: int) -> bytes:
-    """A JPEG with a comment that has the magic number n times, where the record has it at multiples of four bytes."""
-    n_padding = -(6 + n_before) % 4  # behind the marks of the image and the comment, and its length
+    """Returns a JPEG with a comment that contains the magic number n times, at multiples of four bytes within the record."""
+    n_padding = -(6 + n_before) % 4  # after the markers of image and comment and the comment's length
     comment = bytes(n_padding) + MAGIC * n
     return image[:2] + b"\xff\xfe" + struct.pack(">H", 2 + len(comment)) + comment + image[2:]
 
@@ -89,12 +89,12 @@ def main() -> None:
     write_images(folder, "ragged", [[4.0, 5.0, *[0.25] * (5 * (i + 1))] for i in range(n)], images, "label array float32 []")
     write_images(folder, "large_label", [16777217.0, 1.0], images[:2], "")
     write_images(folder, "mixed_labels", [1.0, [1.0, 2.0]], images[:2], "")
-    # Joined: one cut, two in a row, one at the image's end; and one within a list of labels.
+    # Records in several parts: cut once, cut twice in a row, cut at the image's end; and cut within a list of labels.
     magic_label = struct.unpack("<f", MAGIC)[0]
     joined = [with_magic(images[0], 1, 24), with_magic(images[1], 3, 24), ends_with_magic(images[2], 24), images[3]]
     write_images(folder, "joined", [1.0, 2.0, 3.0, 4.0], joined, "label int")
     write_images(folder, "joined_labels", [[1.0, magic_label, 3.0], [4.0, 5.0, 6.0]], images[:2], "label array float32 [3]")
-    # insightface: record 0 and those of identities have a flag of 2 and no image.
+    # insightface: record 0 and the records of identities have the flag 2 and no image.
     write_images(folder, "insightface", [[4.0, 6.0], 0.0, 0.0, 1.0, [1.0, 3.0], [3.0, 4.0]],
                  [b"", images[0], images[1], images[2], b"", b""], "label int", n_passed=3)
     plain = [b"", b"a", b"record " * 20, MAGIC * 2 + b"xyz", bytes(1000)]

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes the TFRecord files of this folder with TensorFlow, and what it reads of them.
+"""Writes the TFRecord files of this folder with TensorFlow, and lists what TensorFlow reads from them.
 
     python make_tfrecord.py FOLDER FILES
 
 FILES is the folder of the samples (../files). Needs tensorflow-cpu and tensorflow-datasets. Sets:
 
-    imagenet-0000?-of-00002.tfrecord    Examples with the keys of ImageNet, in two shards; imagenet.txt has their rows
-    tfds                                a data set of TFDS with its features.json; expected.txt has its rows
+    imagenet-0000?-of-00002.tfrecord    Examples with the keys of ImageNet, in two shards; imagenet.txt lists their rows
+    tfds                                a data set of TFDS with its features.json; expected.txt lists its rows
     gzip.tfrecord zlib.tfrecord         compressed as a whole
     sequence.tfrecord                   SequenceExamples
     images.tfrecord                     records that are JPEGs
 
-The listings have the form of tests/containers/table_print.h.
+The listings have the format of tests/containers/table_print.h.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def line(name: str, kind: str, value: Any) -> str:
 
 
 def rows_of_examples(path: Path, lists: set[str]) -> Iterator[str]:
-    """Reads with TensorFlow. `lists` are the keys that are arrays."""
+    """Reads Examples with TensorFlow. `lists`: the keys whose values are arrays."""
     for i, record in enumerate(tf.data.TFRecordDataset(str(path)).as_numpy_iterator()):
         yield f"{path.stem}/{i:08d}\n"
         features = tf.train.Example.FromString(record).features.feature
@@ -86,7 +86,7 @@ def rows_of_examples(path: Path, lists: set[str]) -> Iterator[str]:
 
 
 class Probe(tfds.core.GeneratorBasedBuilder):
-    """A data set with each kind of feature."""
+    """A TFDS data set with each kind of feature."""
 
     VERSION = tfds.core.Version("1.0.0")
     files: Path

@@ -1,1 +1,1 @@
-"""Readers of annotations in foreign formats (COCO JSON, VOC, CityPersons, YOLO, CVAT, Labelme), and the packing of these."""
+"""Reads annotations in the formats of other tools (COCO JSON, VOC, CityPersons, YOLO, CVAT, Labelme) and packs their data sets."""

@@ -1,9 +1,8 @@
-"""Tables of ADE20K: `ade`, the colours of the full data set, and `ade150`, the numbers of its benchmark with 150 classes.
+"""Colour tables of ADE20K: `ade` for the masks of the full data set, and `ade150` for those of its benchmark with 150 classes.
 
-In the full data set the mask of `x.jpg` is `x_seg.png` beside it. Red and green give the number of the class: red / 10 * 256 +
-green; 0 is no object. Blue tells objects apart and is not read. `x.json` beside it has the names of the numbers (release of 2021).
-The benchmark (ADEChallengeData2016) has gray masks: 0 is everything else, and 1 to 150 are the classes in the order of its list.
-"""
+In the full data set, the mask of `x.jpg` is `x_seg.png` beside it. Red and green encode the class number: red / 10 * 256 + green; 0
+is no object. Blue numbers the objects and is not read. `x.json` beside it has the names of the class numbers (release of 2021). The
+benchmark (ADEChallengeData2016) has gray masks: 0 is everything else, and 1 to 150 are the classes in the order of its list."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from ...errors import CorruptError
 from .colour_tables import IGNORED, Table
 from .given import is_text, whole
 
-ENDING = "_seg"  # of the masks of the full data set
+ENDING = "_seg"  # end of a mask's file name (without extension) in the full data set
 SPLITS = ("training", "validation", "train", "val", "test")
-_MOST_BYTES = 64 << 20  # of a JSON file of one image
+_MOST_BYTES = 64 << 20  # the largest JSON file of one image that is read
 _NOTHING = "unlabelled"
 
-# The first word of each line of objectInfo150.txt.
+# The classes of the benchmark: the first word of each line of objectInfo150.txt.
 _CLASSES = """wall, building, sky, floor, tree, ceiling, road, bed, windowpane, grass, cabinet, sidewalk, person, earth, door,
 table, mountain, plant, curtain, chair, car, water, painting, sofa, shelf, house, sea, mirror, rug, field, armchair,
 seat, fence, desk, rock, wardrobe, lamp, bathtub, railing, cushion, base, box, column, signboard, chest of drawers,
@@ -43,7 +42,8 @@ def _benchmark() -> Table:
 
 
 class Full(Table):
-    """The table `ade`: a rule for all colours whose red is a multiple of 10. With names, it has the classes that they name."""
+    """The table `ade`: a formula for all colours whose red is a multiple of 10. If names are known, it has only the named
+    classes."""
 
     ignored = 0
 
@@ -53,7 +53,7 @@ class Full(Table):
         self._known: Any = None
 
     def take_names(self, folder: str, images: Sequence[str]) -> None:
-        """Reads the JSON files of the images. Without any, the numbers have no names."""
+        """Reads class names from the JSON files of the images. Without any such file, the class numbers have no names."""
         named: dict[int, str] = {}
         differ: list[str] = []
         for path in images:
@@ -87,11 +87,11 @@ class Full(Table):
 
 
 def _objects(file: str) -> Iterator[tuple[int, str]]:
-    """Gives number and name of the objects of an image."""
+    """Yields class number and name of each object in an image's JSON file."""
     data = read_file(file, "annotation of ADE20K", _MOST_BYTES)
     try:
         data.decode()
-    except UnicodeDecodeError:  # the tools of ADE20K read ISO 8859-1
+    except UnicodeDecodeError:  # the files are in ISO 8859-1, which the tools of ADE20K read
         data = data.decode("iso-8859-1").encode()
     tree = parse(data, file)
     tree = tree.get("annotation") if isinstance(tree, Mapping) else None
@@ -110,12 +110,12 @@ def _fault(file: str, text: str) -> CorruptError:
 
 
 def table_of(given: str) -> Table | None:
-    """Returns the table of that name; None: it is none of ADE20K."""
+    """Returns the ADE20K table of this name, or None if there is none."""
     if given not in ("ade", "ade150") or os.path.exists(given):
         return None
     return Full() if given == "ade" else _benchmark()
 
 
 def split_of(path: str) -> str | None:
-    """Returns the folder in a path that is called as a split."""
+    """Returns the first folder in a path that has the name of a split, or None."""
     return next((part for part in path.split("/")[:-1] if part in SPLITS), None)

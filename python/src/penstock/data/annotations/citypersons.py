@@ -21,19 +21,19 @@ from .given import (
     tidy_path,
 )
 
-# In the order of CityPersons' own numbers.
+# The class names, in the order of CityPersons' class numbers.
 _CLASSES = ["ignore", "pedestrian", "rider", "sitting person", "person (other)", "person group"]
 _IMAGES, _BOXES, _MASKS = "leftImg8bit", "gtBboxCityPersons", "gtFine"
 _MOST_BYTES = 64 << 20
 
 
 class CityPersons:
-    """A folder with leftImg8bit/ and gtBboxCityPersons/, and perhaps gtFine/."""
+    """Reads a folder with leftImg8bit/, gtBboxCityPersons/ and, optionally, gtFine/."""
 
     def __init__(self, folder: str, given: Given) -> None:
         self.folder, self._given = folder, given
         self.early = Drops(given.drop)
-        self._json: dict[str, str] = {}  # the image's path: that of its boxes
+        self._json: dict[str, str] = {}  # path of an image: path of the JSON file with its boxes
         end = f"_{_BOXES}.json"
         for path in listed(folder, f"{_BOXES}/"):
             parts = path.split("/")
@@ -130,7 +130,7 @@ def _box(name: str, given: Any) -> list[float]:
 
 
 def _object(given: Any, height: int, width: int) -> tuple[list[float], list[float], int, int]:
-    """Returns whole box, visible box, label, number of the instance."""
+    """Returns the whole box, the visible box, the label, and the number of the instance."""
     if not isinstance(given, dict):
         raise ValueError("it is no JSON object")
     label = given.get("label")
@@ -142,7 +142,7 @@ def _object(given: Any, height: int, width: int) -> tuple[list[float], list[floa
         raise ValueError(f"bbox {given['bbox']} {problem}")
     problem = box_problem(visible, height, width)
     if problem is not None and label == "ignore":
-        visible, problem = box, None  # of a region nobody asks what is visible
+        visible, problem = box, None  # an ignored region has no visible part
     if problem is not None:
         raise ValueError(f"bboxVis {given['bboxVis']} {problem}")
     instance = given.get("instanceId", -1)

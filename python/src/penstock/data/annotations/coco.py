@@ -1,7 +1,7 @@
-"""COCO JSON: instances, keypoints, and segmentations as polygons or run lengths.
+"""Reads COCO JSON: instances, keypoints, and segmentations as polygons or run lengths.
 
-The file is parsed at once, as COCO's own tool does. What an annotation needs is put into small arrays as soon as its
-object ends, so that a file of n bytes takes about 2 n bytes of memory (3 n with segmentations) instead of 10 n.
+The file is parsed in one go, as COCO's own tool does. As soon as the parser ends an object, the needed members are packed into
+small arrays. So a file of n bytes takes about 2 n bytes of memory (3 n with segmentations) instead of 10 n.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _MOST_BYTES = 4 << 30
 
 
 def _compact(values: Any) -> Any:
-    """Returns a list of numbers in a tenth of its memory; anything else as it is, for a later check."""
+    """Packs a list of numbers into an array, which takes a tenth of the memory. Returns anything else unchanged; it is checked
+    later."""
     if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
         return values
     try:
@@ -44,7 +45,7 @@ def _compact(values: Any) -> Any:
 
 
 class _Annotation:
-    """The members that are used, not checked yet."""
+    """The members of an annotation that are used. They are not checked yet."""
 
     __slots__ = ("area", "box", "category", "crowd", "image", "keypoints", "number", "segmentation")
 
@@ -74,12 +75,12 @@ def _parse(path: str, paints: bool) -> dict[str, Any]:
 
 
 def _are_names(points: list[Any]) -> bool:
-    """True if the points have names, each its own."""
+    """Whether the keypoints have names that are all different."""
     return all(isinstance(name, str) and name.isprintable() and name for name in points) and len(set(points)) == len(points)
 
 
 def _id(value: Any) -> int | str | None:
-    """Returns an id as COCO's own tool takes it for a key: a whole number, also as 7.0, or a text; None: it is neither."""
+    """Checks an id as COCO's own tool does: a whole number, also written as 7.0, or a text. Returns None for anything else."""
     found = whole(value)
     if found is not None:
         return found if -(2**63) <= found < 2**63 else None
@@ -87,13 +88,13 @@ def _id(value: Any) -> int | str | None:
 
 
 def _order(of_id: int | str) -> tuple[bool, Any]:
-    """Numbers before texts, each in their own order."""
+    """Returns a sort key for ids: numbers come before texts."""
     return isinstance(of_id, str), of_id
 
 
 def _without_groups(found: dict[str, Any]) -> list[Any]:
-    """Returns the categories but for those that only group others, and have the name of one of them: exports of Roboflow have
-    such a first category, of no annotation, where a class is called as the project."""
+    """Returns the categories without those that only group others. Exports of Roboflow begin with such a category: it has no
+    annotation, and it has the name of the project, which one of the classes may have, too."""
     used = {annotation.category for annotation in found["annotations"]
             if isinstance(annotation, _Annotation) and isinstance(annotation.category, (int, float, str))}
     categories = [each for each in found["categories"] if isinstance(each, dict)]
@@ -108,7 +109,7 @@ def _without_groups(found: dict[str, Any]) -> list[Any]:
 
 
 class Coco:
-    """One file of annotations and the folder of its images."""
+    """Reads one file of annotations and the folder of its images."""
 
     def __init__(self, folder: str, path: str, given: Given) -> None:
         self.folder, self._path, self._given = folder, path, given
@@ -125,7 +126,7 @@ class Coco:
 
     def _read_categories(self, categories: Sequence[Any]) -> None:
         names: dict[int | str, str] = {}
-        points: list[list[Any]] = []  # the lists of points, each once
+        points: list[list[Any]] = []  # the distinct lists of keypoint names
         seen: set[str] = set()
         for i, category in enumerate(categories):
             own = _id(category.get("id")) if isinstance(category, dict) else None
@@ -153,7 +154,7 @@ class Coco:
         self._points_named = points[0] if len(points) == 1 and _are_names(points[0]) else None
 
     def _read_images(self, images: Sequence[Any]) -> None:
-        self._images: dict[str, tuple[int | str, int, int]] = {}  # name: id, height, width
+        self._images: dict[str, tuple[int | str, int, int]] = {}  # path of an image: its id, height and width
         self._of_image: dict[int | str, list[_Annotation]] = {}
         for i, image in enumerate(images):
             own = _id(image.get("id")) if isinstance(image, dict) else None
@@ -178,7 +179,7 @@ class Coco:
         self._has_text_ids = any(isinstance(own, str) for own in self._of_image)
 
     def _sort(self, annotations: Sequence[Any]) -> None:
-        """Gives each image its annotations, in the order of the file."""
+        """Assigns the annotations to their images, in the order of the file."""
         seen: set[int | str] = set()
         self._has_points = self._n_points > 0
         for i, annotation in enumerate(annotations):
@@ -193,7 +194,8 @@ class Coco:
                 self._n_points, self._has_points = len(points) // 3, True
 
     def _resolve(self, annotation: Any, i: int, seen: set[int | str]) -> str | None:
-        """Puts the ids of an annotation in the form that the tables have. Returns what is wrong; None: nothing."""
+        """Converts the ids of an annotation to the types that the lookup tables use. Returns the fault of the annotation, or
+        None."""
         if not isinstance(annotation, _Annotation):
             return f"annotation number {i} of the list is no object with image_id and category_id"
         own, image, category = _id(annotation.number), _id(annotation.image), _id(annotation.category)

@@ -1,5 +1,5 @@
-"""Tables of colours: which class a colour of a mask means. CamVid and VOC have theirs here, ADE20K in ade.py; others come in a
-file."""
+"""Colour tables, which map the colours of a mask to classes. The tables of CamVid and VOC are here, that of ADE20K in ade.py. Other
+tables are read from a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .yaml import Node, read_yaml
 _MOST_BYTES = 1 << 20
 IGNORED = 255
 
-# Cambridge-driving Labeled Video Database: its 32 names and colours in the order of its label_colors.txt.
+# CamVid (Cambridge-driving Labeled Video Database): its 32 names and colours, in the order of its label_colors.txt.
 _CAMVID = """Animal 64 128 64, Archway 192 0 128, Bicyclist 0 128 192, Bridge 0 128 64, Building 128 0 0, Car 64 0 128,
 CartLuggagePram 64 0 192, Child 192 128 64, Column_Pole 192 192 128, Fence 64 64 128, LaneMkgsDriv 128 0 192,
 LaneMkgsNonDriv 192 0 64, Misc_Text 128 128 64, MotorcycleScooter 192 0 192, OtherMoving 128 64 64, ParkingBlock 64 192 128,
@@ -33,9 +33,10 @@ Colour = tuple[int, int, int]
 
 
 class Table:
-    """Labels and names by colour. `names` holds the names of labels 0, 1 and so on; labels from 255 on may have no name."""
+    """Maps colours to labels and class names. `names` has the names of the labels 0, 1 and so on. Labels from 255 on may have no
+    name."""
 
-    ignored = IGNORED  # the label of what has no class
+    ignored = IGNORED  # the label of pixels without a class
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -47,7 +48,7 @@ class Table:
         return CorruptError(f"table of colours {self.where!r}: {text}", text=text, file=self.where)
 
     def fill(self, rows: Iterator[tuple[str, str, Any, Any]]) -> Table:
-        """Takes rows of place, name, colour and label. If a row has no label, it is the place of its name among the names."""
+        """Adds rows of (place in the file, name, colour, label). A row without a label gets the index of its name in `names`."""
         by_name: dict[str, int] = {}
         for place, name, given, label in rows:
             colour = _colour(given)
@@ -87,8 +88,8 @@ class Table:
             raise self.fault("two classes have the same name")
 
     def painted(self, pixels: Any) -> tuple[Any, Any]:
-        """Returns the labels of the pixels and None. If some colours are unknown, the second value marks those pixels, bool (H, W).
-        pixels: uint8 (H, W, 3)."""
+        """Returns the labels of the pixels, and None or, if some colours are unknown, a mask of those pixels, bool (H, W). pixels:
+        uint8 (H, W, 3)."""
         import numpy as np
 
         if self._lut is None:
@@ -137,7 +138,7 @@ def _rows_of_csv(table: Table, text: str) -> Iterator[tuple[str, str, Any, Any]]
 
 
 def _rows_of_lines(table: Table, text: str) -> Iterator[tuple[str, str, Any, Any]]:
-    """Lines such as `64 128 64  Animal`, as label_colors.txt of CamVid has them."""
+    """Yields the rows of lines such as `64 128 64  Animal`, the format of CamVid's label_colors.txt."""
     for i, line in enumerate(text.splitlines(), 1):
         found = re.fullmatch(r"\s*(\d+)[\s,]+(\d+)[\s,]+(\d+)[\s,]+(\S.*?)\s*", line, re.ASCII)
         if found is not None:
@@ -147,7 +148,7 @@ def _rows_of_lines(table: Table, text: str) -> Iterator[tuple[str, str, Any, Any
 
 
 def _rows_of_tree(table: Table, tree: Any) -> Iterator[tuple[str, str, Any, Any]]:
-    """A map of names to colours, or a list of objects with name, colour and perhaps label."""
+    """Yields the rows of a map from names to colours, or of a list of objects with name, colour and optionally label."""
     if isinstance(tree, Mapping) and len(tree) == 1:
         inner = next(iter(tree.values()))
         is_list = isinstance(inner, list) and any(isinstance(each, Mapping) for each in inner)
@@ -187,7 +188,7 @@ _NAMES = (*BUILT_IN, "ade", "ade150")
 
 
 def open_table(given: str) -> Table:
-    """Reads a table: the name of one, or a file of CSV, JSON, YAML, or lines of R G B NAME."""
+    """Opens a colour table: the name of a built-in one, or a file of CSV, JSON, YAML, or lines of R G B NAME."""
     if given in BUILT_IN and not os.path.exists(given):
         return _built_in(given)
     ending = os.path.splitext(given)[1].lower()

@@ -1,7 +1,7 @@
-"""Reads folders of images with masks in colours, and makes numbers of classes of the colours, by a table.
+"""Reads folders of images with colour masks, and converts the colours to class numbers by a colour table.
 
-Image and mask have the same path within their folders, but for the extension and an ending such as `_L`. In ADE20K the mask lies
-beside its image.
+An image and its mask have the same path within their folders, except for the extension and an ending such as `_L`. In ADE20K the
+mask lies beside its image.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import ade
 from .colour_tables import open_table
 from .given import Drops, Given, is_image_name, listed
 
-# Folders of images, and those of their masks, as data sets unpack: VOC, CamVid, and what people make of them.
+# Known names of folders: those of the images, and those of their masks, in VOC, CamVid, and common layouts.
 _PAIRS = (("JPEGImages", "SegmentationClass"), ("701_StillsRaw_full", "LabeledApproved_full"), ("images", "masks"),
           ("images", "labels"), ("images", "annotations"), ("image", "mask"), ("imgs", "masks"), ("img", "mask"))  # fmt: skip
 _SPLITS = ("train", "val", "valid", "test")
@@ -26,7 +26,7 @@ _ENDING = re.compile(r"(_L|_mask|_labels?|_gt|_color|_colour)$")
 
 
 class Colours:
-    """Images with masks in colours."""
+    """A data set of images with colour masks."""
 
     def __init__(self, folder: str, table: str, given: Given) -> None:
         self.folder, self.early = folder, Drops(given.drop)
@@ -44,7 +44,7 @@ class Colours:
             self._take_splits(given.split)
 
     def _places(self, wanted: str | None) -> list[tuple[str, str, str | None]]:
-        """Returns folders of images and of their masks, with their splits."""
+        """Returns the pairs of folders with images and with masks, each with its split."""
         there = {name for name in os.listdir(self.folder) if os.path.isdir(os.path.join(self.folder, name))} \
             if os.path.isdir(self.folder) else set()  # fmt: skip
         for images, masks in _PAIRS:
@@ -96,7 +96,7 @@ class Colours:
                 self.notices.append({"kind": kind, "name": "not annotated", "count": len(paths), "first": paths[0]})
 
     def _pair_beside(self, table: ade.Full, wanted: str | None) -> None:
-        """Takes the layout of the full ADE20K: x.jpg, x_seg.png and x.json in one folder."""
+        """Finds images and masks in the layout of the full ADE20K: x.jpg, x_seg.png and x.json in one folder."""
         images, masks = [], set()
         for path in listed(self.folder):
             stem, ending = os.path.splitext(path)
@@ -123,7 +123,7 @@ class Colours:
         self._take_splits(wanted)
 
     def _take_splits(self, wanted: str | None) -> None:
-        """Takes the splits of the folders in the paths of the images: training and validation."""
+        """Finds the split (training or validation) of each image by the folders in its path, and keeps the wanted split only."""
         found = {name: ade.split_of(name) for name in self._masks}
         splits = {name: split for name, split in found.items() if split is not None}
         if wanted is not None:
@@ -158,7 +158,8 @@ class Colours:
         return {**values, "split": self._splits[name]} if name in self._splits else values
 
     def _rgb(self, path: str, pixels: Any) -> Any:
-        """Returns three channels of 8 bits. Gray is a colour; what is transparent has none."""
+        """Converts pixels to RGB with 8 bits. Gray becomes a colour with three equal channels; transparent pixels have no
+        colour."""
         import numpy as np
 
         if pixels.dtype != np.uint8:

@@ -1,4 +1,4 @@
-"""CVAT for images 1.1: one XML file with the shapes of all images."""
+"""Reads "CVAT for images 1.1": one XML file with the shapes of all images."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .shapes import Fields, Shape, around, far
 from .voc import parse_xml
 
 _MOST_BYTES = 1 << 30
-_LINE = " line"  # no attribute of XML has a blank in its name
+_LINE = " line"  # XML attributes have no blank in their names, so this name is free
 _SIDE_MAX = 65535
-_CORNERS = 64  # of an ellipse, where it is painted
+_CORNERS = 64  # number of corners of the polygon that replaces an ellipse
 
 
 def _number(element: ET.Element, name: str) -> float:
@@ -45,7 +45,7 @@ def _flag(element: ET.Element, name: str) -> int:
 
 
 def _outline(element: ET.Element, least: int) -> list[float]:
-    """Returns the points "x,y;x,y;..." as x, y, x, y, ..."""
+    """Converts the points "x,y;x,y;..." to the list x, y, x, y, ..."""
     found: list[float] = []
     for point in (element.get("points") or "").split(";"):
         left, _, right = point.partition(",")
@@ -59,7 +59,7 @@ def _outline(element: ET.Element, least: int) -> list[float]:
 
 
 def _turned(corners: list[float], degrees: float) -> list[float]:
-    """Turns corners around their middle, clockwise as the picture is seen."""
+    """Rotates corners around their centre, clockwise as the picture is seen."""
     x, y = sum(corners[0::2]) / (len(corners) // 2), sum(corners[1::2]) / (len(corners) // 2)
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     found = []
@@ -69,7 +69,7 @@ def _turned(corners: list[float], degrees: float) -> list[float]:
 
 
 def ellipse(x: float, y: float, rx: float, ry: float) -> list[float]:
-    """Returns an outline of the ellipse, whose corners lie on it."""
+    """Returns a polygon whose corners lie on the ellipse."""
     angles = [2 * math.pi * i / _CORNERS for i in range(_CORNERS)]
     return [value for angle in angles for value in (x + rx * math.cos(angle), y + ry * math.sin(angle))]
 
@@ -116,14 +116,15 @@ def _mask(element: ET.Element, shape: Shape) -> None:
 
 
 def region_of_window(counts: Any, window: tuple[int, int, int, int], height: int, width: int) -> Any:
-    """Returns the region of a mask of part of the image: run lengths along its rows, or its pixels, bool (h, w)."""
+    """Converts the mask of a window of the image to a region. The mask is run lengths along the window's rows, or pixels, bool (h,
+    w)."""
     import numpy as np
 
     left, top, w, h = window
     if left + w > width or top + h > height:
         raise ValueError(f"the mask of {w} x {h} pixels at {left}, {top} goes beyond the image ({width} x {height} pixels)")
     inside = np.repeat(np.arange(len(counts)) % 2 == 1, counts).reshape(h, w) if isinstance(counts, list) else counts
-    canvas = np.zeros((width, height), bool)  # its rows are the columns of the image
+    canvas = np.zeros((width, height), bool)  # transposed: regions count pixels down the columns of the image
     canvas[left : left + w, top : top + h] = inside.T
     flat = np.concatenate([[False], canvas.reshape(-1), [False]])
     places = np.flatnonzero(flat[1:] != flat[:-1])
@@ -170,7 +171,7 @@ def _shape(element: ET.Element) -> Shape:
 
 
 class Cvat:
-    """An unpacked export: annotations.xml and images/. Or that file, with the images beside it."""
+    """Reads an unpacked export: a folder with annotations.xml and images/, or that file with the images beside it."""
 
     def __init__(self, source: str, given: Given) -> None:
         self.folder = source
@@ -183,7 +184,7 @@ class Cvat:
             raise self._fault(root, f"the root is <{root.tag}>, <annotations> is expected")
         if root.find("track") is not None:
             raise self._fault(root, "it has tracks of a video: export it as CVAT for images 1.1")
-        self._images: dict[str, tuple[int, int]] = {}  # path: height, width
+        self._images: dict[str, tuple[int, int]] = {}  # path of an image: its height and width
         self._shapes: dict[str, list[Shape]] = {}
         self._tags: dict[str, list[str]] = {}
         self._subsets: dict[str, str] = {}
@@ -226,7 +227,7 @@ class Cvat:
         return label
 
     def _choose(self, root: ET.Element) -> None:
-        """Finds the classes: those of the task or project in their order, else those of the shapes."""
+        """Sets the classes: the labels of the task or project in their order, or else the labels of the shapes."""
         used = {shape.label for shapes in self._shapes.values() for shape in shapes if not shape.problem}
         used |= {tag for tags in self._tags.values() for tag in tags}
         stated = [(each.text or "").strip() for each in root.findall("meta/*/labels/label/name")]
@@ -235,7 +236,7 @@ class Cvat:
         if not self._classes or not all(map(is_text, self._classes)):
             raise self._fault(root, "there is no label" if not self._classes else "a label is no text of one line")
         shapes = [shape for each in self._shapes.values() for shape in each]
-        # Parts of a skeleton are labels of their own in the list, which no box can have.
+        # The list also has the parts of skeletons as labels, but no box can have such a label.
         self._fields = Fields(self._given, self._classes, ["occluded"], has_points=any(shape.points for shape in shapes))
         left_out = [name for name in self._there if name not in self._images]
         self.notices: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What readers of annotations share: what a source is read by, what is left out, and checks of names, numbers and boxes."""
+"""Code that all readers of annotations share: options, counts of what is left out, and checks of names, numbers and boxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".pli")
 
 
 def is_image_name(name: str) -> bool:
-    """True if a folder of images would take a file of that name."""
+    """Whether Penstock reads a file of this name as an image of a folder."""
     return name.lower().endswith(_EXTENSIONS)
 
 
@@ -28,7 +28,7 @@ class AnnotationError(CorruptError):
 
 @dataclass
 class Given:
-    """What a source is read by."""
+    """The options by which a source is read."""
 
     split: str | None = None
     paint: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Given:
     effort: int = 3
 
     def mask(self, form: str) -> Mask:
-        """Returns the field of a mask, which is stored in `form` unless another one is asked for."""
+        """Returns the field spec of a mask. It is stored in `form` unless the user asks for another form."""
         forms = self.mask_form or (form,)
         if "pli" not in forms:
             return Mask(forms, self.made_for)
@@ -47,13 +47,13 @@ class Given:
 
 
     def paints(self) -> dict[str, FieldSpec]:
-        """Returns the fields of the maps that are asked for."""
+        """Returns the field specs of the painted masks that the user asks for."""
         return {name: self.mask("pli") for name in self.paint}
 
 
 @dataclass
 class Drops:
-    """The annotations of one sample that are left out, or the rule that the first one is an error."""
+    """Counts the annotations of one sample that are left out, or makes the first one an error."""
 
     allowed: bool
     listed: list[str] = field(default_factory=list)
@@ -65,24 +65,25 @@ class Drops:
 
 
 class Source(Protocol):
-    """An annotated data set."""
+    """A data set with annotations."""
 
     folder: str
     notices: list[dict[str, Any]]
-    early: Drops  # what was left out of the files as a whole
+    early: Drops  # annotations that were left out when the files were read
 
     def schema(self) -> dict[str, FieldSpec]:
-        """Fields other than `image`."""
+        """Returns the fields other than `image`."""
 
     def names(self) -> list[str]:
-        """The samples: paths of their images within the folder."""
+        """Returns the names of the samples: the paths of their images within the folder."""
 
     def sample(self, name: str, height: int, width: int, drops: Drops) -> dict[str, Any]:
-        """Values of the fields of `schema`; any thread. Raises PenstockError if the sample cannot be stored."""
+        """Returns the values of the fields in `schema`. Any thread may call. Raises PenstockError if the sample cannot be
+        stored."""
 
 
 def tidy_path(name: Any) -> str | None:
-    """Returns the normalised path within the folder, which names the sample, or None if it leads out of the folder."""
+    """Normalises a path within the folder, which becomes the sample's name. Returns None if the path leads out of the folder."""
     if not isinstance(name, str) or name.startswith("/") or "\0" in name:
         return None
     parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -94,7 +95,7 @@ def tidy_path(name: Any) -> str | None:
 
 
 def number(value: Any) -> float | None:
-    """Returns a finite number as float; None: it is none."""
+    """Returns a finite number as float, or None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -104,7 +105,7 @@ def number(value: Any) -> float | None:
 
 
 def decimal(text: str | None) -> float | None:
-    """Returns the finite number that a text says; None: it says none."""
+    """Parses a finite number. Returns None if the text is no such number."""
     try:
         return None if text is None or "_" in text else number(float(text))
     except ValueError:
@@ -112,7 +113,7 @@ def decimal(text: str | None) -> float | None:
 
 
 def finite(text: str) -> float:
-    """Returns the finite number that a text says, or raises ValueError."""
+    """Parses a finite number. Raises ValueError if the text is no such number."""
     found = decimal(text)
     if found is None:
         raise ValueError(f"{text!r} is no finite number")
@@ -120,14 +121,14 @@ def finite(text: str) -> float:
 
 
 def whole(value: Any) -> int | None:
-    """Returns a whole number as int, also of a float such as 48.0; None: it is none."""
+    """Returns a whole number as int, also for a float such as 48.0. Returns None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return int(value) if isinstance(value, int) or value.is_integer() else None
 
 
 def is_text(value: Any) -> bool:
-    """True for a text that a data set can hold as a name."""
+    """Whether a value is a text that a data set can store as a name."""
     if not isinstance(value, str) or not 0 < len(value) < 4096 or any(unicodedata.category(c) == "Cc" for c in value):
         return False
     try:
@@ -138,7 +139,7 @@ def is_text(value: Any) -> bool:
 
 
 def box_problem(box: Sequence[float], height: int, width: int) -> str | None:
-    """Returns what is wrong with x0, y0, x1, y1 on an image; None: nothing."""
+    """Checks a box (x0, y0, x1, y1) against the image. Returns the fault, or None."""
     import numpy as np
 
     with np.errstate(over="ignore"):
@@ -153,7 +154,7 @@ def box_problem(box: Sequence[float], height: int, width: int) -> str | None:
 
 
 def size_problem(stated: Sequence[Any], height: int, width: int, made_for: str | None) -> str | None:
-    """Returns what is wrong with a stated height and width of an image of these sides; None: nothing."""
+    """Compares the stated height and width with those of the image. Returns the fault, or None if they are equal."""
     if tuple(stated) == (height, width):
         return None
     text = f"is {stated[1]!r} x {stated[0]!r} pixels there, its file has {width} x {height}"
@@ -171,8 +172,8 @@ def boxes_array(boxes: Sequence[Sequence[float]]) -> Any:
 
 
 def listed(folder: str, below: str = "", above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[str]:
-    """Gives the files below the folder, as paths within it, sorted; names that begin with a point are left out. Links are
-    followed, but not to a folder that this one lies in (`above`: device and inode of these)."""
+    """Yields the sorted paths of the files below a folder. Names that begin with a dot are left out. Links are followed, but not to
+    a folder that encloses the current one (`above`: device and inode of the enclosing folders)."""
     root = os.path.join(folder, below)
     try:
         place = os.stat(root)
@@ -191,5 +192,5 @@ def listed(folder: str, below: str = "", above: frozenset[tuple[int, int]] = fro
 
 
 def by_bytes(names: Sequence[str]) -> list[str]:
-    """Sorts by the bytes of UTF-8, as folders are."""
+    """Sorts names by their bytes in UTF-8, as the samples of folders are sorted."""
     return sorted(names, key=lambda name: name.encode("utf-8", "surrogateescape"))

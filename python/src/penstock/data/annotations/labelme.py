@@ -1,4 +1,4 @@
-"""Labelme: a JSON file beside each image, with the shapes that were drawn on it."""
+"""Reads Labelme: a JSON file beside each image, with the shapes that were drawn on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROWS = {"point": "points", "points": "points", "line": "polyline", "linestrip":
 
 
 def _outline(given: Any) -> list[float]:
-    """Returns the points [[x, y], ...] as x, y, x, y, ..."""
+    """Converts the points [[x, y], ...] to the list x, y, x, y, ..."""
     if not isinstance(given, list) or not given:
         raise ValueError("points is no list of [x, y]")
     found = []
@@ -37,7 +37,7 @@ def _outline(given: Any) -> list[float]:
 
 
 def _pixels(given: Any) -> Any:
-    """Returns the mask of a shape, bool (h, w), from its picture in base64."""
+    """Decodes the mask of a shape, a PNG in base64, to bool (h, w)."""
     try:
         data = base64.b64decode(given, validate=True)
         return image.decode(data, "png", channels=1, palette_indices=True)[:, :, 0] != 0
@@ -51,7 +51,7 @@ def _mask(shape: Shape, outline: list[float], given: Any) -> None:
         raise ValueError("a shape of type mask has no mask")
     pixels = _pixels(given)
     height, width = pixels.shape
-    # The second point is the last pixel of the mask, or the one behind it.
+    # The second point is either the last pixel of the mask, or the pixel after it.
     if (right - left, bottom - top) not in ((width - 1, height - 1), (width, height)) or left < 0 or top < 0:
         raise ValueError(f"the mask has {width} x {height} pixels, its points are {outline}")
     shape.kind, shape.box = "mask", [left, top, left + width, top + height]
@@ -102,15 +102,15 @@ def _shape(given: Any, i: int) -> Shape:
 
 
 class Labelme:
-    """A folder of images with JSON files beside them, or with folders of both."""
+    """Reads a folder of images with JSON files beside them, also in sub-folders."""
 
     def __init__(self, folder: str, given: Given) -> None:
         if not os.path.isdir(folder):
             raise ArgumentError(f"{folder!r} is no folder: Labelme's files lie in one")
         self.folder, self._given, self.early = folder, given, Drops(given.drop)
-        self._json: dict[str, str] = {}  # the image's path: that of its JSON file
+        self._json: dict[str, str] = {}  # path of an image: path of its JSON file
         self._shapes: dict[str, list[Shape] | PenstockError] = {}
-        self._size: dict[str, tuple[Any, Any]] = {}  # height, width
+        self._size: dict[str, tuple[Any, Any]] = {}  # path of an image: its stated height and width
         self._is_embedded: set[str] = set()
         self.notices: list[dict[str, Any]] = []
         others = []
@@ -123,7 +123,7 @@ class Labelme:
         self._choose(paths, others)
 
     def _read(self, path: str) -> bool:
-        """Reads a JSON file. False: it is none of Labelme."""
+        """Reads a JSON file. Returns False if it is not a file of Labelme."""
         full = os.path.join(self.folder, path)
         stem = os.path.splitext(path)[0]
         try:
@@ -149,7 +149,7 @@ class Labelme:
         self._json[name], self._shapes[name] = path, found
 
     def _image(self, path: str, stem: str, found: dict[str, Any]) -> str:
-        """Returns the path of the image: imagePath from the JSON file's folder, or what is embedded."""
+        """Returns the path of the image: `imagePath`, relative to the JSON file's folder, or a name for the embedded image."""
         full, given = os.path.join(self.folder, path), found.get("imagePath")
         below = os.path.dirname(path)
         stated = given.replace("\\", "/") if isinstance(given, str) and is_text(given) else None
@@ -198,7 +198,7 @@ class Labelme:
         return list(self._json)
 
     def embedded(self, name: str) -> bytes | None:
-        """Returns the bytes of an image that the JSON file holds; None: it is a file."""
+        """Returns the bytes of an image that is embedded in its JSON file, or None if the image is a file."""
         if name not in self._is_embedded:
             return None
         path = os.path.join(self.folder, self._json[name])

@@ -1,11 +1,11 @@
-"""Regions of annotations, polygons and run lengths, as pixels; and maps that are painted of them.
+"""Converts polygons and run lengths to regions of pixels, and paints masks of regions.
 
-A region is runs of pixels, two int64 arrays: where they start and end, counted down the columns from the left, as COCO
-counts. Runs are sorted, have pixels, and do not touch each other.
+A region is a list of runs of pixels: two int64 arrays with the starts and the ends. Pixels are numbered down the columns, beginning
+with the left column, as in COCO. Runs are sorted, not empty, and do not touch each other.
 
-Polygons become pixels by the rule of COCO's own tool (maskApi.c, ``rleFrPoly``): vertices are rounded to a fifth of a
-pixel, edges are drawn on that grid, and where the boundary crosses the middle of a column of pixels the pixels below
-change between outside and inside. The polygons of an object are joined.
+Polygons become pixels by the rule of COCO's own tool (maskApi.c, ``rleFrPoly``). Vertices are rounded to a fifth of a pixel, and
+edges are drawn on that grid. Where the boundary crosses the middle of a column of pixels, the pixels below switch between outside
+and inside. The polygons of one object are joined.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
     Region = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
-# Crossings of columns that are worked on at most.
+# Maximum number of crossings of a polygon's edges with columns that are computed; more are an error.
 _MOST_CROSSINGS = 1 << 24
 _SCALE = 5.0
-# Pixels of an image that is painted at most: as many as are decoded at most.
+# Maximum number of pixels of a painted image; it equals the limit for decoded images.
 _PAINTED_MAX = 1 << 28
-# Runs of more pixels are painted one by one, so that their numbers take no memory.
+# Runs of more pixels in total are painted one by one, because an array of their pixel numbers would take much memory.
 _MANY_PIXELS = 1 << 22
 
 
 class RegionError(ValueError):
-    """A region that cannot be drawn; the text completes "the segmentation ..."."""
+    """A region that cannot be drawn. The text completes the sentence "the segmentation ..."."""
 
 
 def _spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Returns, of counts[0] + counts[1] + ... rows, to which count each belongs, and its number there."""
+    """Numbers counts[0] + counts[1] + ... rows: returns for each row the index of its count, and its number within that count."""
     import numpy as np
 
     if int(counts.sum()) > _MOST_CROSSINGS:
@@ -48,8 +48,8 @@ def _spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.N
 def _columns(
     low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], width: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Returns the columns of pixels whose middles, between 5 x + 2 and 5 x + 3 of the grid, lie from `low` to `high`:
-    the numbers of the edges and the columns."""
+    """Returns the pixel columns whose middle an edge crosses. The middle of column x lies between 5 x + 2 and 5 x + 3 of the grid,
+    and an edge spans `low` to `high`. Returns the index of the edge and the column of each crossing."""
     import numpy as np
 
     first = np.maximum(-((2 - low) // 5), 0)
@@ -59,17 +59,17 @@ def _columns(
 
 
 def _polygon(points: npt.NDArray[np.float64], height: int, width: int) -> npt.NDArray[np.int64]:
-    """Returns the positions where the mask changes its value, counted down the columns: int64 (n), not sorted.
+    """Returns the positions (numbered down the columns) where the mask switches between outside and inside: int64 (n), not sorted.
 
-    ``rleFrPoly`` draws every point of the boundary and keeps those where the column changes. This function computes
-    only the points that are kept, with the same arithmetic."""
+    ``rleFrPoly`` draws every point of the boundary and keeps only the points where the column changes. This function computes only
+    those points, with the same arithmetic."""
     import numpy as np
 
     start = np.trunc(_SCALE * points + 0.5).astype(np.int64)
     end = np.roll(start, -1, 0)
     delta = end - start
     wide = np.abs(delta[:, 0]) >= np.abs(delta[:, 1])
-    # An edge is drawn from its lower end along its longer axis, whichever way it is walked.
+    # As in rleFrPoly, an edge is drawn from its lower end along its longer axis, whatever the direction of the polygon.
     flip = np.where(wide, delta[:, 0], delta[:, 1]) < 0
     low, high = np.where(flip[:, None], end, start), np.where(flip[:, None], start, end)
     length = np.abs(delta).max(1)
@@ -84,7 +84,7 @@ def _polygon(points: npt.NDArray[np.float64], height: int, width: int) -> npt.ND
 
 
 def _of_wide(low: Any, high: Any, slope: Any, width: int) -> tuple[Any, Any]:
-    """Crossings of edges that have a point in each column of the grid: columns, and the upper one of the two rows."""
+    """Returns the crossings of edges that are wider than high: the column, and the upper one of the two rows there."""
     import numpy as np
 
     which, column = _columns(low[:, 0], high[:, 0], width)
@@ -94,8 +94,8 @@ def _of_wide(low: Any, high: Any, slope: Any, width: int) -> tuple[Any, Any]:
 
 
 def _of_steep(low: Any, high: Any, slope: Any, width: int) -> tuple[Any, Any]:
-    """The same of edges that have a point in each row of the grid. The row where the column changes is guessed, and
-    then found by rounding as the drawing does."""
+    """Returns the crossings of edges that are higher than wide: columns and rows. The row where the column changes is estimated,
+    and then found exactly by rounding as rleFrPoly does."""
     import numpy as np
 
     left, right = np.minimum(low[:, 0], high[:, 0]), np.maximum(low[:, 0], high[:, 0])
@@ -111,7 +111,7 @@ def _of_steep(low: Any, high: Any, slope: Any, width: int) -> tuple[Any, Any]:
 
 
 def _runs(changes: npt.NDArray[np.int64]) -> Region:
-    """Returns the runs between an odd change and the next one. Two changes in one place are none."""
+    """Returns the runs between every odd change and the next one. Two changes at the same position cancel out."""
     import numpy as np
 
     places, n = np.unique(changes, return_counts=True)
@@ -133,7 +133,7 @@ def _union(regions: Sequence[Region]) -> Region:
 
 
 def _has_numbers(values: Any) -> bool:
-    """True for a list of numbers, or an array of them. Texts, true and false are no numbers."""
+    """Whether a value is a list or an array of numbers. Texts, true and false do not count as numbers."""
     kind = getattr(getattr(values, "dtype", None), "kind", None)
     if kind is not None:
         return kind in "iuf"
@@ -143,7 +143,8 @@ def _has_numbers(values: Any) -> bool:
 
 
 def from_polygons(polygons: Any, height: int, width: int) -> Region | None:
-    """Draws the polygons [[x0, y0, x1, y1, ...], ...] of one object on height x width pixels; None: it has no pixel."""
+    """Draws the polygons [[x0, y0, x1, y1, ...], ...] of one object on height x width pixels. Returns None if no pixel is
+    inside."""
     import numpy as np
 
     regions = []
@@ -165,7 +166,7 @@ def from_polygons(polygons: Any, height: int, width: int) -> Region | None:
 
 
 def counts_of(text: str | bytes) -> npt.NDArray[np.int64]:
-    """Returns the run lengths of COCO's compressed text (maskApi.c, ``rleFrString``), which may be impossible ones."""
+    """Decodes the run lengths of COCO's compressed text (maskApi.c, ``rleFrString``). Their values are not checked."""
     import numpy as np
 
     try:
@@ -187,14 +188,14 @@ def counts_of(text: str | bytes) -> npt.NDArray[np.int64]:
     place = np.arange(len(digits)) - np.repeat(starts, lengths)
     numbers = np.add.reduceat((digits & 31) << (5 * place), starts)
     numbers = np.where((digits[ends] & 16) != 0, numbers - (np.int64(1) << (5 * lengths)), numbers)
-    # From the fourth on a number is the difference to the one before the last.
+    # From the fourth number on, each is stored as the difference from the number two before it.
     numbers[1::2] = np.cumsum(numbers[1::2])
     numbers[2::2] = np.cumsum(numbers[2::2])
     return numbers
 
 
 def from_counts(counts: Any, height: int, width: int) -> Region:
-    """Makes a region of run lengths, of pixels outside and inside by turns: a list, or COCO's compressed text."""
+    """Makes a region of run lengths, which alternate between outside and inside: a list, or COCO's compressed text."""
     import numpy as np
 
     if isinstance(counts, (str, bytes)):
@@ -221,7 +222,7 @@ def from_counts(counts: Any, height: int, width: int) -> Region:
 
 
 def from_segmentation(given: Any, height: int, width: int) -> Region | None:
-    """Makes the region of COCO's member "segmentation": polygons, run lengths, or compressed ones."""
+    """Makes the region of COCO's member "segmentation": polygons, run lengths, or compressed run lengths."""
     if isinstance(given, dict):
         size = given.get("size")
         if not isinstance(size, list) or size != [height, width]:
@@ -237,7 +238,7 @@ def n_pixels(region: Region | None) -> int:
 
 
 def paint(regions: Iterable[tuple[Region, int]], height: int, width: int, dtype: Any) -> npt.NDArray[Any]:
-    """Paints regions one over the other with their values; (height, width), 0 where there is none."""
+    """Paints regions over each other with their values. Returns (height, width); pixels outside all regions are 0."""
     import numpy as np
 
     canvas = np.zeros(width * height, dtype)
@@ -253,8 +254,8 @@ def paint(regions: Iterable[tuple[Region, int]], height: int, width: int, dtype:
 
 
 def painting_order(regions: Sequence[Region | None], is_crowd: Sequence[int]) -> list[int]:
-    """Returns the numbers of the regions in the order in which they are painted: crowds first, larger ones before
-    smaller ones, of equal ones as they are listed. So what is painted last, and stays whole, is the smallest object."""
+    """Returns the order in which regions are painted: crowds first, then larger regions before smaller ones, and equal ones as
+    listed. So the smallest object is painted last and is never covered."""
     sizes = [n_pixels(region) for region in regions]
     order = sorted(range(len(regions)), key=lambda i: (not is_crowd[i], -sizes[i]))
     return [i for i in order if sizes[i]]
@@ -268,10 +269,10 @@ def painted(
     n_classes: int,
     crowds: Sequence[int] | None = None,
 ) -> dict[str, Any]:
-    """Returns the maps that are wanted: `mask` of classes, `instances` of objects. 0 is where there is none.
+    """Paints the wanted masks: `mask` with class labels, `instances` with the numbers of objects. Pixels without an object are 0.
 
-    regions: a Region or None for each object. size: height and width of the image. crowds: for each of them 1 if it is
-    a crowd, which is painted first; None: none is.
+    regions: a Region or None for each object. size: height and width of the image. crowds: 1 for each object that is a crowd, which
+    is painted first; None: no object is.
     """
     import numpy as np
 

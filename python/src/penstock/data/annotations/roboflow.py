@@ -1,4 +1,4 @@
-"""Exports of Roboflow: folders train, valid and test with data.yaml, COCO JSON, Pascal VOC or a CSV file of boxes."""
+"""Reads exports of Roboflow: folders train, valid and test with data.yaml, COCO JSON, Pascal VOC or a CSV file of boxes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SPLITS = ("train", "valid", "test")
 
 
 class Rows:
-    """A folder of images with _annotations.csv: a row for each box, in pixels from 0 on."""
+    """Reads a folder of images with _annotations.csv, which has a row for each box in pixels, counted from 0."""
 
     def __init__(self, folder: str, given: Given) -> None:
         self.folder, self._given, self.early = folder, given, Drops(given.drop)
@@ -99,7 +99,7 @@ class Rows:
 
 
 class Joined:
-    """Splits in folders of their own, as one source. Their classes have the same numbers."""
+    """Joins the splits, each in its own folder, to one source. A class has the same number in all splits."""
 
     def __init__(self, folder: str, parts: dict[str, Any], given: Given) -> None:
         self.folder, self._parts, self.early = folder, parts, Drops(given.drop)
@@ -115,7 +115,7 @@ class Joined:
                 raise ArgumentError(f"{folder!r}: the splits {first} and {split} differ in classes or points: pack each by --split")
 
     def _give_classes(self) -> None:
-        """Gives all parts the names of all, where each has those that it names."""
+        """Gives all splits the names of the classes of all splits, because a split only names its own."""
         for kind, name in ((Rows, "classes"), (Voc, "_classes")):
             parts = [part for part in self._parts.values() if isinstance(part, kind)]
             names = sorted({each for part in parts for each in getattr(part, name)}, key=str.encode)
@@ -139,7 +139,7 @@ def _has_xml(folder: str) -> bool:
 
 
 def _part(folder: str, given: Given) -> Source | None:
-    """Returns the source in the folder of one split; None: there is none."""
+    """Opens the source in the folder of one split. Returns None if the folder has no annotations."""
     if os.path.exists(os.path.join(folder, COCO_NAME)):
         return Coco(folder, os.path.join(folder, COCO_NAME), given)
     if os.path.exists(os.path.join(folder, CSV_NAME)):
@@ -148,7 +148,7 @@ def _part(folder: str, given: Given) -> Source | None:
 
 
 def open_export(folder: str, given: Given) -> Source:
-    """Reads an export, of whichever format it is."""
+    """Opens an export in any of the formats."""
     if not os.path.isdir(folder):
         raise NotFoundError(f"{folder!r}: no such folder", dataset=folder)
     if os.path.exists(os.path.join(folder, "data.yaml")):

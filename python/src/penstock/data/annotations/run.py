@@ -1,5 +1,5 @@
-"""Packs annotated data sets in foreign formats, from COCO JSON to YOLO. A module for each format reads its
-files. This one opens them, and reads the image of each sample."""
+"""Packs data sets with annotations in the formats of other tools, from COCO JSON to YOLO. Each format has a module that reads its
+files. This module opens them and reads the image of each sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .given import Drops, Given, Source, by_bytes
 
 
 class _Annotated:
-    """The source that is packed of an annotated data set: the image of each sample, and what the annotations say about it."""
+    """Gives the packing loop the image of each sample and the values made of its annotations."""
 
     def __init__(self, source: Source, given: Given) -> None:
         self.place, self.notices, self.early = source.folder, source.notices, source.early.listed
@@ -54,13 +54,13 @@ class _Annotated:
 def run(
     source: Source, destination: str, schema: dict[str, FieldSpec], *, given: Given, num_workers: int | None, **how: Any
 ) -> PackReport:
-    """Packs the source. Samples stand in the byte order of their names, whatever `num_workers`."""
+    """Packs the source. The samples are sorted by the bytes of their names, whatever `num_workers` is."""
     if not source.names():
         raise NotFoundError(f"{source.folder!r}: no sample is annotated", dataset=source.folder)
     return packing.run(_Annotated(source, given), destination, schema, n_threads=packing.threads(num_workers), **how)
 
 
-_DRAWN = ("yolo", "cvat", "labelme", "roboflow")  # they may have polygons
+_DRAWN = ("yolo", "cvat", "labelme", "roboflow")  # formats that may have polygons
 
 
 def _open_drawn(kind: str, folder: str, given: Given) -> Source:
@@ -87,7 +87,7 @@ def open_source(
     folder: str, given: Given, coco: str | None, voc: bool, citypersons: bool, kinds: Sequence[str] = (),
     colours: str | None = None,
 ) -> Source:
-    """Reads the annotations."""
+    """Opens the annotations of the one format that the arguments name."""
     if (coco is not None) + (colours is not None) + voc + citypersons + len(kinds) != 1:
         raise ArgumentError("one of coco, voc, citypersons, colours and " + ", ".join(_DRAWN) + " says what the annotations are")
     if kinds:

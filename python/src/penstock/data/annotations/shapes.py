@@ -1,7 +1,7 @@
-"""Shapes that people draw on images, as the fields of a sample: boxes with classes, points and lines, painted masks.
+"""Converts shapes that people drew on images to the fields of a sample: boxes with classes, points and lines, painted masks.
 
-A shape with an area (rectangle, polygon, ellipse, mask) is a box. One without (point, line) is a row for each of its
-points.
+A shape with an area (rectangle, polygon, ellipse, mask) becomes a box. A shape without area (point, line) becomes one row for each
+of its points.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from .regions import RegionError, from_polygons, painted
 
 KINDS = ["rectangle", "polygon", "ellipse", "mask"]
 POINT_KINDS = ["points", "polyline", "skeleton"]
-_REACH = 1e7  # of a coordinate, in pixels
+_REACH = 1e7  # largest valid coordinate, in pixels
 
 
 @dataclass
 class Shape:
-    """One shape, in pixels. `problem`: why it cannot be stored."""
+    """One shape, in pixels. `problem` says why it cannot be stored."""
 
-    what: str  # for messages: "shape 3 (cat)"
+    what: str  # description for messages: "shape 3 (cat)"
     label: str
     kind: str = ""
     box: list[float] | None = None
-    outline: list[float] | None = None  # x0, y0, x1, y1, ...
-    region: Callable[[int, int], Any] | None = None  # of (height, width): what is painted in place of the outline
-    points: list[tuple[float, float, float]] = field(default_factory=list)  # x, y, visibility
-    extra: dict[str, int] = field(default_factory=dict)  # a number for each further field
+    outline: list[float] | None = None  # corners as x0, y0, x1, y1, ...
+    region: Callable[[int, int], Any] | None = None  # called with (height, width): returns the region to paint
+    points: list[tuple[float, float, float]] = field(default_factory=list)  # (x, y, visibility) of each point
+    extra: dict[str, int] = field(default_factory=dict)  # values of additional fields, by their names
     problem: str | None = None
 
 
 def around(outline: Sequence[float]) -> list[float]:
-    """Returns the smallest box around x0, y0, x1, y1, ..."""
+    """Returns the smallest box around the corners x0, y0, x1, y1, ..."""
     return [min(outline[0::2]), min(outline[1::2]), max(outline[0::2]), max(outline[1::2])]
 
 
 def far(values: Sequence[float]) -> bool:
-    """True if a coordinate lies so far away that it is none."""
+    """Whether a coordinate is too large to be valid."""
     return any(not -_REACH <= value <= _REACH for value in values)
 
 
 class Fields:
-    """Which fields the samples of a source have, and how shapes become their values."""
+    """Decides which fields the samples of a source have, and converts shapes to the values of these fields."""
 
     def __init__(self, given: Given, classes: list[str], extra: Sequence[str], *, has_points: bool) -> None:
         self.given, self.classes, self.extra, self.has_points = given, classes, list(extra), has_points
@@ -118,7 +118,7 @@ class Fields:
 
 
 def drawn(outline: Sequence[float] | None, height: int, width: int) -> Any:
-    """Returns the pixels of a polygon; None: it has none."""
+    """Returns the region of a polygon, or None if it has no pixels."""
     if outline is None:
         return None
     try:

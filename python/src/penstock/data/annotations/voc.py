@@ -1,4 +1,4 @@
-"""Pascal VOC: one XML file for each image."""
+"""Reads Pascal VOC: one XML file for each image."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class _Refused(Exception):
 
 
 def parse_xml(data: bytes, path: str, line_name: str | None = None) -> ET.Element:
-    """Parses XML that declares no document type, so that it has no entities of its own and no other files. Each element gets
-    the number of its line as the attribute `line_name`, which should be no name of XML."""
+    """Parses XML. A document type declaration is refused, so the XML can define no entities and read no other files. Each element
+    gets its line number as the attribute `line_name`, which should not be a valid XML name."""
 
     def bad(text: str, offset: int | None = None) -> CorruptError:
         return CorruptError(f"{path!r}: {text}", text=text, file=path, offset=offset)
@@ -75,7 +75,7 @@ def parse_xml(data: bytes, path: str, line_name: str | None = None) -> ET.Elemen
         raise bad(f"not XML: {expat.ErrorString(error.code)} (line {error.lineno})", parser.ErrorByteIndex) from None
     except _Refused as error:
         raise bad(str(error)) from None
-    except (LookupError, ValueError) as error:  # an encoding that Python does not know
+    except (LookupError, ValueError) as error:  # an encoding that Python does not have
         raise bad(f"not XML: {error}") from None
     return builder.close()
 
@@ -87,7 +87,7 @@ class _Object:
     difficult: int
     truncated: int
     problem: str | None
-    is_at_zero: bool = False  # it begins at pixel 0, which VOC does not have
+    is_at_zero: bool = False  # the box begins at pixel 0, although VOC counts from 1
 
 
 def _text(element: ET.Element, name: str) -> str | None:
@@ -120,7 +120,7 @@ def _object(element: ET.Element, i: int) -> _Object:
             if value is None:
                 raise ValueError(f"{side} is {_text(bounds, side)!r}, a number is expected")
             corners[side] = value
-        # Pixels are counted from 1, and the last one belongs to the box.
+        # VOC counts pixels from 1, and the last pixel belongs to the box.
         found.is_at_zero = 0 in (corners["xmin"], corners["ymin"])
         found.box = [max(corners["xmin"] - 1, 0.0), max(corners["ymin"] - 1, 0.0), corners["xmax"], corners["ymax"]]
     except ValueError as error:
@@ -129,15 +129,15 @@ def _object(element: ET.Element, i: int) -> _Object:
 
 
 class Voc:
-    """A folder with JPEGImages/ and Annotations/, with images/ and annotations/, or with both kinds of files in it."""
+    """Reads a folder with JPEGImages/ and Annotations/, or with images/ and annotations/, or with images and XML files together."""
 
     def __init__(self, folder: str, given: Given) -> None:
         self.folder, self._given = folder, given
         self.early = Drops(given.drop)
         images = self._below("JPEGImages", "images")
         annotations = self._below("Annotations", "annotations")
-        self._xml: dict[str, str] = {}  # the image's path: its XML's
-        self._size: dict[str, tuple[int, int] | None] = {}  # height, width
+        self._xml: dict[str, str] = {}  # path of an image: path of its XML file
+        self._size: dict[str, tuple[int, int] | None] = {}  # path of an image: its height and width
         self._objects: dict[str, list[_Object] | PenstockError] = {}
         images_of = self._images_of(images)
         stems = [name[len(annotations) : -4] for name in listed(folder, annotations) if name.lower().endswith(".xml")]
@@ -160,7 +160,7 @@ class Voc:
         return ""
 
     def _images_of(self, below: str) -> dict[str, str]:
-        """Returns the images by their path without extension."""
+        """Returns the paths of the images, by the path without extension."""
         found: dict[str, str] = {}
         for path in listed(self.folder, below):
             stem = os.path.splitext(path[len(below) :])[0]
@@ -178,7 +178,8 @@ class Voc:
         stem, n = Counter(stems).most_common(1)[0] if stems else ("", 0)
         if n > 1:
             raise CorruptError(f"{path!r}: {stem!r} is there twice", file=path)
-        # The files of one class, such as cat_train, say behind each name whether the image has it: 1; -1; 0: only difficult ones.
+        # The file of one class, such as cat_train, gives a number after each name: 1: the image has the class; -1: it has not; 0:
+        # it has only difficult objects.
         stems = [row[0] for row in rows if row[1:2] != ["-1"]]
         if not stems:
             raise CorruptError(f"{path!r}: it names no image", file=path)
@@ -202,7 +203,7 @@ class Voc:
             self._objects[image] = error
 
     def _nothing(self) -> PenstockError:
-        """Returns the error of a folder in which no object can be used: the first fault, with its file."""
+        """Returns the error for a folder without any usable object: the first fault, with its file."""
         for image, found in self._objects.items():
             if isinstance(found, PenstockError):
                 return found
@@ -230,7 +231,8 @@ class Voc:
                 raise fault
 
     def _notice_zeros(self) -> None:
-        """Says that boxes begin at pixel 0: whoever wrote them counted from 0, so that all are moved by one pixel."""
+        """Adds a notice that boxes begin at pixel 0. The files then probably count from 0, and all boxes are shifted by one
+        pixel."""
         files = [name for name in self._names if self._has_zero(self._objects[name])]
         if files:
             first = os.path.relpath(self._xml[files[0]], self.folder)

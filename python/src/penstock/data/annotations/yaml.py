@@ -1,6 +1,7 @@
-"""The part of YAML that `data.yaml` uses, read by the reader that the library has for files beside containers.
+"""Reads the subset of YAML that `data.yaml` uses, with the library's reader of YAML.
 
-Nothing is built or run by a file's tags, and there are no aliases. Texts stay texts: a class may be called `no` or `1e3`.
+Tags in a file create no objects and run no code, and aliases are not allowed. Texts stay texts, so a class may be called `no` or
+`1e3`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from ...base.files import read_file, text_of
 from ...errors import CorruptError
 
 _MOST_BYTES = 16 << 20
-# A text of several lines, as under `download: |`, holds programs and remarks. It is read as an empty one.
+# A text of several lines, as under `download: |`, holds scripts and remarks. It is read as an empty text.
 _BLOCK = re.compile(r"([A-Za-z_][\w-]*):[ \t]*[|>][-+0-9]*[ \t]*(#.*)?\r?")
 
 
 @dataclass
 class Node:
-    """A value with the file and line where it stands. `value`: dict of texts to nodes, list of nodes, or text."""
+    """A value with its file and line. `value` is a dict from texts to nodes, a list of nodes, or a text."""
 
     path: str
     line: int
@@ -74,7 +75,7 @@ def _without_blocks(text: str) -> str:
 
 
 def read_yaml(path: str, what: str) -> dict[str, Node]:
-    """Reads a file whose root is a map. A mark of the order of bytes (BOM) is passed over."""
+    """Reads a YAML file whose root is a map. A byte order mark (BOM) is skipped."""
     text = text_of(read_file(path, what, _MOST_BYTES), path, ": save the file as UTF-8")
     root = _node(path, _native.yaml_tree(_without_blocks(text).encode(), path.encode("ascii", "backslashreplace").decode()))
     if not isinstance(root.value, dict):

@@ -1,4 +1,4 @@
-"""YOLO: data.yaml, and a text file of boxes, polygons or boxes with points for each image."""
+"""Reads YOLO: data.yaml, and for each image a text file of boxes, polygons, or boxes with points."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .yaml import Node, read_yaml
 
 SPLITS = ("train", "val", "test")
 _OTHER_NAMES = {"valid": "val", "validation": "val"}
-_FOREIGN = (".bmp", ".tif", ".tiff", ".heic", ".dng", ".mpo", ".avif", ".jp2")  # YOLO's tools take them
+_FOREIGN = (".bmp", ".tif", ".tiff", ".heic", ".dng", ".mpo", ".avif", ".jp2")  # formats that YOLO's tools read, unlike Penstock
 _MOST_BYTES = 64 << 20
-_SLACK = 0.01  # what rounding may add to a part of the picture
+_SLACK = 0.01  # tolerance for rounding of coordinates, as a fraction of the picture
 
 
 def find_yaml(source: str) -> str:
-    """Returns the path of data.yaml: the source itself, or a file in it."""
+    """Returns the path of data.yaml: the source itself, or a file in the folder."""
     if source.lower().endswith((".yaml", ".yml")):
         return source
     if not os.path.isdir(source):
@@ -49,7 +49,7 @@ def find_yaml(source: str) -> str:
 
 
 def _classes(data: dict[str, Node], path: str) -> list[str]:
-    """Returns the names of the classes, in the order of their numbers."""
+    """Returns the names of the classes in the order of their numbers."""
     names, count = data.get("names"), data.get("nc")
     n = None if count is None or count.is_null else count.whole("nc")
     if names is None or names.is_null:
@@ -84,7 +84,7 @@ def _numbered(names: Node) -> list[str]:
 
 
 def _points(data: dict[str, Node]) -> tuple[int, int]:
-    """Returns the number of points of an object, and of the numbers of each; (0, 0): objects have no points."""
+    """Returns the number of points of an object and the numbers that each point has; (0, 0): objects have no points."""
     shape = data.get("kpt_shape")
     if shape is None or shape.is_null:
         return 0, 0
@@ -95,7 +95,7 @@ def _points(data: dict[str, Node]) -> tuple[int, int]:
 
 
 def _pairs(data: dict[str, Node], n_points: int) -> list[tuple[int, int]] | None:
-    """Returns the points that a flip swaps; None: it is not said."""
+    """Returns the pairs of points that a horizontal flip swaps, or None if the file does not say."""
     given = data.get("flip_idx")
     if given is None or given.is_null or not n_points:
         return None
@@ -116,21 +116,22 @@ def _point_names(data: dict[str, Node], n_points: int) -> list[str] | None:
 
 
 def label_path(image: str) -> str:
-    """Returns where YOLO's tools look for the label file: the last folder `images` of the path is `labels` there."""
+    """Returns the path where YOLO's tools look for the label file: in the image's path, the last folder `images` becomes
+    `labels`."""
     before, found, behind = f"/{image}".rpartition("/images/")
     path = f"{before}/labels/{behind}" if found else f"/{image}"
     return os.path.splitext(path)[0][1:] + ".txt"
 
 
 class _Places:
-    """The folder that all images lie in, and what data.yaml says of the splits."""
+    """The folder that holds all images, and the splits of data.yaml."""
 
     def __init__(self, path: str, data: dict[str, Node]) -> None:
         self.yaml, self.root = path, _root(path, data.get("path"))
         self.foreign: list[str] = []
 
     def within(self, path: str) -> str | None:
-        """Returns a path as one within the folder, "" for the folder itself; None: it leads out of it."""
+        """Returns a path relative to the folder, "" for the folder itself, and None for a path outside."""
         if "\0" in path:
             return None
         whole, root = os.path.abspath(os.path.join(self.root, path)), os.path.abspath(self.root)
@@ -140,14 +141,14 @@ class _Places:
         return whole[len(top) :] if whole.startswith(top) else None
 
     def images(self, entry: Node, name: str) -> list[str]:
-        """Returns the images of a split, in the order in which they are named."""
+        """Returns the images of a split, in the order in which data.yaml names them."""
         found: list[str] = []
         for each in entry.value if isinstance(entry.value, list) else [entry]:
             found += self._images(each, each.text(name), name)
         return found
 
     def _images(self, node: Node, text: str, name: str) -> list[str]:
-        # Exports say ../train/images for the folder beside data.yaml.
+        # Exports write ../train/images although the folder lies beside data.yaml.
         beside = text.replace("\\", "/").removeprefix("../")
         for path in (text, text.replace("\\", "/"), beside):
             inside = self.within(path)
@@ -172,7 +173,7 @@ class _Places:
         return found
 
     def _of_list(self, inside: str) -> list[str]:
-        """Reads a list of images: paths from the list's own folder, or else from that of all images."""
+        """Reads a list of images. Its paths are relative to the list's folder, or else to the folder of all images."""
         path = os.path.join(self.root, inside)
         text = text_of(read_file(path, "list of images", _MOST_BYTES), path)
         found = []
@@ -190,7 +191,7 @@ class _Places:
                     return inside
         if not inside:
             raise CorruptError(f"{where}: {name!r} is no path within {self.root!r}: list images of this folder", file=path)
-        return inside  # a missing image is a bad sample
+        return inside  # a missing image is reported as a bad sample later
 
 
 def _root(path: str, given: Node | None) -> str:
@@ -204,12 +205,12 @@ def _root(path: str, given: Node | None) -> str:
     if os.path.isdir(found):
         return found
     if os.path.basename(found) == os.path.basename(os.path.abspath(folder)):
-        return folder  # the file lies in the folder that it names
+        return folder  # data.yaml lies in the folder that it names
     raise given.fault(f"path {text!r} is no folder: write the folder of the images, as it is seen from this file")
 
 
 class Yolo:
-    """A folder with data.yaml, or that file."""
+    """Reads a folder with data.yaml, or the file data.yaml."""
 
     def __init__(self, source: str, given: Given) -> None:
         path = find_yaml(source)
@@ -222,7 +223,7 @@ class Yolo:
         places = _Places(path, data)
         self.folder = places.root
         self.notices: list[dict[str, Any]] = []
-        self._split: dict[str, str] = {}  # the image's path: its split
+        self._split: dict[str, str] = {}  # path of an image: its split
         self._read_splits(places, data, given.split)
         self._find_labels()
         self._notice("left_out_form", "form", list(dict.fromkeys(places.foreign)))
@@ -249,7 +250,7 @@ class Yolo:
             except NotFoundError:
                 if wanted is not None or name != "test":
                     raise
-                self._notice("no_split", name, [name])  # exports name a test split that they do not have
+                self._notice("no_split", name, [name])  # exports may name a test split that does not exist
                 continue
             for image in dict.fromkeys(images):
                 if tidy_path(image) != image:
@@ -260,7 +261,7 @@ class Yolo:
                     )
 
     def _find_labels(self) -> None:
-        """Finds the label files, those of no image, and images that share one."""
+        """Finds the label file of each image, label files without an image, and label files that several images share."""
         self._labels: dict[str, str] = {}
         of_label: dict[str, str] = {}
         for image in self._split:
@@ -278,7 +279,7 @@ class Yolo:
         self._notice("label_alone", "label files", self._alone(of_label))
 
     def _alone(self, of_label: dict[str, str]) -> list[str]:
-        """Returns the label files in folders `labels` to which no image belongs, of any split."""
+        """Returns the label files in `labels` folders that belong to no image of any split."""
         found: list[str] = []
         folders = {os.path.dirname(label): os.path.dirname(image) for label, image in of_label.items()}
         for folder, images in sorted(folders.items()):
@@ -336,7 +337,7 @@ class Yolo:
         return values
 
     def _has_polygons(self, path: str) -> None:
-        """Notes that a file has polygons, of which the boxes alone are stored."""
+        """Adds a notice that a file has polygons, of which only the boxes are stored."""
         with self._lock:
             if not self._polygons["count"]:
                 self.notices.append(self._polygons)
@@ -349,7 +350,7 @@ class Yolo:
         return [(i, line) for i, line in enumerate(re.split("\r\n|\n|\r", text), 1) if line.strip()]
 
     def _object(self, words: list[str], height: int, width: int) -> tuple[int, list[float], list[float] | None, Any]:
-        """Reads a line: class, box, polygon or None, rows of points. ValueError: what is wrong."""
+        """Parses one line: returns class, box, polygon or None, and rows of points. Raises ValueError with the fault."""
         numbers = [finite(word) for word in words]
         label = int(numbers[0]) if numbers[0].is_integer() else -1
         if not 0 <= label < len(self._classes):
@@ -380,7 +381,8 @@ class Yolo:
         return label, box, outline, self._rows(values[4:], height, width) if self._n_points else None
 
     def _rows(self, values: list[float], height: int, width: int) -> list[list[float]]:
-        """Returns x, y, visibility of each point. Of two numbers, a negative one says that the point is not there."""
+        """Returns x, y and visibility of each point. For points of two numbers, a negative number means that the point is
+        missing."""
         rows = []
         for i in range(0, len(values), self._n_numbers):
             x, y, *shown = values[i : i + self._n_numbers]

@@ -1,1 +1,1 @@
-"""Croissant, the metadata of data sets by MLCommons: read beside local data, and written."""
+"""Croissant, the metadata format of MLCommons for data sets: reads data sets that it describes, and writes it."""

@@ -1,7 +1,8 @@
-"""The files that metadata name: in the folder of croissant.json, or in zips and tars there. Nothing is fetched; links are refused.
+"""Finds the files that metadata name: in the folder of croissant.json, or in zips and tars there. Nothing is downloaded, and links
+are refused.
 
-Archives are never unpacked to the disk: a zip and a tar are read in place. A gzipped tar becomes a plain one in a temporary file
-without a name.
+Archives are never unpacked to named files: zips and tars are read in place. A gzipped tar is unpacked to a temporary file without a
+name.
 """
 
 from __future__ import annotations
@@ -36,28 +37,28 @@ from ...errors import (
 )
 from .metadata import Metadata, Resource
 
-MOST_BYTES = 4 << 30  # of one file that is read whole
+MOST_BYTES = 4 << 30  # files up to this length in bytes are read whole
 _ZIPS = ("application/zip", "application/x-zip-compressed")
 _TARS = ("application/x-tar", "application/tar")
 _GZIPPED = ("application/x-gzip", "application/gzip", "application/x-tgz", "application/x-gtar", "application/x-gziptar")
 _FOLDERS = ("git+https", "git+ssh", "local_directory")
 _PIECE = 1 << 20
-M = TypeVar("M")  # where an archive has a member
-_DEEPEST = 16  # containers in each other
+M = TypeVar("M")  # how an archive locates a member
+_DEEPEST = 16  # levels of containers within containers
 _LINK = "it is a link, and links are not followed"
 _OUTSIDE = "the name leads out of the archive"
 
 
 class Place(Protocol):
-    """A folder or an archive."""
+    """A folder or an archive that holds files."""
 
     shown: str
 
     def names(self) -> Sequence[str]:
-        """The regular files in it, by their paths, in byte order."""
+        """Returns the paths of the regular files in it, sorted by their bytes."""
 
     def check(self, name: str) -> None:
-        """Raises UnsupportedError for a link and the like."""
+        """Raises UnsupportedError if the file is a link or another special file."""
 
     def read(self, name: str) -> bytes: ...
 
@@ -65,7 +66,7 @@ class Place(Protocol):
 
 
 class Entry(NamedTuple):
-    """A file in a place."""
+    """A file in a folder or an archive."""
 
     place: Place
     name: str
@@ -87,17 +88,18 @@ def _refusal(shown: str, text: str) -> UnsupportedError:
 
 
 def _broken(error: Exception, shown: str, what: str = "") -> PenstockError:
-    """Returns the error of an archive: the disk's, what is not read, or what the bytes are not."""
+    """Converts an exception of reading an archive: to an error of the disk, to UnsupportedError, or to CorruptError for damaged
+    bytes."""
     text = f"{what}{error}"
-    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a place before the file's begin
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a damaged archive names a negative offset
         return unreadable(error, shown, "file")
-    if isinstance(error, RuntimeError):  # another compression or version, or a password
+    if isinstance(error, RuntimeError):  # an unsupported compression or version, or a password
         return _refusal(shown, text)
     return CorruptError(f"{shown!r}: {text}", text=text, file=shown)
 
 
 def tidy(name: str) -> str | None:
-    """Returns the normalised path, or None if it leads out of its folder."""
+    """Normalises a path. Returns None if it leads out of its folder."""
     if name.startswith("/") or "\\" in name or "\0" in name:
         return None
     parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -105,7 +107,7 @@ def tidy(name: str) -> str | None:
 
 
 class Folder:
-    """A folder of the disk. Each part of a path is opened from the one above it, so that no link is passed."""
+    """A folder on the disk. Each part of a path is opened relative to the open folder above it, so no link is followed."""
 
     def __init__(self, path: str) -> None:
         self.shown = path
@@ -181,7 +183,7 @@ class Folder:
 
 
 class _Archive(Generic[M]):
-    """Members by their tidied names, and why some are refused."""
+    """The members of an archive by their normalised names, and the reasons why some are refused."""
 
     shown: str
     _members: dict[str, M]
@@ -223,7 +225,7 @@ class Zip(_Archive[zipfile.ZipInfo]):
         if info.file_size > MOST_BYTES:
             raise _too_long(shown)
         try:
-            with self._zip.open(info) as member:  # compares the CRC
+            with self._zip.open(info) as member:  # reading the member to its end compares its CRC
                 data = member.read(info.file_size + 1)
         except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
             raise _broken(error, shown) from None
@@ -236,7 +238,7 @@ class Zip(_Archive[zipfile.ZipInfo]):
 
 
 class Tar(_Archive[tuple[int, int]]):
-    """A tar. Of members with the same name the last one counts, as for tar itself."""
+    """A tar. If several members have the same name, the last one counts, as for the program tar."""
 
     def __init__(self, file: BinaryIO, shown: str, gzipped: bool) -> None:
         self.shown, self._lock = shown, Lock()
@@ -275,7 +277,7 @@ class Tar(_Archive[tuple[int, int]]):
             self._members[name] = member
 
     def _plain(self, file: BinaryIO) -> BinaryIO:
-        """Returns the bytes of a gzip, in a temporary file without a name."""
+        """Decompresses a gzip to a temporary file without a name, and returns that file."""
         most = 256 * os.fstat(file.fileno()).st_size + (1 << 30)
         try:
             out = tempfile.TemporaryFile()  # noqa: SIM115  (the archive is read from it later)
@@ -324,7 +326,7 @@ class Tar(_Archive[tuple[int, int]]):
 
 
 class Files:
-    """Finds the files of resources. Sums that metadata state are compared when a file is first used."""
+    """Finds the files of resources. Checksums in the metadata are compared when a file is first used."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
@@ -334,14 +336,15 @@ class Files:
         self._in_progress: list[str] = []
 
     def entries(self, id_: str) -> list[Entry]:
-        """Returns the files of a FileObject (one) or a FileSet, in byte order of their names within each place."""
+        """Returns the files of a FileObject (one) or of a FileSet. Within each folder or archive, they are sorted by the bytes of
+        their names."""
         resource = self._metadata.resources[id_]
         if resource.includes is None:
             return [self._file(resource)]
         places = [self.folder] if not resource.inside else self._insides(resource)
         found = [Entry(place, name) for place in places for name in place.names() if _is_taken(resource, name)]
         for entry in found:
-            if not isinstance(entry.place, Folder):  # of a folder, when it is opened
+            if not isinstance(entry.place, Folder):  # a folder makes this check when it opens a file
                 entry.place.check(entry.name)
         if not found:
             where = ", ".join(place.shown for place in places)
@@ -377,7 +380,7 @@ class Files:
         return found
 
     def _place(self, resource: Resource) -> Place:
-        """Returns a FileObject as a folder or an archive."""
+        """Returns the folder or the archive that a FileObject stands for."""
         if resource.id not in self._places:
             if any(each in _FOLDERS for each in resource.formats) or self._is_local_folder(resource):
                 self._places[resource.id] = self._repository(resource)
@@ -390,7 +393,8 @@ class Files:
         return not resource.inside and (resource.url in (".", "./") or (name is not None and self.folder.is_folder(name)))
 
     def _repository(self, resource: Resource) -> Place:
-        """A folder, or a repository of git: its copy lies in a folder called by the id, or is the folder of the metadata itself."""
+        """Returns the folder of a git repository or of another folder: a folder named by the id, or the folder of the metadata
+        itself."""
         if resource.url in (".", "./"):
             return self.folder
         scheme = urllib.parse.urlsplit(resource.url or "").scheme
@@ -439,7 +443,7 @@ class Files:
         raise self._missing(resource, f"there is no {name!r} in {', '.join(place.shown for place in places)}")
 
     def _local_name(self, resource: Resource) -> str:
-        """Returns the path of a FileObject within the folder. A file with an address on the net is looked for by its name."""
+        """Returns the path of a FileObject within the folder. For a URL, looks for a local file by its name."""
         url = urllib.parse.urlsplit(resource.url or "")
         if not url.scheme and not url.netloc:
             name = tidy(resource.url or "")
@@ -483,7 +487,7 @@ def _sum_of(entry: Entry, kind: str) -> str:
 
 
 def _is_taken(resource: Resource, name: str) -> bool:
-    """A `*` of a pattern also stands for `/`, as in the tools of Croissant."""
+    """Whether the patterns of a FileSet select a file. A `*` also matches `/`, as in the tools of Croissant."""
     return any(fnmatch.fnmatchcase(name, each) for each in resource.includes or ()) and not any(
         fnmatch.fnmatchcase(name, each) for each in resource.excludes
     )

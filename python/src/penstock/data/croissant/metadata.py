@@ -1,7 +1,7 @@
-"""Reads croissant.json (versions 1.0 and 1.1): files, sets of files, record sets and their fields, checked member by member.
+"""Reads croissant.json (versions 1.0 and 1.1): files, sets of files, record sets and their fields. Each member is checked.
 
-Names of properties are made plain by the file's own context: `cr:recordSet`, `recordSet` and the full IRI are one. What would give
-other records if it were left out is refused with its name and its place in the file.
+The file's context maps the names of properties to plain names: `cr:recordSet`, `recordSet` and the full IRI mean the same. A
+property that is not supported and would change the records is refused, with its name and its place in the file.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ _KNOWN = ("http://mlcommons.org/croissant/", "https://mlcommons.org/croissant/",
           "http://purl.org/dc/terms/")  # fmt: skip
 _RESOURCES = ("fileObject", "fileSet", "recordSet")
 _EXTRACTS = ("column", "jsonPath", "fileProperty")
-_KEPT = ("format", "samplingRate")  # a sampling rate is a wish: the sound stays as it is
+_KEPT = ("format", "samplingRate")  # samplingRate asks for resampling, but the sound is kept as it is
 PROPERTIES = ("fullpath", "filename", "content", "lines", "lineNumbers")
 _TRANSFORMS = ("regex", "separator", "jsonPath", "format")
 
 
 @dataclass
 class Source:
-    """Where values come from. kind: fileObject, fileSet, recordSet, field or "" (the id tells); extract: a name and its value."""
+    """Where values come from. kind: fileObject, fileSet, recordSet, field or "" (the id decides). extract: the kind of extract and
+    its value."""
 
     kind: str
     target: str
@@ -62,7 +63,7 @@ class RecordSet:
 
 @dataclass
 class Resource:
-    """A FileObject, or a FileSet if `includes` is there."""
+    """A FileObject, or a FileSet if `includes` is set."""
 
     id: str
     where: str
@@ -77,12 +78,12 @@ class Resource:
 
 
 def of_list(value: Any) -> list[Any]:
-    """A property may be one value or a list."""
+    """Returns a list of the values of a property, which may be one value or a list."""
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
 class Metadata:
-    """The parts of a file, by their ids."""
+    """The parts of a metadata file, by their ids."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -125,7 +126,7 @@ class Metadata:
                     self._context[key] = iri
 
     def local(self, name: str) -> str:
-        """Returns the plain name of a property or type of Croissant or schema.org; any other one as it is."""
+        """Returns the plain name of a property or type of Croissant or schema.org. Any other name is returned unchanged."""
         iri = name
         for _ in range(4):
             prefix, colon, rest = iri.partition(":")
@@ -230,7 +231,7 @@ class Metadata:
         self.record_sets[id_] = found
 
     def _inherit(self, field: Field, depth: int) -> None:
-        """Gives a field without a type that of the field from which its values come, or that it references."""
+        """Gives a field without a type the type of the field that is its source, or that it references."""
         for source in (field.source, field.references) if not field.types and depth < 16 else ():
             if source is not None and source.target in self.fields and not field.types and not field.sub_fields:
                 inner = self.fields[source.target][1]
@@ -289,7 +290,7 @@ class Metadata:
             raise self.refusal(f"{where}.{min(unknown)}", "this property of a source is not read")
         named = [kind for kind in (*_RESOURCES, "field") if kind in node]
         if not named and "@id" in node:
-            kind, target = "", self._text(node["@id"], where)  # which kind it is, the id tells
+            kind, target = "", self._text(node["@id"], where)  # the kind of resource follows from the id
         elif len(named) == 1:
             ids = self._ids(node[named[0]], f"{where}.{named[0]}")
             if len(ids) != 1:

@@ -1,6 +1,7 @@
-"""JSONPath, as far as metadata need it: `$`, names, indices and `[*]`. Filters, slices and descent (`..`) are refused by name.
+"""The subset of JSONPath that Croissant metadata use: `$`, names, indices and `[*]`. Filters, slices and descent (`..`) are
+refused.
 
-The grammar is that of RFC 9535, of which this reads child segments with one selector.
+The grammar is that of RFC 9535, limited to child segments with one selector.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ _STEP = re.compile(r"\.(?P<name>[\w-]+)|\.(?P<all>\*)|\[\s*(?P<star>\*)\s*\]|\[\
                    r"|\[\s*'(?P<single>(?:[^'\\]|\\.)*)'\s*\]|\[\s*\"(?P<double>(?:[^\"\\]|\\.)*)\"\s*\]")  # fmt: skip
 MOST_STEPS = 64
 
-Step = str | int | None  # a member's name, an index, or all
+Step = str | int | None  # a member's name, an index, or None for all elements
 
 
 def steps_of(text: str) -> list[Step]:
-    """Parses a path; raises ValueError, whose text says what is not read. A path without `$` begins at the value, too."""
+    """Parses a path. Raises ValueError that names the unsupported part. A path without `$` also begins at the root value."""
     rest = text.strip()
     rest = rest[1:] if rest.startswith("$") else rest if rest[:1] in (".", "[") else f".{rest}"
     steps: list[Step] = []
@@ -37,8 +38,8 @@ def steps_of(text: str) -> list[Step]:
 
 
 def values_at(value: Any, steps: list[Step]) -> list[Any]:
-    """Returns the values that a path leads to. A name that an object does not have leads to None; anything else that is not there
-    raises ValueError."""
+    """Returns the values that a path selects. A name that an object lacks selects None. Any other missing part raises
+    ValueError."""
     values = [value]
     for step in steps:
         values = [inner for each in values for inner in _step(each, step)]
@@ -46,7 +47,8 @@ def values_at(value: Any, steps: list[Step]) -> list[Any]:
 
 
 def counts_at(value: Any, steps: list[Step]) -> list[list[int]]:
-    """Returns how many values each [*] gives, of each of the values above it. One [*] with one value everywhere counts as none."""
+    """Returns for each [*] of a path how many values it selects in each parent value. A [*] that selects one value everywhere is
+    left out."""
     values, found = [value], []
     for step in steps:
         inner = [_step(each, step) for each in values]

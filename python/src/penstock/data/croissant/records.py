@@ -1,7 +1,7 @@
-"""The records of one record set: rows of its main source, each joined with rows of other sources by `references`.
+"""Reads the records of a record set: rows of its main source, each joined with rows of other sources by `references`.
 
-A field is resolved to a root: a file or set of files, or records that the metadata hold themselves. The main root is the first one
-from which references reach the roots of all other fields.
+Every field is resolved to a root: a file, a set of files, or a record set with data in the metadata. The main root is the first
+root from which references lead to the roots of all other fields.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .metadata import Field, Metadata, RecordSet, Source
 from .paths import steps_of
 from .tables import Row, file_of, lines_of, rows_of
 
-_DEEPEST = 16  # fields whose source is a field
+_DEEPEST = 16  # most steps from a field to the field that is its source
 _OF_FILES = ("content", "fullpath", "filename")
 Rows = dict[str, Row]
 
 
 @dataclass
 class Column:
-    """Where the values of a field lie. root: a resource or a record set with data; None: a constant."""
+    """Where the values of a field lie. root: the file, set of files or record set that has them; None: the field is a constant."""
 
     root: str | None
     extract: tuple[str, str]
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass
 class Join:
-    """Rows of `root` by the values of a field, for the rows of another root."""
+    """Finds the row of one root (a file or record set) that belongs to a row of another root, by the value of a field."""
 
     root: str
     raw: Callable[[Rows], Any]
@@ -47,7 +47,7 @@ class Join:
 
 
 class Resolver:
-    """Finds the columns of fields, and reads the rows of roots."""
+    """Finds the columns of fields, and reads the rows of files and record sets with data (roots)."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.metadata, self.files = metadata, Files(metadata)
@@ -91,7 +91,7 @@ class Resolver:
                 raise self.metadata.refusal(f"{where}.extract.jsonPath", str(error)) from None
 
     def rows(self, root: str, columns: list[Column]) -> Iterator[Row]:
-        """Gives the rows of a root, by what is asked of them."""
+        """Yields the rows of a root (a file, set of files or record set). The columns decide how its files are read."""
         if root in self.metadata.record_sets:
             yield from self._data(self.metadata.record_sets[root])
             return
@@ -125,12 +125,12 @@ class Resolver:
 
 
 def name_of(field: Field, record_set: RecordSet) -> str:
-    """Returns the plain name of a field: its id without that of its record set."""
+    """Returns the plain name of a field: its id without the id of its record set."""
     return field.id.removeprefix(record_set.id + "/").rpartition("/")[2] or field.id
 
 
 class Getter:
-    """Gives the value of a column, of the rows of all roots that belong to one record."""
+    """Returns the value of a column from the joined rows of one record."""
 
     def __init__(self, resolver: Resolver, column: Column, field: Field) -> None:
         self.column, self.field = column, field
@@ -139,7 +139,7 @@ class Getter:
         self.box_format = self._transforms.box_format
 
     def raw(self, rows: Rows) -> Any:
-        """Returns the value before it takes the type of its field."""
+        """Returns the value before it is converted to the field's type."""
         column = self.column
         if column.root is None:
             try:
@@ -165,7 +165,7 @@ class Getter:
         return CorruptError(f"{row.entry.shown!r}: {text}", text=text, file=row.entry.shown)
 
     def __call__(self, rows: Rows) -> Any:
-        """Returns the value as the field takes it."""
+        """Returns the value converted to the field's type."""
         value = self.raw(rows)
         row = None if self.column.root is None else rows[self.column.root]
         try:
@@ -175,7 +175,7 @@ class Getter:
 
 
 def key_of(value: Any, as_number: bool) -> Any:
-    """Returns a value as the key of a join: numbers and their texts are one key, if either field is of whole numbers."""
+    """Returns the join key of a value. If either field is of whole numbers, numbers and texts of numbers have the same key."""
     if as_number:
         try:
             return _values.whole_of(value)
@@ -187,7 +187,7 @@ def key_of(value: Any, as_number: bool) -> Any:
 
 
 class Records:
-    """The joined records of a record set."""
+    """The records of a record set, with joins applied."""
 
     def __init__(self, resolver: Resolver, record_set: RecordSet) -> None:
         self.resolver, self.record_set = resolver, record_set
@@ -203,7 +203,8 @@ class Records:
         self._joins = [self._join(field, target, target_field, needed[target.root or ""]) for field, target, target_field in plan]
 
     def _plan(self) -> tuple[str, list[tuple[Field, Column, Field]]]:
-        """Returns the main root, and the references by which the other roots are reached, in their order."""
+        """Returns the main root (the source whose rows become the records), and the references that lead to the other roots, in the
+        order of the joins."""
         wanted = list(dict.fromkeys(column.root for column in self.columns.values() if column.root is not None))
         if not wanted:
             raise self.resolver.metadata.fault(self.record_set.where, "all fields are constants, so there is no record")
@@ -241,7 +242,7 @@ class Records:
         index: dict[Any, Row] = {}
         for row in self.resolver.rows(root, columns):
             key = key_of(there.raw({root: row}), as_number)
-            if key is None:  # no value, or no number: no record is joined with it
+            if key is None:  # no value, or no number: this row is joined with no record
                 continue
             if key in index:
                 raise there.fault(row, f"the value {key!r} is there twice, and {field.id} references it")
@@ -249,7 +250,7 @@ class Records:
         return Join(root, here.raw, lambda rows: key_of(here.raw(rows), as_number), index, field, target_field.id)
 
     def joined(self, i: int) -> Rows:
-        """Returns the rows of all roots that belong to record i."""
+        """Returns the rows that are joined to record i, keyed by the file or record set (root) that they come from."""
         rows = {self.base: self.rows[i]}
         for join in self._joins:
             key = join.key(rows)
@@ -263,7 +264,7 @@ class Records:
 
 
 def _leaves(record_set: RecordSet) -> dict[str, Field]:
-    """Returns the fields that have values, by id: of a field with sub-fields these."""
+    """Returns the fields with values, by id. A field with sub-fields is replaced by its sub-fields."""
     found: dict[str, Field] = {}
 
     def add(field: Field) -> None:

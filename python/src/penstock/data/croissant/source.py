@@ -1,4 +1,4 @@
-"""Packs a record set of croissant.json. Samples have the order of the main source, and the names of its files or of keys."""
+"""Packs a record set of croissant.json. Samples have the order of the main source. Their names are keys, files or numbers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .records import Getter, Records, Resolver, Rows, key_of, name_of
 
 FILE_NAME = "croissant.json"
 _NAME = re.compile(r"[^A-Za-z0-9_.-]")
-# By the last word of the address of a split, in its three spellings, the names that mean it.
+# The names of a split that Croissant's split IRIs mean, by the last word of the IRI.
 _SPLITS = {"training": ("train", "training"), "validation": ("val", "valid", "validation"), "test": ("test", "testing"),
            "testing": ("test", "testing")}  # fmt: skip
 
 
 def open_metadata(path: str) -> Metadata:
-    """Reads croissant.json, or the file of that name in a folder."""
+    """Reads the metadata file `path`, or croissant.json in the folder `path`."""
     if os.path.isdir(path):
         path = os.path.join(path, FILE_NAME)
         if not os.path.exists(path):
@@ -35,7 +35,7 @@ def open_metadata(path: str) -> Metadata:
 
 
 def choose(metadata: Metadata, name: str | None) -> RecordSet:
-    """Returns the record set to pack: the named one, or the only one that has neither enumerations nor data of its own."""
+    """Returns the record set to pack: the named one, or the only one that is no enumeration and holds no data itself."""
     found = [each for each in metadata.record_sets.values() if name in (each.id, each.id.rpartition("/")[2])]
     if name is None:
         everything = list(metadata.record_sets.values())
@@ -54,7 +54,7 @@ def _has_files(record_set: RecordSet) -> bool:
 
 
 class Classes:
-    """The classes of a field that references an enumeration: the number of each value, and names."""
+    """The classes of a field that references an enumeration: the class number of each value, and the class names."""
 
     def __init__(self, resolver: Resolver, field: Field, target: Field, record_set: RecordSet) -> None:
         self._field = field
@@ -86,14 +86,14 @@ class Classes:
 
 
 class _Stored:
-    """One field of the data set, and how it is made of a record."""
+    """One field of the packed data set, and the function that computes it from a record."""
 
     def __init__(self, name: str, spec: FieldSpec, get: Callable[[Rows], Any]) -> None:
         self.name, self.spec, self.get = name, spec, get
 
 
 class Croissant(typed.Source):
-    """The source that the packing loop reads."""
+    """The source that the packing loop reads: the records of one record set."""
 
     def __init__(self, path: str, record_set: str | None, split: str | None, storing: Storing) -> None:
         metadata = open_metadata(path)
@@ -137,7 +137,7 @@ class Croissant(typed.Source):
         return _Stored(name, _values.spec_of(field, getter.kind, self._storing.image, self._storing.mask), getter)
 
     def _tree(self, field: Field) -> Callable[[Rows], Any]:
-        """Returns what makes an object of a field's sub-fields."""
+        """Returns a function that makes a dict of the values of a field's sub-fields."""
         made: dict[str, Callable[[Rows], Any]] = {}
         for inner in field.sub_fields:
             if inner.sub_fields:
@@ -155,7 +155,7 @@ class Croissant(typed.Source):
         return lambda rows: {name: get(rows) for name, get in made.items()}
 
     def _inferred(self, getter: Getter) -> str:
-        """Returns the kind of the first record's value, where the types say nothing."""
+        """Returns the kind of the first record's value, for a field whose types do not say."""
         if not self._records.rows:
             return "text"
         try:
@@ -199,7 +199,7 @@ class Croissant(typed.Source):
         return taken
 
     def _same_split(self, field: Field, wanted: str) -> set[str]:
-        """Returns the names that mean the wanted split by its address, such as cr:TrainingSplit."""
+        """Returns the values that mean the wanted split by their IRI, such as cr:TrainingSplit."""
         target = self._target(field)
         assert target is not None
         same = set()
@@ -211,7 +211,7 @@ class Croissant(typed.Source):
         return same
 
     def _named(self, chosen: list[int]) -> Sequence[str]:
-        """Returns the names of the samples: of the key, if the record set has one; of files; else numbers."""
+        """Returns the samples' names: values of the record set's key, else names of files, else numbers."""
         records = self._records
         keys = [id_ for id_ in self.record_set.key if id_ in records.columns]
         if len(self.record_set.key) == 1 and keys:
@@ -266,6 +266,6 @@ def _labels(getter: Getter, classes: Classes, field: Field) -> Callable[[Rows], 
 def pack_croissant(
     path: str, destination: str, record_set: str | None, split: str | None, storing: Storing, *, num_workers: int | None, **how: Any
 ) -> PackReport:
-    """Packs a record set of croissant.json."""
+    """Packs one record set of croissant.json."""
     found = Croissant(path, record_set, split, storing)
     return packing.run(found, destination, found.schema, n_threads=packing.threads(num_workers), **how)

@@ -1,4 +1,5 @@
-"""Rows of files that metadata name: lines of CSV, TSV, JSON lines and texts, records of JSON and Parquet, and whole files."""
+"""Reads rows from files that metadata name: lines of CSV, TSV, JSON lines and texts, records of JSON and Parquet, or whole
+files."""
 
 from __future__ import annotations
 
@@ -29,21 +30,21 @@ _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "lines", ".
 
 @dataclass
 class Row:
-    """A record of a file, or a whole file. get: gives a column, or the value at a JSONPath, by the name of the extract."""
+    """A record of a file, or a whole file. get(kind, name): returns a column, or the value at a JSONPath."""
 
     entry: Entry
-    place: str  # for errors: the file, and the line or number within it
+    place: str  # for errors: the file, and the line or record number within it
     get: Callable[[str, str], Any]
 
 
 def format_of(resource: Resource, entry: Entry) -> str | None:
-    """Returns how a file is read as a table; None: it is none."""
+    """Returns the table format of a file, or None if it is no table."""
     stated = next((kind for kind, names in _FORMATS.items() if any(each in names for each in resource.formats)), None)
     return stated or _ENDINGS.get(os.path.splitext(entry.name)[1].lower())
 
 
 def rows_of(metadata: Metadata, resource: Resource, entry: Entry, paths: list[str]) -> Iterator[Row]:
-    """Gives the rows of a table. paths: the JSONPaths that will be asked of the rows of a JSON file."""
+    """Yields the rows of a table. paths: the JSONPaths that will be read from the rows of a JSON file."""
     kind = format_of(resource, entry)
     if kind in ("csv", "tsv"):
         return _csv(entry, "," if kind == "csv" else "\t")
@@ -73,7 +74,7 @@ def _of_column(entry: Entry, place: str, row: Mapping[str, Any]) -> Callable[[st
 
 
 def _at(entry: Entry, place: str, value: Any, path: str) -> Any:
-    """Returns the value at a JSONPath; a list, where the path has [*]."""
+    """Returns the value at a JSONPath. With [*] in the path, returns a list."""
     steps = steps_of(path)
     try:
         values = values_at(value, steps)
@@ -112,9 +113,10 @@ def _lines(entry: Entry) -> Iterator[Row]:
 
 
 def _json(entry: Entry, paths: list[str]) -> Iterator[Row]:
-    """A JSONPath with [*] gives a value to each row, and all of a file as many. One without gives one value to a file."""
+    """Yields the rows of a JSON file. A JSONPath with [*] has one value per row, and all paths of a file must have equally many. A
+    path without [*] has one value per file."""
     tree = parse(entry.read(), entry.shown)
-    if not paths:  # columns: a list of objects
+    if not paths:  # without JSONPaths, the file is a list of objects
         if not isinstance(tree, list) or not all(isinstance(each, Mapping) for each in tree):
             raise _fault(entry, "a column is asked for, and the file is no list of objects")
         for i, row in enumerate(tree):
@@ -131,7 +133,7 @@ def _json(entry: Entry, paths: list[str]) -> Iterator[Row]:
     for path, n in lengths.items():
         if n != lengths[first]:
             raise _fault(entry, f"{path} gives {n} values, and {first} {lengths[first]}")
-    if any(steps_of(path).count(None) > 1 for path in paths):  # as many in all can still be of other parents
+    if any(steps_of(path).count(None) > 1 for path in paths):  # equal totals may still belong to different parents
         for path in paths[1:]:
             if counts_at(tree, steps_of(path)) != counts_at(tree, steps_of(first)):
                 raise _fault(entry, f"{path} and {first} give other numbers of values within one [*]")
@@ -147,7 +149,7 @@ def _parquet(entry: Entry) -> Iterator[Row]:
     if not isinstance(entry.place, Folder):
         text = "Parquet in an archive is not read: unpack it"
         raise UnsupportedError(f"{entry.shown!r}: {text}", text=text, file=entry.shown)
-    entry.place.open(entry.name).close()  # refuses links
+    entry.place.open(entry.name).close()  # open() refuses links
     rows = Dataset(entry.shown)
     for i in range(len(rows)):
         yield Row(entry, f"row {i}", _of_parquet(entry, rows, i))
@@ -169,7 +171,7 @@ def _of_parquet(entry: Entry, rows: Dataset, i: int) -> Callable[[str, str], Any
 
 
 def lines_of(entry: Entry) -> Iterator[Row]:
-    """Gives the lines of a text, as bytes without their ends."""
+    """Yields the lines of a text file as bytes, without line ends."""
     lines = entry.read().split(b"\n")
     for i, line in enumerate(lines[:-1] if lines and not lines[-1] else lines):
 
@@ -180,7 +182,7 @@ def lines_of(entry: Entry) -> Iterator[Row]:
 
 
 def file_of(entry: Entry) -> Row:
-    """Returns a whole file as a row."""
+    """Returns a row that stands for a whole file."""
 
     def get(kind: str, name: str) -> Any:
         raise _fault(entry, f"a {kind} is asked of a whole file")

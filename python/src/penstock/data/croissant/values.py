@@ -1,4 +1,4 @@
-"""Values of Croissant's data types: which field of a data set a type becomes, and the value that the field takes."""
+"""Converts values of Croissant's data types: chooses the field type for a data type, and converts values to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _MOST_PATTERN = 4096
 
 
 def kind_of(types: Sequence[str]) -> str | None:
-    """Returns what the types say that a value is: image, mask, audio, boxes, int, float, bool, text; None: nothing."""
+    """Returns the kind of value that the types name: image, mask, audio, boxes, int, float, bool or text; None if they name
+    none."""
     if "ImageObject" in types:
         return "mask" if "SegmentationMask" in types else "image"
     if "AudioObject" in types:
@@ -42,7 +43,7 @@ def check_types(metadata: Metadata, field: Field) -> None:
 
 
 def spec_of(field: Field, kind: str | None, image: Callable[[], Image], mask: Callable[[], Mask]) -> FieldSpec:
-    """Returns the field that values of a kind are stored in."""
+    """Returns the spec of the field that stores values of a kind."""
     if field.sub_fields:
         return Json()
     if field.is_array and kind in ("int", "float", "bool"):
@@ -56,7 +57,7 @@ def spec_of(field: Field, kind: str | None, image: Callable[[], Image], mask: Ca
 
 
 def dtype_of(field: Field) -> str:
-    """Returns the dtype of a field that is an array of numbers."""
+    """Returns the dtype of an array field."""
     names = {**_INTS, **_FLOATS, "Boolean": "uint8"}
     return next(names[each] for each in field.types if each in names)
 
@@ -119,7 +120,7 @@ def _json_path(metadata: Metadata, text: str, where: str) -> Callable[[Any], Any
         raise metadata.refusal(f"{where}.transform.jsonPath", str(error)) from None
 
     def apply(value: Any) -> Any:
-        if isinstance(value, bytes) and steps == ["bytes"]:  # the column of images in Parquet gives the bytes already
+        if isinstance(value, bytes) and steps == ["bytes"]:  # the image column of Parquet already holds the bytes
             return value
         if isinstance(value, Entry):
             value = parse(value.read(), value.shown)
@@ -132,7 +133,7 @@ def _json_path(metadata: Metadata, text: str, where: str) -> Callable[[Any], Any
 
 
 def _text(value: Any) -> str:
-    """Returns a value as text."""
+    """Converts a value to text."""
     if isinstance(value, Entry):
         return text_of(value.read(), value.shown)
     if isinstance(value, bytes):
@@ -149,7 +150,7 @@ def _named(value: Any) -> str:
 
 
 def whole_of(value: Any) -> int:
-    """Returns the whole number that a value is or says."""
+    """Converts a value or its text to a whole number."""
     if isinstance(value, bytes):
         value = _text(value)
     if isinstance(value, bool):
@@ -168,7 +169,7 @@ def _wanted(what: str, value: Any) -> str:
 
 
 def float_of(value: Any) -> float:
-    """Returns the finite number that a value is or says."""
+    """Converts a value or its text to a finite float."""
     if isinstance(value, bytes):
         value = _text(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
@@ -195,7 +196,7 @@ _OF_ONE: dict[str | None, Callable[[Any], Any]] = {"int": whole_of, "float": flo
 
 
 def stored(field: Field, kind: str | None, box_format: str, value: Any) -> Any:
-    """Returns the value that the field takes. ValueError: it cannot."""
+    """Converts a value to the one that the field stores. Raises ValueError if that is not possible."""
     if value is None:
         raise ValueError("there is no value")
     if kind in ("image", "mask", "audio"):
@@ -271,7 +272,7 @@ def _boxes(value: Any, box_format: str) -> Any:
 
 
 def inferred(value: Any) -> str:
-    """Returns the kind of a value where the types say nothing."""
+    """Returns the kind of a value, where the types do not say."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):

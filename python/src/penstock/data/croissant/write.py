@@ -1,8 +1,8 @@
-"""Writes Croissant metadata (1.1) of a packed data set or a plain folder, with a table of what a reader of Croissant can read.
+"""Writes Croissant metadata (1.1) of a packed data set or a plain folder, with a table that any reader of Croissant can read.
 
-Beside FILE.json stands FILE.jsonl, a line for each sample: its name, and its numbers, texts, arrays and boxes. Images of a
-folder are described as a set of files, and joined with the table. Those of a packed data set lie in its shards, which are named
-with their sums.
+The table FILE.jsonl lies beside FILE.json and has a line for each sample: its name, numbers, texts, arrays and boxes. The images of
+a folder are described as a set of files that is joined with the table. The images of a packed data set lie in its shards, which are
+listed with their checksums.
 """
 
 from __future__ import annotations
@@ -54,19 +54,21 @@ def write_croissant(
     date_published: str | None = None,
     cite_as: str | None = None,
 ) -> None:
-    """Writes Croissant metadata of a data set, and beside them a table of its samples in JSON lines.
+    """Writes Croissant metadata of a data set, and beside the file a table of its samples in JSON lines.
 
     Args:
-        dataset: a packed data set or a plain folder, or its path. Its files must lie in the folder of ``path`` or below it,
-            because metadata name files by their paths from there.
-        path: the file to make, such as "croissant.json"; the table is called the same with the ending ".jsonl". Neither may be
-            there yet.
-        name, description, license, url, creators, version, date_published, cite_as: what Croissant asks about the whole data set.
-            None: the name of the data set's folder and what is in it; the others are left out, and readers warn about that.
+        dataset: a packed data set or a plain folder, or its path. Its files must lie in or below the folder of ``path``, because
+            metadata give their paths relative to that folder.
+        path: the file to make, such as "croissant.json". The table has the same name with the ending ".jsonl". Neither file may
+            exist.
+        name, description, license, url, creators, version, date_published, cite_as: properties of the whole data set in Croissant.
+            None: name and description are made from the folder's name and content. The others are left out, and readers warn about
+            that.
 
     Raises:
-        UnsupportedError: tars, zips, tables and mixtures: pack them first. ArgumentError: the data set lies elsewhere, has a
-            number that JSON cannot hold, or a field ``sample`` (of a folder also ``file``), which are columns of the table.
+        UnsupportedError: ``dataset`` is a tar, zip, table or mixture: pack it first. ArgumentError: the data set lies elsewhere,
+            has a number that JSON cannot hold, or a field named like a column of the table (``sample``, for a folder also
+            ``file``).
     """
     found = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
     above, last = os.path.split(os.path.abspath(os.fspath(path)))
@@ -82,7 +84,7 @@ def write_croissant(
 
 
 class _Writing:
-    """One run: a data set, the file to write, and what the user says about the whole."""
+    """Writes one data set: holds the file to write and the user's properties of the data set."""
 
     def __init__(self, dataset: Dataset, path: str, about: Mapping[str, Any]) -> None:
         self.dataset, self.path, self.about = dataset, path, about
@@ -114,7 +116,7 @@ class _Writing:
 
     @staticmethod
     def _new(path: str, parts: Iterator[str]) -> None:
-        """Writes a file under another name first, so that its own name is never that of half a file."""
+        """Writes a file under a temporary name and then renames it, so the final name never belongs to an incomplete file."""
         half = f"{path}.{os.getpid()}.part"
         try:
             with open(half, "x", encoding="utf-8", newline="\n") as file:

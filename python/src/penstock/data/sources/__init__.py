@@ -1,1 +1,1 @@
-"""Data sets of the user's own as sources of `pack`: objects of Python with `__len__` and `__getitem__`."""
+"""The user's own data sets as sources of `pack`: Python objects with `__len__` and `__getitem__`."""

@@ -1,7 +1,8 @@
-"""Data sets of Hugging Face `datasets` as sources: fields by their features, and images and sounds as the bytes of their files.
+"""Data sets of Hugging Face `datasets` as sources of `pack`. Features become fields; images and sounds keep the bytes of their
+files.
 
-Nothing is loaded here: the user's own code or command has loaded the data set. Its own transform (`set_transform`) would be
-lost with its format, so such a data set is packed as any other object, by what it gives.
+This module loads nothing: the user's code or command has loaded the data set. A data set with its own transform (`set_transform`)
+is packed like any other object, from the values that it returns, because the transform would be lost with the format.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _OTHER_NAMES = {"float": "float32", "double": "float64", "half_float": "float16"
 
 
 def is_hub(dataset: Any) -> bool:
-    """True for an object of `datasets`."""
+    """Whether an object comes from the package `datasets`."""
     return type(dataset).__module__.partition(".")[0] == "datasets"
 
 
 def one_split(dataset: Any, split: str | None) -> tuple[Any, Mapping[str, Any] | None]:
-    """Returns the split to pack and None; if the user wants all splits, None and the splits by name."""
+    """Returns the split to pack and None. If the user wants all splits, returns None and a dict of the splits."""
     if not isinstance(dataset, Mapping):
         if split is not None:
             raise ArgumentError("split goes with a DatasetDict of datasets: the object is one split")
@@ -48,8 +49,8 @@ def one_split(dataset: Any, split: str | None) -> tuple[Any, Mapping[str, Any] |
 
 
 class Hub:
-    """Splits of `datasets`. A number gives a row, as values that the packing loop takes. The object is pickled for worker processes
-    as it is."""
+    """One or more splits of `datasets`. Indexing returns a row as values for the packing loop. The object is pickled for worker
+    processes."""
 
     def __init__(self, parts: Mapping[str, Any], with_split: bool) -> None:
         self._parts = [(name, _plain(part)) for name, part in parts.items()]
@@ -75,13 +76,13 @@ class Hub:
         raise IndexError(i)
 
     def schema(self, picture: Callable[[], Image]) -> dict[str, FieldSpec]:
-        """Returns the fields that the features say."""
+        """Returns the fields that the features define."""
         found = {name: _spec(feature, picture) for name, feature in self._parts[0][1].features.items()}
         return {**found, "split": Text()} if self._with_split else found
 
 
 def hub_of(dataset: Any, split: str | None) -> Hub | None:
-    """Returns an object of `datasets` as a source; None: it has a transform, and is packed by what that gives."""
+    """Returns a `datasets` object as a source, or None if it has a transform and is packed from the transform's values."""
     one, several = one_split(dataset, split)
     parts = several if several is not None else {"": one}
     for part in parts.values():
@@ -95,7 +96,7 @@ def hub_of(dataset: Any, split: str | None) -> Hub | None:
 
 
 def _plain(part: Any) -> Any:
-    """Returns a data set without format, whose images and sounds are not decoded."""
+    """Returns the data set without a format, and with undecoded images and sounds."""
     if part.format.get("type") == "custom":
         raise ArgumentError("a data set with a transform (set_transform) is packed one split at a time")
     part = part.with_format(None)
@@ -111,7 +112,7 @@ def _dtype(feature: Any) -> str:
 
 
 def _element(feature: Any) -> Any:
-    """Returns the feature of a list's elements; None: it is no list of one kind of value."""
+    """Returns the feature of a list's elements, or None if the feature is no list of one kind of value."""
     if isinstance(feature, list) and len(feature) == 1:
         return feature[0]
     return getattr(feature, "feature", None) if type(feature).__name__ in _LISTS else None
@@ -138,7 +139,7 @@ def _spec(feature: Any, picture: Callable[[], Image]) -> FieldSpec:
 
 
 def _reader(name: str, feature: Any) -> Callable[[Any], Any]:
-    """Returns a function that turns a cell of the column into a value. It can be sent to a worker process."""
+    """Returns a function that converts a cell of the column to a value. The function can be pickled for a worker process."""
     kind, element = type(feature).__name__, _element(feature)
     _refuse_nested(name, feature)
     if kind in _FILES:
@@ -151,7 +152,7 @@ def _reader(name: str, feature: Any) -> Callable[[Any], Any]:
 
 
 def _refuse_nested(name: str, feature: Any) -> None:
-    """Refuses images and sounds within lists and structs: no field could hold them."""
+    """Refuses images and sounds inside lists and structs, because no field type can hold them."""
     inner = feature.values() if isinstance(feature, Mapping) else [] if (element := _element(feature)) is None else [element]
     for each in inner:
         if type(each).__name__ in _FILES:
@@ -176,7 +177,7 @@ class _Numbers:
     def __call__(self, value: Any) -> Any:
         import numpy as np
 
-        if _has_null(value):  # numpy would make NaN of it
+        if _has_null(value):  # numpy would turn a null into NaN
             raise CorruptError("a null is in a list of numbers")
         return None if value is None else np.asarray(value, self._dtype)
 
@@ -196,7 +197,7 @@ class _Bytes:
 
 
 class _Path(File):
-    """The path of a file beside the table, as an os.PathLike."""
+    """An os.PathLike with the path of a file beside the table."""
 
     def __fspath__(self) -> str:
         return self.path

@@ -1,6 +1,6 @@
-"""What a data set of the user's own may give: values of numpy, torch and PIL become plain ones, which go between processes.
+"""Converts the values of the user's data set (numpy, torch, PIL) to plain values, which can be sent between processes.
 
-This is done right after the data set gave a sample, be it in a worker or in the calling thread. So both give the same sample.
+Values are converted right after the data set returned a sample, in a worker or in the calling thread. So both give the same sample.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Any
 
 from ...errors import ArgumentError
 
-# Modes of PIL whose pixels are stored as they are. CMYK, YCbCr and the like have channels that nobody could tell from RGB.
+# PIL modes whose pixels are stored unchanged. The channels of CMYK, YCbCr and the like could be mistaken for RGB.
 _PIL_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16", "I;16L", "I;16B", "I;16N")
 _MOST_DEEP = 32
 
 
 @dataclass(frozen=True)
 class File:
-    """A path (os.PathLike), whose file is the value."""
+    """A path (os.PathLike). The bytes of its file are the value."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of torch. Images of torch are (C, H, W)."""
+    """A tensor of torch. Images are (C, H, W)."""
 
     array: Any
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image of PIL without its file: pixels, and the colours of a palette, uint8 (n, 3 or 4)."""
+    """An image of PIL without a file: its pixels, and the palette's colours, uint8 (n, 3 or 4)."""
 
     pixels: Any
     palette: Any = None
@@ -41,13 +41,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Parts:
-    """A sample that is a tuple or a list: values without names."""
+    """A sample that is a tuple or a list, so its values have no names."""
 
     values: list[Any]
 
 
 def plain_sample(sample: Any) -> Any:
-    """Returns a dict of plain values, Parts, or one plain value."""
+    """Converts a sample to a dict of plain values, to Parts, or to one plain value."""
     if hasattr(sample, "_asdict"):
         sample = sample._asdict()
     if isinstance(sample, Mapping):
@@ -69,7 +69,7 @@ def _of_field(field: str | int, value: Any) -> Any:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Returns a plain value: one of Python, bytes, an array, File, Tensor or Picture; dicts and lists of these."""
+    """Converts a value to a plain one: a value of Python, bytes, array, File, Tensor or Picture, or a dict or list of these."""
     import numpy as np
 
     if depth > _MOST_DEEP:
@@ -100,7 +100,7 @@ def _of_python(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(each, depth + 1) for each in value]
     kinds: tuple[type, ...] = (bool, int, float, str, bytes)
-    for kind in kinds:  # classes that are made of these, such as IntEnum
+    for kind in kinds:  # converts subclasses, such as IntEnum
         if isinstance(value, kind):
             return kind(value)
     raise ArgumentError(

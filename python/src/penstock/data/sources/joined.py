@@ -1,6 +1,7 @@
-"""Packs samples of tars and the like, each with its row of a table of CSV, JSON lines, Parquet or Arrow.
+"""Packs the samples of tars and other containers, each joined with its row of a table (CSV, JSON lines, Parquet or Arrow).
 
-A row belongs to the sample whose name (in tars: the key) its key column has. All samples have one row, and all rows a sample.
+The table's key column holds the name of the sample that a row belongs to (for tars: the sample's key). Every sample must have one
+row, and every row a sample.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FILES = ("image", "mask", "audio")
 
 
 class Table:
-    """Rows by key, and the fields that their columns become."""
+    """The rows of the table by key, and the fields made of its columns."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -47,7 +48,7 @@ class Table:
         self.rows[key] = row
 
     def key_of(self, columns: Sequence[str]) -> str:
-        """Returns the column with the keys."""
+        """Returns the name of the key column."""
         found = next((name for name in KEYS if name in columns), None)
         if found is None:
             raise self.fault(f"no column has the keys of the samples: call it {' or '.join(KEYS)}; there are {', '.join(columns)}")
@@ -55,7 +56,7 @@ class Table:
 
 
 def open_table(path: str) -> Table:
-    """Reads a table by the ending of its name."""
+    """Reads a table. The ending of the file name decides the format."""
     ending = os.path.splitext(path)[1].lower()
     table = Table(path)
     if ending in _TABLES:
@@ -96,9 +97,11 @@ def _fits(number: int) -> bool:
 
 
 def _type_cells(table: Table, name: str) -> None:
-    """Gives a column of CSV its type, by the rules of label files: all cells whole numbers, all numbers, or text.
+    """Sets the type of a CSV column by the rules for label files: int if all cells are whole numbers, float if all are numbers,
+    else text.
 
-    A whole number beyond 64 bits is a text, because a float would change it, and as a label an error.
+    A column with a whole number beyond 64 bits becomes text, because a float would change the number. In the column "label" it is
+    an error.
     """
     cells = [row[name] for row in table.rows.values()]
     large = next((cell for cell in cells if _WHOLE.fullmatch(cell) and not (len(cell) <= 20 and _fits(int(cell)))), None)
@@ -178,7 +181,7 @@ def _read_dataset(table: Table) -> None:
 
 
 def _spec_on_disk(dataset: Dataset, field: Field) -> FieldSpec:
-    """Returns the field as the writer takes it."""
+    """Returns the writer's spec of a field."""
     if field.type == "int":
         return Int(dataset.class_names(field.name) or field.n_classes or None)
     if field.type == "array":
@@ -221,7 +224,7 @@ class Joined(typed.Source):
         return {**sample, **self._table.rows[name]}
 
     def _read(self, i: int) -> Iterator[tuple[str, Any]]:
-        """Gives the fields of a sample; of a file, its bytes."""
+        """Yields name and value of each field of a sample. The value of a file is its bytes."""
         dataset = self._dataset
         for name, field in dataset.fields.items():
             if field.type not in _FILES:
@@ -233,7 +236,7 @@ class Joined(typed.Source):
 def pack_joined(
     dataset: Dataset, table: str, destination: str, storing: Storing, *, num_workers: int | None, **how: Any
 ) -> PackReport:
-    """Packs the samples of a data set with their rows of a table."""
+    """Packs the samples of a data set with their rows of the table."""
     if not len(dataset):
         raise ArgumentError("the data set has no samples")
     found = Joined(dataset, open_table(table), storing)

@@ -1,6 +1,6 @@
-"""Data sets that a function of the user's makes: `penstock pack --from module:function`.
+"""Data sets that a function of the user makes: `penstock pack --from module:function`.
 
-Only the module that the user names is imported. A worker process calls the function again, so no object goes to it.
+Only the module that the user names is imported. A worker process calls the function again, so the data set is not pickled.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from ...errors import FunctionError
 
 @dataclass(frozen=True)
 class Call:
-    """A call of MODULE:FUNCTION, with the path if the user gave one. It is pickled for worker processes."""
+    """A call of MODULE:FUNCTION, with the path that the user gave, if any. It is pickled for worker processes."""
 
     function: str
     path: str | None
 
     def made(self) -> tuple[Any, Mapping[str, Any] | None]:
-        """Returns the data set and its schema; None as schema if the function gives the data set alone."""
-        if self.function.startswith("datasets:"):  # versions before 4 ask whether to run code that comes with the data, or run it
+        """Calls the function. Returns the data set and its schema, or None as the schema if the function returns only the data
+        set."""
+        if self.function.startswith("datasets:"):  # versions before 4 may run code that comes with the data, or ask
             os.environ["HF_DATASETS_TRUST_REMOTE_CODE"] = "0"
         function = function_of(self.function)
         try:
@@ -49,6 +50,6 @@ class Made:
 
 
 def made_by(function: str, path: str | None) -> Made:
-    """Makes a data set by MODULE:FUNCTION."""
+    """Makes a data set by calling MODULE:FUNCTION."""
     call = Call(function, path)
     return Made(*call.made(), call)

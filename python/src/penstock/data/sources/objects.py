@@ -1,7 +1,7 @@
-"""Packs a data set of the user's own: any object with `__len__` and `__getitem__`.
+"""Packs the user's own data set: any object with `__len__` and `__getitem__`.
 
-Samples are named by their numbers, in twelve digits, so that an interrupted run goes on and any number of workers gives the
-same bytes. Workers only read samples; the calling process makes what is stored, and has the one writer.
+Samples are named by their numbers, in twelve digits, so an interrupted run can be resumed, and the number of workers does not
+change the bytes. Workers only read samples. The calling process encodes and writes them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Numbers(Sequence[str]):
 
 
 def is_object(source: Any) -> bool:
-    """True for a data set of the user's own; False for a path, or a list of paths."""
+    """Whether `source` is an object with samples, and not a path or a list of paths."""
     import os
 
     if isinstance(source, (str, bytes, os.PathLike)):
@@ -49,7 +49,7 @@ def is_object(source: Any) -> bool:
 
 
 def length(dataset: Any) -> int:
-    """Returns the number of samples. An object that cannot be packed is an error."""
+    """Returns the number of samples. Raises an error if the object cannot be packed."""
     kind = type(dataset)
     if not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")) or isinstance(dataset, Mapping):
         raise ArgumentError(
@@ -68,7 +68,7 @@ def length(dataset: Any) -> int:
 
 
 def _classes(dataset: Any) -> Any:
-    """Returns the class names that a data set has; of a part of another data set, those of that one."""
+    """Returns the class names of a data set. For a subset, returns those of the data set beneath."""
     for _ in range(8):
         if (found := getattr(dataset, "classes", None)) is not None:
             return found
@@ -77,20 +77,20 @@ def _classes(dataset: Any) -> Any:
 
 
 class Objects:
-    """A data set of the user's own, as the packing loop reads it. `get`: gives a sample by its number, in any thread; None: the
-    calling thread reads all samples."""
+    """The user's data set as the packing loop reads it. `get`: returns a sample by its number, in any thread; None: the calling
+    thread reads all samples."""
 
     def __init__(self, dataset: Any, n: int, place: str) -> None:
         self.place = place
         self.notices: list[dict[str, Any]] = []
         self.early: list[str] = []
         self.schema: Mapping[str, FieldSpec] = {}
-        self.order: list[str] | None = None  # fields of samples without names
+        self.order: list[str] | None = None  # field names for samples that are tuples
         self._dataset, self._n = dataset, n
         self._processes: Processes | None = None
 
     def start(self, make: Make, n_workers: int) -> None:
-        """Starts processes that read."""
+        """Starts the worker processes that read samples."""
         self._processes = Processes(make, n_workers, self._n)
 
     def names(self) -> Sequence[str]:
@@ -129,7 +129,7 @@ def _raise(error: PenstockError) -> Any:
 
 
 class Storing(NamedTuple):
-    """How images and masks are stored if the first sample tells the fields."""
+    """How images and masks are stored, for fields that are derived from the first sample."""
 
     forms: Sequence[str] | None
     mask_forms: Sequence[str] | None
@@ -159,7 +159,8 @@ def pack_object(
     num_workers: int | None,
     **how: Any,
 ) -> PackReport:
-    """Packs a data set of the user's own. `make`: makes it anew in a worker process; None: a process gets a copy."""
+    """Packs the user's own data set. `make`: makes the data set again in a worker process; None: the process gets a pickled
+    copy."""
     n_workers = options.count("num_workers", num_workers or 0, 0, 1024)
     if schema and storing != Storing(None, None, None, None, 0, None):
         raise ArgumentError("schema says how fields are stored: forms, mask_forms, tier, effort, max_error, made_for go without it")
@@ -188,7 +189,7 @@ def _first_tells(dataset: Any, storing: Storing) -> dict[str, FieldSpec]:
 
 
 def _opened(dataset: Any, split: str | None) -> Any:
-    """Returns the object to pack. An object of `datasets` without a transform becomes a Hub, which gives images and sounds as the
+    """Returns the object to pack. A `datasets` object without a transform becomes a Hub, which returns images and sounds as the
     bytes of their files."""
     if is_hub(dataset):
         hub = hub_of(dataset, split)
@@ -199,7 +200,7 @@ def _opened(dataset: Any, split: str | None) -> Any:
 
 
 class _Opened:
-    """Makes the data set anew, in a worker process, and opens it as the calling process did."""
+    """Makes the data set again in a worker process, and opens it as the calling process did."""
 
     def __init__(self, make: Make, split: str | None) -> None:
         self._make, self._split = make, split
@@ -209,7 +210,7 @@ class _Opened:
 
 
 class _Copy:
-    """Returns the object that it holds. It is pickled for worker processes."""
+    """Returns the object that it holds. The object is pickled for worker processes."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset

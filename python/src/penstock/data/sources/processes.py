@@ -1,8 +1,8 @@
-"""Worker processes that read samples of a data set of the user's own, one at a time each.
+"""Worker processes that read samples of the user's own data set, one at a time each.
 
-A thread of the packing loop holds a worker while this reads one sample for it. Processes are spawned: each makes the data set
-anew by the function that the user names, or gets a copy of the object. A process ends when its pipe is closed, so none outlives the
-run.
+A thread of the packing loop holds a worker while the worker reads one sample for it. Processes are spawned. Each makes the data set
+again by calling the user's function, or gets a pickled copy of the object. A process ends when its pipe is closed, so no process
+outlives the run.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ...base.signals import blocked, how_ended, raised_by_handler
 from ...errors import ArgumentError, FunctionError, PenstockError, StateError
 from .items import plain_sample
 
-_END_SECONDS = 1.0  # time that an idle process has to end by itself
-_READY_SECONDS = 600.0  # time that a process has to import the user's module and make the data set
+_END_SECONDS = 1.0  # time that an idle process gets to end by itself
+_READY_SECONDS = 600.0  # time that a process gets to import the user's module and make the data set
 
 Make = Callable[[], Any]
 
 
 def read(dataset: Any, i: int) -> Any:
-    """Returns sample `i` as plain values. What the data set raises becomes a FunctionError with its traceback."""
+    """Reads sample `i` and converts it to plain values. An exception of the data set becomes a FunctionError with its traceback."""
     try:
         sample = dataset[i]
     except Exception as error:
@@ -42,7 +42,7 @@ def read(dataset: Any, i: int) -> Any:
 
 
 class _Failed:
-    """An error on its way to the parent."""
+    """An error that a worker sends to its parent."""
 
     def __init__(self, kind: type[PenstockError], text: str) -> None:
         self.kind, self.text = kind, text
@@ -58,8 +58,8 @@ def _answer(work: Callable[[], Any]) -> Any:
 
 
 def _serve(pipe: Any, make: Make) -> None:
-    """The life of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    """The main function of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     _watch_parent()
@@ -71,7 +71,7 @@ def _serve(pipe: Any, make: Make) -> None:
 
 
 def _watch_parent() -> None:
-    """Ends this process when its parent ends, also while a sample is being read."""
+    """Starts a thread that ends this process when its parent ends, also while a sample is being read."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), name="penstock-watch", daemon=True).start()
@@ -83,14 +83,14 @@ def _end_with(sentinel: int) -> None:
 
 
 class _Worker:
-    """A worker process as its parent sees it."""
+    """A worker process, as its parent sees it."""
 
     def __init__(self, context: Any, make: Make) -> None:
         self.is_busy = False
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, make), name="penstock-source", daemon=True)
         with blocked():
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child ignores it
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child ignores Ctrl-C
             try:
                 self.process.start()
             except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -103,7 +103,7 @@ class _Worker:
         theirs.close()
 
     def answer(self, what: str) -> Any:
-        """Waits for what the process sends."""
+        """Waits for the answer of the process."""
         try:
             found = self.pipe.recv()
         except (EOFError, OSError):
@@ -120,12 +120,12 @@ class _Worker:
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
-        if not self.is_busy:  # the pipe of a busy worker stays open: a thread may be reading it
+        if not self.is_busy:  # a thread may be reading the pipe of a busy worker, so that pipe stays open
             self.pipe.close()
 
 
 class Processes:
-    """Worker processes. A thread takes an idle one for each sample that it reads."""
+    """A pool of worker processes. A thread takes an idle process for each sample that it reads."""
 
     def __init__(self, make: Make, n: int, n_samples: int) -> None:
         if multiprocessing.current_process().daemon:
@@ -148,17 +148,17 @@ class Processes:
             raise
 
     def read(self, i: int) -> Any:
-        """Returns sample `i` as plain values; any thread."""
+        """Reads sample `i` in an idle process. Any thread may call."""
         worker = self._idle.get()
         if worker is None:
-            self._idle.put(None)  # for the next thread
+            self._idle.put(None)  # wakes the next thread that waits
             raise StateError(self._why)
         worker.is_busy = True
         try:
             worker.pipe.send(i)
             found = worker.answer(f"while it read sample {i}")
         except (OSError, StateError) as error:
-            # The other threads stop, too: the writer may be waiting for the sample of this worker.
+            # Stop the other threads, too: the writer may be waiting for the sample of the lost worker.
             self._why = f"worker process {worker.process.pid}, before sample {i}: {error}" if type(error) is OSError else str(error)
             self._idle.put(None)
             raise StateError(self._why) from None
@@ -171,7 +171,7 @@ class Processes:
         return found
 
     def close(self) -> None:
-        """Ends all processes. Threads that wait for one get an error."""
+        """Ends all processes. Threads that wait for a process get an error."""
         self._idle.put(None)
         for worker in self._workers:
             if worker.is_busy:

@@ -1,4 +1,4 @@
-"""Which fields the samples of a user's own data set have, by its first sample or by a schema, and values as these take them."""
+"""Derives the fields of the user's own data set from its first sample or a schema, and converts values to these fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOUNDS = (b"fLaC", b"RIFF....WAVE", b"FORM....AIF", b"OggS", b"ID3")
 
 
 def named(sample: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    """Returns the values of a sample by field. `names`: the fields of the schema, or of the first sample."""
+    """Returns the values of a sample by field name. `names`: the fields of the schema, or of the first sample."""
     if isinstance(sample, Mapping):
         return dict(sample)
     values = sample.values if isinstance(sample, Parts) else [sample]
@@ -39,7 +39,7 @@ def named(sample: Any, names: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _is_map(value: Any) -> bool:
-    """Of a pair (image, value): True if the value is a mask, with a label for each pixel."""
+    """Whether the second value of a pair (image, value) is a mask, with a label for each pixel."""
     if isinstance(value, Picture):
         return True
     return getattr(_array_of(value), "ndim", 0) >= 2
@@ -52,7 +52,7 @@ def _array_of(value: Any) -> Any:
 def schema_of(
     sample: Mapping[str, Any], classes: Any, picture: Callable[[], Image], mask: Callable[[], Mask]
 ) -> dict[str, FieldSpec]:
-    """Returns the fields of a sample by its values. `classes`: names of the classes of `label`, if they are a list of texts."""
+    """Derives the fields from the values of a sample. `classes`: class names of `label`, if it is a list of texts."""
     found: dict[str, FieldSpec] = {}
     for name, value in sample.items():
         if not _NAME.fullmatch(name):
@@ -113,7 +113,7 @@ def _bytes_of(value: Any, what: str) -> bytes:
 
 
 def fitted(spec: FieldSpec, value: Any) -> Any:
-    """Returns the value in the form that the field takes. Most wrong values pass here, and the field refuses them."""
+    """Converts a value to the form that the field takes. Most invalid values pass and are refused by the field later."""
     if value is None:
         return None
     if isinstance(spec, Image):
@@ -130,7 +130,7 @@ def fitted(spec: FieldSpec, value: Any) -> Any:
 
 
 def _image(value: Any, is_mask: bool) -> Any:
-    """Returns encoded bytes, or an array (H, W) or (H, W, C)."""
+    """Converts an image to encoded bytes, or to an array (H, W) or (H, W, C)."""
     import numpy as np
 
     what = "mask" if is_mask else "image"
@@ -158,8 +158,8 @@ def _image(value: Any, is_mask: bool) -> Any:
 
 
 def _whole(array: Any) -> Any:
-    """Returns pixels of 8 or 16 bits. Integers of more bits always become 16 bits, whatever the values are, so that all samples
-    have one dtype."""
+    """Converts pixels to 8 or 16 bits. Integers of more bits always become 16 bits, whatever their values are, so that all samples
+    have the same dtype."""
     import numpy as np
 
     if array.dtype == bool:
@@ -172,8 +172,7 @@ def _whole(array: Any) -> Any:
 
 
 def stored(sample: Mapping[str, Any], schema: Mapping[str, FieldSpec]) -> tuple[dict[str, Any], int, dict[str, int]]:
-    """Returns the values of a sample as the writer takes them, the number of bytes that the source gave, and by field the bytes of
-    JPEGs."""
+    """Returns the values of a sample as the writer takes them, the bytes that the source gave, and the bytes of JPEGs by field."""
     values: dict[str, Any] = {}
     jpegs: dict[str, int] = {}
     nbytes = 0
@@ -193,13 +192,13 @@ def stored(sample: Mapping[str, Any], schema: Mapping[str, FieldSpec]) -> tuple[
 
 
 class Source:
-    """What the packing loop reads (:class:`packing.Packable`), of samples whose values :func:`stored` takes."""
+    """A source for the packing loop (:class:`packing.Packable`) whose samples are converted by :func:`stored`."""
 
     schema: dict[str, FieldSpec]
     _names: Sequence[str]
 
     def _sample(self, name: str) -> dict[str, Any]:
-        """Reads the values of a sample. Any thread."""
+        """Reads the values of a sample. Any thread may call."""
         raise NotImplementedError
 
     def names(self) -> Sequence[str]:

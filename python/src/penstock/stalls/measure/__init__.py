@@ -1,1 +1,1 @@
-"""penstock.analyze: phases, probes of costs, and the steering of a DataLoader of torch."""
+"""penstock.analyze: measures phases of a training run, probes costs, and steers torch's DataLoader."""

@@ -1,7 +1,8 @@
-"""What a random crop reads of a stored image: the regions that operations want, and the rules by which a loader reads them.
+"""Computes which bytes of a stored image a random crop reads: the regions that operations need, and the loader's rules for reading
+parts.
 
-Only a PLI of a packed data set is read in parts (src/loader/rows/loader_ranges.c, whose rules and numbers are repeated here). All
-other forms, and files of a folder, are read whole whatever is cropped.
+Only a PLI in a packed data set is read in parts (src/loader/rows/loader_ranges.c, whose rules and numbers are repeated here). All
+other forms, and files of a folder, are read whole for any crop.
 """
 
 from __future__ import annotations
@@ -13,28 +14,29 @@ from typing import Any
 
 from ... import transforms
 
-# Numbers of loader_ranges.c and loader_plan.h.
+# Constants of loader_ranges.c and loader_plan.h.
 _SAVE_NBYTES, _SAVE_SHARE = 64 << 10, 4
 _GAP_NBYTES, _HEAD_NBYTES, BLOCK, _MOST_RANGES = 8 << 10, 2048, 4096, 16
 _CELL, _CELL_NBYTES = 64, 8
-# By pages a throttled storage reads a gap between two items, too, so that one request gets both. Its bounds, as in loader_open.c.
+# In page order, a throttled storage also reads a gap between two items, to get both with one request. Limits of the gap, as in
+# loader_open.c.
 _LEAST_GAP, _MOST_GAP = 4 << 10, 1 << 20
-_TRIES = 10  # of RandomResizedCrop
+_TRIES = 10  # attempts of RandomResizedCrop to draw a crop
 
 _FLIPS = (transforms.RandomHorizontalFlip, transforms.RandomVerticalFlip)
 _CROPS = (transforms.RandomResizedCrop, transforms.RandomCrop, transforms.CenterCrop)
-# Operations that may narrow what is wanted of the stored image.
+# Operations that may need only a part of the stored image.
 _NARROW = (*_CROPS, transforms.RandomIoUCrop, transforms.RandomScaleCrop)
 
-Region = tuple[int, int, int, int]  # y, x, height, width
+Region = tuple[int, int, int, int]  # y, x, height, width in pixels
 
 
 class Crops:
-    """Draws the regions that a chain of operations wants of images.
+    """Draws the regions of stored images that a chain of operations needs.
 
     Attributes:
-        known: whether the regions of the chain are known: it begins with a crop, or with a Resize and a crop (flips may come
-            before), or it has no crop.
+        known: whether the regions of the chain can be computed: it begins with a crop, or with a Resize and a crop (possibly after
+            flips), or it has no crop.
     """
 
     def __init__(self, chain: Any) -> None:
@@ -49,7 +51,7 @@ class Crops:
         self.known = not padded and not any(op is None or isinstance(op, _NARROW) for op in rest)
 
     def draw(self, height: int, width: int, random: Any) -> Region:
-        """Returns the region of one draw. `random` is a numpy Generator."""
+        """Returns the region for one random draw. `random` is a numpy Generator."""
         if self._crop is None:
             return 0, 0, height, width
         if self._resize is None:
@@ -71,7 +73,7 @@ def _resized(op: transforms.Resize, height: int, width: int) -> tuple[int, int]:
 
 
 def _before_resize(start: int, length: int, of: int, source: int, reach: int) -> tuple[int, int]:
-    """Returns the part of a line of `source` pixels that a part of the line of `of` pixels is made of. reach: of the filter."""
+    """Maps a part of a resized line of `of` pixels back to the part of the source line of `source` pixels. reach: of the filter."""
     scale = source / of
     around = reach * max(scale, 1.0)
     first = max(int((start + 0.5) * scale - around), 0)
@@ -90,7 +92,7 @@ def _cropped(op: Any, height: int, width: int, random: Any) -> Region:
 
 
 def _resized_crop(op: transforms.RandomResizedCrop, height: int, width: int, random: Any) -> Region:
-    """Draws as torchvision and src/augment/augment_draw.c do."""
+    """Draws a crop as torchvision and src/augment/augment_draw.c do."""
     low, high = math.log(op.ratio[0]), math.log(op.ratio[1])
     for _ in range(_TRIES):
         area = height * width * random.uniform(op.scale[0], op.scale[1])
@@ -109,14 +111,14 @@ def _resized_crop(op: transforms.RandomResizedCrop, height: int, width: int, ran
 
 @dataclass
 class Stored:
-    """A stored PLI, as far as reading parts of it goes.
+    """A stored PLI, with what is needed to compute reads of its parts.
 
     Attributes:
-        nbytes: of the item.
-        height, width: of its pixels, as stored.
-        edge: of its units.
-        head_nbytes: before the first unit.
-        units: array (rows, columns) of the units' bytes.
+        nbytes: bytes of the item.
+        height, width: size of its stored pixels.
+        edge: side of its units in pixels.
+        head_nbytes: bytes before the first unit.
+        units: array (rows, columns) with the bytes of each unit.
     """
 
     nbytes: int
@@ -128,7 +130,7 @@ class Stored:
 
     @classmethod
     def of(cls, data: bytes, info: Mapping[str, Any]) -> Stored:
-        """Reads the table of units of a PLI (docs/format-pli.md, section 1). info: of :func:`penstock.pli.info`."""
+        """Reads the table of units in a PLI (docs/format-pli.md, section 1). info: a result of :func:`penstock.pli.info`."""
         import numpy as np
 
         rows, columns = info["unit_rows"], info["unit_columns"]
@@ -142,7 +144,7 @@ class Stored:
 
     @classmethod
     def even(cls, nbytes: float, height: int, width: int, edge: int) -> Stored:
-        """Returns a PLI of that size all of whose pixels take equally many bytes."""
+        """Returns a model of a PLI with `nbytes`, in which all pixels take equally many bytes."""
         import numpy as np
 
         rows, columns = -(-height // edge), -(-width // edge)
@@ -153,15 +155,15 @@ class Stored:
         return cls(int(nbytes), height, width, edge, int(head), np.outer(tall, wide) * ((nbytes - head) / (height * width)))
 
     def evened(self) -> Stored:
-        """Returns the same with equally many bytes for all pixels."""
+        """Returns a PLI of the same size in which all pixels take equally many bytes."""
         return Stored.even(self.nbytes, self.height, self.width, self.edge)
 
 
 def gap_of(options: Mapping[str, Any]) -> float:
-    """Returns the bytes between two items that storage reads rather than to make a request, for a Loader of these arguments.
+    """Returns the largest gap in bytes between two items that storage reads to save a request, for a Loader with these arguments.
 
-    Only a loader that reads by pages has such a gap. Without a throttle it has one where a read takes a millisecond, which
-    nobody knows here: then it is taken as 0.
+    Only a loader in page order reads gaps. Without a throttle it does so only if a read takes a millisecond or more, which is not
+    known here, so the gap is assumed to be 0.
     """
     throttle = options.get("throttle")
     by_pages = options.get("order") == "pages" and options.get("num_workers") != 0 and options.get("page_cache") != "direct"
@@ -173,25 +175,25 @@ def gap_of(options: Mapping[str, Any]) -> float:
 
 @dataclass(frozen=True)
 class Rules:
-    """How a loader reads parts.
+    """The rules by which a loader reads parts of an item.
 
     Attributes:
-        alignment: reads begin and end at multiples of so many bytes; 4096 around the page cache, else 1.
-        gap: bytes that storage reads rather than to make a request.
+        alignment: reads begin and end at multiples of this many bytes; 4096 when the page cache is bypassed, else 1.
+        gap: bytes between two ranges that are read to save a request.
     """
 
     alignment: int = 1
     gap: float = 0.0
 
     def may_read_parts(self, nbytes: float) -> bool:
-        """Whether an item of that size is read in parts for any region."""
+        """Whether an item of this size is read in parts for at least some regions."""
         return self._saves_enough(nbytes, nbytes)
 
     def _saves_enough(self, skipped: float, nbytes: float) -> bool:
         return skipped >= _SAVE_NBYTES and skipped >= nbytes // _SAVE_SHARE and skipped > self.gap
 
     def read(self, item: Stored, region: Region, offset: int) -> tuple[float, int]:
-        """Returns the bytes that are read of an item for a region, and the reads. offset: of the item in its file."""
+        """Returns the bytes and the number of reads that a region of an item needs. offset: offset of the item in its file."""
         whole = (float(item.nbytes), 1)
         if not self.may_read_parts(item.nbytes):
             return whole
@@ -207,7 +209,7 @@ class Rules:
         return head + wanted, 1 + len(ranges)
 
     def _rows(self, item: Stored, region: Region) -> list[tuple[float, float]]:
-        """Returns the wanted bytes of each row of units: from one to before another."""
+        """Returns the needed byte range of each row of units, (first, end)."""
         y, x, height, width = region
         rows, columns = item.units.shape
         top, left = y // item.edge, x // item.edge
@@ -220,7 +222,7 @@ class Rules:
         return found
 
     def _joined(self, item: Stored, wanted: list[tuple[float, float]], head: int, offset: int) -> list[tuple[float, float]]:
-        """Rounds ranges, leaves out what the head has, and joins neighbours."""
+        """Aligns the ranges, removes what the head's read contains, and joins neighbouring ranges."""
         step = self.alignment
         found: list[tuple[float, float]] = []
         for first, end in wanted:
@@ -241,12 +243,13 @@ class Rules:
 
 
 def _along(start: int, length: int, edge: int) -> int:
-    """Returns how many pieces of an edge a part of a line touches."""
+    """Returns how many borders between cells of length `edge` lie in a part of a line, plus one: the number of cells that it
+    touches."""
     return (start + length - 1) // edge - start // edge + 1
 
 
 def expected(items: Sequence[Stored], crops: Crops, rules: Rules, random: Any) -> tuple[float, float]:
-    """Returns the mean bytes and reads of one draw for each of these items, at random places of their files."""
+    """Returns the mean bytes and reads of one random crop of each item, at random offsets in files."""
     nbytes, reads = 0.0, 0
     for item in items:
         one, n = rules.read(item, crops.draw(item.height, item.width, random), 8 * int(random.integers(BLOCK // 8)))

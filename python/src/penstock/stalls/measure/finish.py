@@ -1,4 +1,4 @@
-"""What follows from the measurements of an analysis: stalls by difference, the model's check, and the ranks."""
+"""Computes results from the measurements of an analysis: the stalls, the check of the model, and the comparison of ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..report import Report
 
 
 def accelerator_of(given: Accelerator | str | float | None, batch_size: int) -> Accelerator | None:
-    """Returns the accelerator that is named, or that takes so many samples/s; None: none."""
+    """Returns the accelerator that is given by name or by its samples/s; None if none is given."""
     if given is None or isinstance(given, Accelerator):
         return given
     if isinstance(given, str):
@@ -22,39 +22,39 @@ def accelerator_of(given: Accelerator | str | float | None, batch_size: int) -> 
 
 
 def half(low: float, high: float, mean: float) -> float:
-    """Returns half of an interval as a part of its mean, 0.5 where that is not known."""
+    """Returns half the width of an interval relative to its mean; 0.5 if the interval is not known."""
     if not (math.isfinite(low) and math.isfinite(high)) or mean <= 0:
         return 0.5
     return (high - low) / 2 / mean
 
 
 def finished(data: dict[str, Any], ranks: Sequence[dict[str, dict[str, float]]] | None = None) -> Report:
-    """Returns the report, with what follows from the measurements: stalls by difference, the model's check, and the ranks.
+    """Returns the report with the results that follow from the measurements: stalls, the check of the model, and ranks.
 
-    ranks: the phases of all ranks; None: those of torch.distributed, if this process is one of its ranks.
+    ranks: the phases of all ranks; None: they are gathered with torch.distributed if this process is one of its ranks.
     """
     gathered = _gathered(data) if ranks is None else list(ranks)
     data["ranks"] = ranks_of(gathered) if len(gathered) > 1 else []
     uploads = float(data["machine"].get("link_nbytes_per_second") or 0.0) > 0
-    # With several ranks a step is longer where it waits for another rank's gradients, and so for that rank's data.
+    # With several ranks, a step gets longer when it waits for the gradients of another rank, and so for that rank's data.
     data["stall"] = stalls(data["phases"], uploads=uploads, shares_cores=not data["ranks"])
     data["check"] = _check(data)
     return Report({"kind": data["kind"], "version": data["version"], "check": data["check"], **data})
 
 
 def begun(report: Report, other_cores: float) -> Report:
-    """Returns the report with what other programs used when it began."""
+    """Adds to the report the cores that other programs used at the start."""
     report.data["machine"]["other_cores_at_start"] = round(other_cores, 3)
     return report
 
 
 def stalls(phases: Mapping[str, Mapping[str, Any]], *, uploads: bool, shares_cores: bool) -> dict[str, dict[str, float]]:
-    """Returns for "warm" and "cold" the parts of a sample's time: compute, slowed, upload, prepare, fetch. They add up to 1.
+    """Divides the time of a sample in "warm" and "cold" into fractions: compute, slowed, upload, prepare, fetch. They add up to 1.
 
-    "slowed" is what the step itself takes longer beside the loader's workers than alone: no waiting for data.
+    "slowed" is the time by which the step itself gets longer when the loader's workers run beside it. It is not waiting for data.
 
-    uploads: a step on a new batch may be longer than one on a batch that the accelerator has, since it waits for the copy.
-    shares_cores: False: a longer step is no work of its own, and counts as waiting for data.
+    uploads: a step on a new batch may take longer than a step on a batch that is already on the accelerator, because it waits for
+    the copy. shares_cores: if False, the workers cannot slow the step, so a longer step counts as waiting for data.
     """
     found: dict[str, dict[str, float]] = {}
     if not {"resident", "prepared", "warm"} <= phases.keys():
@@ -82,13 +82,14 @@ def stalls(phases: Mapping[str, Mapping[str, Any]], *, uploads: bool, shares_cor
 
 
 def _step_part(phase: Mapping[str, Any]) -> float:
-    """Returns the part of a phase's time that its steps took; the rest is waiting for batches."""
+    """Returns the fraction of a phase's time that its steps took. The rest is waiting for batches."""
     step, wait = phase["step_seconds"], phase["wait_seconds_per_batch"]
     return float(step / (step + wait)) if step + wait > 0 else 0.0
 
 
 def _check(data: dict[str, Any]) -> dict[str, Any]:
-    """Compares the model with the phases that it was not made from, and says whether it can be trusted."""
+    """Compares the model's predictions with measured phases that were not used to make the model, and decides whether to trust
+    it."""
     found: dict[str, Any] = {}
     questions: dict[str, dict[str, Any]] = {
         "warm": {"cache": float(data["subject"]["nbytes"]) * 4 + 1},
@@ -96,9 +97,9 @@ def _check(data: dict[str, Any]) -> dict[str, Any]:
     }
     for name, question in questions.items():
         if name in data["phases"] and data["accelerator"]["step_seconds"] > 0:
-            # Cores that other processes took were not there to be used.
+            # Cores that other processes used were not available to the phase.
             left = max(data["machine"]["cores"] - data["phases"][name]["other_cores"], 0.1)
-            # Phases have one accelerator, and no ends of epochs.
+            # Phases have one accelerator, and contain no ends of epochs.
             alone = {"cores": left, "workers": data["subject"]["workers"], "ranks": 1, "epoch_batches": 0}
             answer = model.predict(data, {**question, **alone})
             predicted, measured = answer.samples_per_second, data["phases"][name]["samples_per_second"]
@@ -115,7 +116,7 @@ def _check(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gathered(data: dict[str, Any]) -> list[Any]:
-    """Collects the phases of all ranks; [] where there is one."""
+    """Gathers the phases of all ranks; returns an empty list if there is one rank."""
     mine = {
         name: {key: phase[key] for key in ("samples_per_second", "wait_seconds_per_batch", "step_seconds")}
         for name, phase in data["phases"].items()
@@ -134,10 +135,11 @@ def _gathered(data: dict[str, Any]) -> list[Any]:
 
 
 def ranks_of(gathered: Sequence[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
-    """Returns for each rank and phase: computing, waiting for gradients, waiting for data, in seconds of a step.
+    """Returns for each rank and phase the seconds of a step: computing, waiting for gradients, and waiting for data.
 
-    The step of the phase "resident" has every rank at the same pace, so it is computing. What a step takes longer in "warm" or
-    "cold" is waiting for the slowest rank: the one that waits longest for its data and least for the others.
+    In the phase "resident" all ranks have the same pace, so the time of a step is computing. In "warm" or "cold", the time by which
+    a step is longer is waiting for the slowest rank, the straggler. The straggler waits longest for its own data and least for the
+    other ranks.
     """
     found: list[dict[str, Any]] = []
     for rank, phase_of in enumerate(gathered):

@@ -1,11 +1,13 @@
-"""`penstock analyze --command`: inside the training script's process.
+"""The part of `penstock analyze --command` that runs inside the process of the training script.
 
-When torch's DataLoader is imported, its `__iter__` is replaced: the first DataLoader that the script loops over is steered through
-the phases (steer.py). Afterwards the report is written. The script is then ended by SystemExit, or goes on (`--finish`).
-Under torchrun each rank does this; the first one says at which step all of them stop, so that none waits for a gradient for ever.
+When torch's DataLoader is imported, its `__iter__` is replaced. The first DataLoader that the script loops over is steered through
+the phases (steer.py), and then the report is written. The script is then ended by SystemExit, or continues (`--finish`). Under
+torchrun each rank does this. Rank 0 decides at which step all ranks stop, because a rank that goes on alone would wait for
+gradients for ever.
 
-The environment says what to do: PENSTOCK_ANALYZE_OUT (file of the report; ranks add ".rankN"), _SECONDS, _FINISH, _SKIP (how many
-loops over DataLoaders come before the one that counts), _FORMS, _ACCELERATORS. Only the standard library is imported until then.
+Environment variables are the arguments: PENSTOCK_ANALYZE_OUT (path of the report; ranks add ".rankN"), _SECONDS, _FINISH, _SKIP
+(how many loops over DataLoaders come before the one to measure), _FORMS, _ACCELERATORS. Before the measurement begins, only the
+standard library is imported.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from types import ModuleType
 from typing import Any
 
 _TARGET = "torch.utils.data.dataloader"
-_AHEAD = 10  # steps from which rank 0 announces the stop, until it
+_AHEAD = 10  # number of steps between rank 0's announcement and the stop
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Notices the import of DataLoader, and replaces its __iter__ afterwards."""
+    """An import hook: notices the import of DataLoader, and replaces its __iter__ afterwards."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -52,7 +54,8 @@ class _Loader(importlib.abc.Loader):
 
 
 def install(package_parent: str) -> None:
-    """Waits for the import of torch's DataLoader. `package_parent`: the directory that has the package penstock."""
+    """Installs the hook that waits for the import of torch's DataLoader. `package_parent`: the directory with the package
+    penstock."""
     global _package_parent
     _package_parent = package_parent
     if _TARGET in sys.modules:
@@ -85,7 +88,7 @@ def patch(cls: Any) -> None:
 
 
 def in_worker() -> bool:
-    """True in a process that loads samples for another one."""
+    """Returns True in a worker process of a DataLoader."""
     module = sys.modules.get("torch.utils.data")
     return module is not None and module.get_worker_info() is not None
 
@@ -103,7 +106,7 @@ def _say(line: str) -> None:
 
 
 class _Session:
-    """What is kept between several loops of the script, should it leave one before all phases are done."""
+    """The state that is kept between several loops of the script, in case it leaves a loop before all phases are done."""
 
     def __init__(self) -> None:
         try:
@@ -122,7 +125,7 @@ class _Session:
         self.steps = 0
 
     def steer(self, loader: Any, original: Any) -> Iterator[Any]:
-        """Yields the batches of one loop of the script."""
+        """Yields the batches of one loop of the script, and measures meanwhile."""
         steered = self.steering.Steered(loader, original, self.board, 0.75 * self.seconds, _say)
         if self.earlier is not None:
             steered.phases, steered.worker = self.earlier.phases, self.earlier.worker
@@ -143,7 +146,7 @@ class _Session:
         raise SystemExit(0)
 
     def _until_stop(self, steered: Any) -> Iterator[Any]:
-        """Goes on to the step at which all ranks stop."""
+        """Yields batches until the step at which all ranks stop."""
         if self.rank == 0:
             with open(self.stop + ".new", "w", encoding="ascii") as file:
                 file.write(str(self.steps + _AHEAD))

@@ -1,8 +1,8 @@
-"""The phases of a penstock.Loader.
+"""Measures the phases of a penstock.Loader.
 
-The user's loader is never touched: each phase makes a loader of its own with the same arguments but for where bytes come from.
-Warm phases read from a cache of Penstock that holds a subset whole; cold ones read around the page cache (O_DIRECT, or
-POSIX_FADV_DONTNEED where a file system has no O_DIRECT), which needs no root and drops nothing of others.
+The user's loader is never used. Each phase makes its own loader with the same arguments, except for where bytes come from. Warm
+phases read from a cache of Penstock that holds a whole subset of the samples. Cold phases bypass the page cache (O_DIRECT, or
+POSIX_FADV_DONTNEED on file systems without O_DIRECT), which needs no root and evicts no data of other programs.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from . import machine, phases
 from .probe import forever, gpu_costs
 from .survey import Look, Sample, kind_of
 
-_MOST_SUBSET = 4096  # samples of the warm phases
-_LEAST_DRAWN = 1 << 16  # draws of a mixture with weights that stand for an epoch
-_PREPARED = 8  # batches kept for the prepared phase
+_MOST_SUBSET = 4096  # maximum number of samples in the warm phases
+_LEAST_DRAWN = 1 << 16  # number of draws that stand for an epoch of a mixture with weights
+_PREPARED = 8  # number of batches that are kept for the phase "prepared"
 _OVERHEAD = 1 << 20
-PROBE_SAMPLES, PROBE_NBYTES = 32, 64 << 20  # of the probe of forms
-_GROWS, _GROWS_LOSSLESS = 12, 3  # all forms of the probe, by the stored bytes
+PROBE_SAMPLES, PROBE_NBYTES = 32, 64 << 20  # maximum number of samples, and of their bytes, for the probe of forms
+_GROWS, _GROWS_LOSSLESS = 12, 3  # size of all forms of the probe together, relative to the stored bytes
 
 
 def _named(per_box: Any) -> Any:
@@ -42,8 +42,8 @@ def _named(per_box: Any) -> Any:
 
 
 class Delivered:
-    """Yields batches of stored bytes, and counts what they hold. A loader's own counts have also what it read ahead, which is much
-    of what a short phase on slow storage reads."""
+    """Yields batches of stored bytes, and counts their samples and bytes. The loader's own counters include what it has read ahead,
+    which is a large part of the reads in a short phase on slow storage."""
 
     def __init__(self, batches: Iterator[Any], field: str) -> None:
         self._batches = batches
@@ -61,7 +61,7 @@ class Delivered:
 
 
 def _changed(dataset: Dataset) -> str:
-    """Returns in a sentence how a data set changed since it was opened; "": it did not, or is a folder."""
+    """Returns a sentence about how a data set changed since it was opened, or "" if it did not change or is a folder."""
     if dataset.is_folder:
         return ""
     try:
@@ -73,25 +73,25 @@ def _changed(dataset: Dataset) -> str:
 
 
 class LoaderSubject:
-    """Measures a loader. Closes what it makes when used as a context."""
+    """Measures a loader. As a context manager, it closes the loaders that it makes."""
 
     def __init__(self, loader: Loader) -> None:
         import numpy as np
 
         self.given = _loader_options.arguments(loader)
-        self.assumed = dict(loader._assumed)  # by argument, in words
+        self.assumed = dict(loader._assumed)  # arguments that were assumed, with their values in words
         self.dataset = loader.dataset
-        self.dataset_nbytes = int(self.dataset._native.nbytes())  # stored bytes of all samples, also those of a view
+        self.dataset_nbytes = int(self.dataset._native.nbytes())  # stored bytes of the whole data set, also for a view
         self.n_stored = max(1, self.dataset._count)
         self.batch_size = int(self.given["batch_size"])
         self._random = np.random.default_rng(0)
-        self.drawn = draws.of(loader)  # of a mixture with weights
+        self.drawn = draws.of(loader)  # the draws of a mixture with weights, else None
         chosen = self.given["indices"]
         if self.drawn is not None:
             self.numbers = self.drawn.chosen(self._random, max(_LEAST_DRAWN, len(self.drawn.positions)))
         else:
             self.numbers = np.arange(len(self.dataset)) if chosen is None else np.asarray(chosen)
-        self.samples = len(self.numbers) if self.drawn is None else self.drawn.epoch  # of an epoch, over all ranks
+        self.samples = len(self.numbers) if self.drawn is None else self.drawn.epoch  # number of samples in an epoch of all ranks
         if len(self.numbers) < self.batch_size:
             raise ArgumentError(
                 f"{len(self.numbers)} samples are too few to analyse batches of {self.batch_size}: choose a smaller batch_size",
@@ -120,7 +120,7 @@ class LoaderSubject:
             loader.close()
 
     def described(self) -> dict[str, Any]:
-        """Returns what the loader delivers, and which of its arguments nobody gave, for a report."""
+        """Returns the section of a report about what the loader delivers, and which arguments were assumed."""
         return {
             "transforms": words.plain(self.given["transforms"]),
             "fields": None if self.given["fields"] is None else list(self.given["fields"]),
@@ -129,7 +129,7 @@ class LoaderSubject:
         }
 
     def need_scratch(self) -> None:
-        """NoSpaceError if the forms of the probe do not fit into the directory for temporary files."""
+        """Raises NoSpaceError if the forms of the probe do not fit into the directory for temporary files."""
         if self.image is None:
             return
         kind = self.kind_of(int(self.numbers[0]))
@@ -148,7 +148,7 @@ class LoaderSubject:
         return loader
 
     def _tiled(self, numbers: Any, n_batches: int) -> Any:
-        """Returns positions for so many batches: permutations of `numbers`, one after another."""
+        """Returns positions for `n_batches` batches: permutations of `numbers`, one after another."""
         import numpy as np
 
         wanted = max(n_batches, 1) * self.batch_size
@@ -156,7 +156,7 @@ class LoaderSubject:
         return np.concatenate([self._random.permutation(numbers) for _ in range(turns)])
 
     def subset(self, most_nbytes: int) -> Any:
-        """Returns the samples of the warm phases: enough for some batches, few enough for memory."""
+        """Returns the samples of the warm phases: enough for some batches, but at most `most_nbytes` of stored bytes."""
         mean = max(1, self.dataset_nbytes // self.n_stored)
         n = min(len(self.numbers), _MOST_SUBSET, max(2 * self.batch_size, most_nbytes // mean))
         return self._random.permutation(self.numbers)[:n]
@@ -168,20 +168,20 @@ class LoaderSubject:
         return itertools.repeat(batch)
 
     def prepared(self) -> Iterator[Any]:
-        """Yields some finished batches in turn. They are copies where the loader's memory holds fewer."""
+        """Yields the same few finished batches again and again. They are copies if the loader's memory holds fewer batches."""
         loader = self._loader(indices=self.subset(256 << 20), prefetch=_PREPARED)
         kept = list(itertools.islice(iter(loader), _PREPARED))
         return itertools.cycle(kept)
 
     def warm(self, seconds: float, **changes: Any) -> Iterator[Any]:
-        """Yields batches whose stored bytes are all in a cache."""
+        """Yields batches whose stored bytes are all in a cache of Penstock."""
         n_batches = self._batches_for(seconds)
         loader = self._loader(cache=self._filled(), indices=self._tiled(self._subset, n_batches), page_cache="keep", **changes)
         self.last = loader
         return forever(loader)
 
     def paged(self, seconds: float) -> Iterator[Any]:
-        """Yields batches of the same samples as `warm`, read from the kernel's page cache: reading takes CPU time, too."""
+        """Yields batches of the same samples as `warm`, read from the kernel's page cache, so that reading takes CPU time, too."""
         self._filled()
         loader = self._loader(indices=self._tiled(self._subset, self._batches_for(seconds)), page_cache="keep")
         self.last = loader
@@ -194,7 +194,7 @@ class LoaderSubject:
         return forever(loader)
 
     def stored(self, seconds: float) -> Iterator[Any]:
-        """Yields batches of stored bytes, read from storage and not decoded: as fast as reads go."""
+        """Yields batches of undecoded stored bytes, read from storage at full speed."""
         options = {name: self.given[name] for name in table.marked(table.STORED)}
         options.update(page_cache="direct", cache=None, drop_last=True, encoded=[self.image], fields=[self.image])
         options["indices"] = self._tiled(self.numbers, self._batches_for(seconds))
@@ -222,16 +222,16 @@ class LoaderSubject:
         return self._looked
 
     def mean_item_nbytes(self, kind: str | None = None) -> float:
-        """Returns the mean stored bytes of a sample: of its image, or of all that it has where no image is decoded.
+        """Returns the mean stored bytes of a sample's image, or of the whole sample if no image is decoded.
 
-        kind: only images of this kind (see `kind_of`); None: all.
+        kind: count only images of this kind (see `kind_of`); None: all.
         """
         found = 0.0 if self.image is None else self._look().mean_nbytes(kind)
         return found or self.dataset_nbytes / self.n_stored
 
     def stored_nbytes(self) -> tuple[float, float]:
-        """Returns the stored bytes of all samples that are drawn, and what part they are of the bytes that an epoch delivers: with
-        weights some come several times, and others not at all."""
+        """Returns the stored bytes of all samples that are drawn, and their fraction of the bytes that an epoch delivers. With
+        weights, some samples come several times in an epoch, and others never."""
         delivered = self.mean_item_nbytes() * self.samples
         if self.drawn is None:
             return delivered, 1.0
@@ -241,8 +241,8 @@ class LoaderSubject:
         return nbytes, nbytes / max(delivered, 1.0)
 
     def sources(self) -> list[dict[str, Any]]:
-        """Returns what a mixture is made of, for a report: of each data set its name, path, kind and opening, how many of its
-        samples are drawn, and how many draws of them an epoch has."""
+        """Returns the data sets of a mixture for a report: name, path, kind and opening of each, the number of its samples that are
+        drawn, and the number of draws of them in an epoch."""
         import numpy as np
 
         found = list(leaves(self.dataset))
@@ -260,23 +260,24 @@ class LoaderSubject:
         ]  # fmt: skip
 
     def kind_of(self, i: int) -> str:
-        """Returns the form of a sample's image, or the ending of its file's name where only the file knows the form."""
+        """Returns the form of a sample's image, or its file name's extension if the form is unknown before the file is read."""
         return kind_of(self.dataset.item(i, self.image or "image"))
 
     def _batches_for(self, seconds: float) -> int:
-        """Returns more batches than a phase can use: an epoch's end would make it wait."""
+        """Returns more batches than a phase can use, because the end of an epoch would interrupt the phase."""
         return max(64, int(seconds * 200_000 / self.batch_size / 10))
 
     # Quantities -------------------------------------------------------------------------------------
 
     def storage_of(self, seconds: float) -> tuple[phases.Phase, float]:
-        """Reads for some seconds; returns the phase, and bytes read for a sample."""
+        """Reads for `seconds`. Returns the phase, and the bytes read per sample."""
         counted = Delivered(self.stored(seconds), self.image or "image")
         phase = phases.run("storage", counted, phases.nothing, seconds)
         return phase, counted.nbytes / max(counted.samples, 1)
 
     def images(self, n: int, most_nbytes: int) -> tuple[list[int], Sample, str]:
-        """Returns up to n samples, their stored bytes, and their form: that of most of them. Their means are near those of all."""
+        """Returns up to n samples, their stored bytes, and the form that most samples have. The samples' means are near those of
+        all."""
         from ...data.image import probe
 
         self.kind = self._look().main
@@ -294,10 +295,10 @@ class LoaderSubject:
         return [survey.numbers[place] for place in places], sample, form
 
     def changed(self) -> str:
-        """Returns in sentences how the data set changed since it was opened, as far as that was noticed; "": it did not.
+        """Returns sentences about how the data set changed since it was opened, as far as noticed, or "".
 
-        All that is read of a file is compared with what the file was: another one is an error. Readers of a packed data set go on
-        with the state that they have open, so it is opened anew here.
+        Every read compares the file with what it was, and another file is an error. But readers of a packed data set keep reading
+        the state that they have open, so the data set is opened again here and compared.
         """
         lost = [] if self._looked is None else self._looked.lost
         if lost:
@@ -307,7 +308,7 @@ class LoaderSubject:
         return next(filter(None, map(_changed, own)), "")
 
     def gpu(self) -> tuple[dict[str, float], float]:
-        """Returns a sample's demands of link and GPU in the last phase, and the link's bytes per second; 0: no upload."""
+        """Returns a sample's costs of link and GPU in the last phase, and the bytes per second of the link (0: no upload)."""
         stats = self.last.stats()
         upload = stats["stages"]["upload"]
         return gpu_costs(stats), upload["nbytes"] / upload["link"] if upload["link"] > 0 else 0.0
@@ -317,5 +318,5 @@ class LoaderSubject:
             self._open.pop().close()
 
     def wait_until_steady(self) -> None:
-        """Lets the threads of closed loaders end before the next clock starts."""
+        """Gives the threads of closed loaders time to end before the next clock starts."""
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What the machine has: cores, memory, and the work that others do on it."""
+"""Measures the machine: cores, memory, and the CPU time that other programs use."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from typing import Any
 
 
 def quota_cores() -> float:
-    """Returns the cores that affinity and CPU quotas allow all ranks of this machine, fractions too.
+    """Returns the cores that affinity and CPU quotas allow all ranks of this machine, as a fraction if a quota says so.
 
-    ``pst_cores`` divides them among the ranks and rounds a quota up to whole cores; a prediction wants the machine's own.
+    ``pst_cores`` divides them by the number of ranks and rounds a quota up; a prediction needs the unrounded total.
     """
     return _quota()[0]
 
 
 def _quota() -> tuple[float, Path | None]:
-    """Returns the cores that affinity and CPU quotas allow, and the control group whose quota it is; None: no quota limits."""
+    """Returns the cores that affinity and CPU quotas allow, and the control group with that quota, or None if no quota limits."""
     least, group = float(len(os.sched_getaffinity(0))), None
     for directory in _cpu_groups():
         quota = _quota_of(directory)
@@ -35,7 +35,7 @@ def _quota() -> tuple[float, Path | None]:
 
 
 def _cpu_groups() -> list[Path]:
-    """Returns the directories of this process's control groups that may limit its CPU time, with their parents."""
+    """Returns the directories of this process's control groups, and their parents, that may limit its CPU time."""
     found: list[Path] = []
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
@@ -69,7 +69,7 @@ def _quota_of(directory: Path) -> float | None:
 
 
 def memory_available() -> int:
-    """Returns the bytes of MemAvailable, which the page cache may use; 0 if it is not known."""
+    """Returns MemAvailable in bytes, the memory that the page cache may use; 0 if it is not known."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -91,9 +91,9 @@ def cpu_name() -> str:
 
 @contextlib.contextmanager
 def scratch_directory(purpose: str, beside: str | None = None) -> Iterator[str]:
-    """Gives a temporary directory and removes it. Those of processes that were killed before they could are removed, too.
+    """Yields a temporary directory and removes it afterwards. Also removes directories that killed processes have left.
 
-    beside: a directory in which it is made, hidden; None: the system's for temporary files.
+    beside: the directory to make it in, with a hidden name; None: the system's directory for temporary files.
     """
     prefix = f"penstock-{purpose}-" if beside is None else f".penstock-{purpose}-"
     root = Path(beside or tempfile.gettempdir())
@@ -111,13 +111,13 @@ def scratch_directory(purpose: str, beside: str | None = None) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Moment:
-    """Clocks at one moment, in seconds.
+    """Readings of the clocks at one moment, in seconds.
 
     Attributes:
-        at: of the wall.
-        busy: of all CPUs that this process may use, by whoever it was; time that the hypervisor took counts, too.
-        own: of this process and its children that have ended.
-        group: of all processes of the control group whose quota limits this one; None: there is no such quota.
+        at: wall time.
+        busy: CPU time of all programs on the CPUs that this process may use, including time that the hypervisor took.
+        own: CPU time of this process and its ended children.
+        group: CPU time of the control group whose quota limits this process; None: there is no such quota.
     """
 
     at: float
@@ -127,22 +127,22 @@ class Moment:
 
 
 def busy_seconds(text: str, cpus: Collection[int], ticks: float) -> float | None:
-    """Returns the busy seconds of some CPUs in /proc/stat. None: it does not list them.
+    """Returns the busy seconds of some CPUs in /proc/stat, or None if it does not list them.
 
-    text: of /proc/stat. cpus: their numbers. ticks: in a second.
+    text: content of /proc/stat. cpus: numbers of the CPUs. ticks: clock ticks per second.
     """
     sums = []
     for line in text.splitlines():
         name, _, rest = line.partition(" ")
         if name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in cpus:
             numbers = [int(number) for number in rest.split()]
-            # user, nice, system, idle, iowait, irq, softirq, steal; a guest's time is in user and nice
+            # user, nice, system, idle, iowait, irq, softirq, steal; user and nice include a guest's time
             sums.append(sum(numbers[:3]) + sum(numbers[5:8]))
     return sum(sums) / ticks if sums else None
 
 
 def group_seconds(directory: Path) -> float | None:
-    """Returns the CPU seconds that all processes of a control group have used so far. None: the kernel does not say."""
+    """Returns the CPU seconds that all processes of a control group have used so far, or None if the kernel does not say."""
     try:
         for line in (directory / "cpu.stat").read_text().splitlines():
             if line.startswith("usage_usec "):
@@ -153,10 +153,11 @@ def group_seconds(directory: Path) -> float | None:
 
 
 def cores_of_others(before: Moment, after: Moment, n_cpus: float, cores: float) -> float:
-    """Returns how many of a process's cores others used between two moments, a mean.
+    """Returns the mean number of this process's cores that other programs used between two moments.
 
-    n_cpus: CPUs that the process may use. cores: how many of them at a time: all, or its quota. Work of others beside a quota takes
-    nothing from it until it needs more than the CPUs that the quota leaves; work of others in the same control group does.
+    n_cpus: number of CPUs that the process may use. cores: how many of them at a time: all, or its quota. Programs outside of the
+    quota's control group take nothing from this process until they need more than the CPUs that the quota leaves. Programs in the
+    same control group always do.
     """
     seconds = after.at - before.at
     if seconds < 0.05:
@@ -169,7 +170,7 @@ def cores_of_others(before: Moment, after: Moment, n_cpus: float, cores: float) 
 
 
 class OtherWork:
-    """Measures how many of this process's cores others (and the hypervisor) used since it was made.
+    """Measures how many of this process's cores other programs (and the hypervisor) have used since the object was made.
 
     A process that is bound to some CPUs, or has a quota, loses nothing to work on other CPUs: see `cores_of_others`.
     """
@@ -190,20 +191,20 @@ class OtherWork:
         return None if busy is None else Moment(time.monotonic(), busy, own, group)
 
     def cores(self) -> float:
-        """Returns the cores that others used, a mean; 0 if it is not known."""
+        """Returns the mean number of cores that other programs used; 0 if it is not known."""
         now = self._read()
         if now is None or self._start is None:
             return 0.0
         return cores_of_others(self._start, now, len(self._cpus), self._cores)
 
 
-_COPIED, _PIECE = 64 << 20, 512 << 10  # beyond the processor's caches; a large stored image
+_COPIED, _PIECE = 64 << 20, 512 << 10  # bytes to copy, more than the processor's caches hold; length of a piece
 _PASSES = 5
 
 
 def copy_rates() -> list[float]:
-    """Returns bytes per second that one thread copies out of the kernel's page cache into memory that no cache of the processor
-    holds: of some passes over a temporary file, by CPU time. Empty: there is no room for it.
+    """Returns the bytes per CPU second at which one thread copies from the kernel's page cache to memory outside of the processor's
+    caches, for several passes over a temporary file. The list is empty if there is no memory for the file.
     """
     size = min(_COPIED, memory_available() // 16) // _PIECE * _PIECE
     if size < 16 * _PIECE:
@@ -213,7 +214,7 @@ def copy_rates() -> list[float]:
             handle = file.fileno()
             for at in range(0, size, _PIECE):
                 os.pwrite(handle, bytes(_PIECE), at)
-                view[at : at + _PIECE] = bytes(_PIECE)  # no page fault counts
+                view[at : at + _PIECE] = bytes(_PIECE)  # touches the memory, so that page faults are not measured
             rates = []
             for _ in range(_PASSES):
                 start = time.thread_time()
@@ -227,7 +228,7 @@ def copy_rates() -> list[float]:
 
 
 def describe() -> dict[str, Any]:
-    """Returns the capacities that need no measurement."""
+    """Returns the capacities of the machine that need no measurement."""
     return {
         "cpu": cpu_name(),
         "cores": quota_cores(),

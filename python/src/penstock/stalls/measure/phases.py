@@ -1,4 +1,4 @@
-"""Running a phase: batches from somewhere, a step on each, and clocks around both."""
+"""Runs a phase of an analysis: takes batches, runs a step on each, and measures the time of both."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .machine import OtherWork
 
 Step = Callable[[Any], Any]
 
-_FEWEST = 6  # batches, if they do not take more than 3 times the phase's seconds
+_FEWEST = 6  # minimum number of batches, unless they take more than 3 times the phase's seconds
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What a phase measured, after its warm-up.
+    """The measurements of a phase, without its warm-up.
 
     Attributes:
-        name: "resident", "prepared", "warm", "cold", or that of a part of the cost probe.
-        rate: samples per second with its interval.
-        cpu_seconds, cpu_low, cpu_high: CPU seconds of the whole process for a sample, with their 95 % interval.
-        caller_cpu_seconds: those of the calling thread for a batch, outside of the step.
-        step_cpu_seconds: those of the calling thread for a step.
-        wait_seconds, step_seconds: means for a batch: until it came, and of the step.
-        step_sd_seconds: standard deviation of the step.
-        step_p99_seconds: the step's 99th percentile.
-        other_cores: cores that other processes used meanwhile.
+        name: "resident", "prepared", "warm", "cold", or the name of a part of the cost probe.
+        rate: samples per second with its confidence interval.
+        cpu_seconds, cpu_low, cpu_high: CPU seconds of the whole process per sample, with their 95 % interval.
+        caller_cpu_seconds: CPU seconds of the calling thread per batch, without the step.
+        step_cpu_seconds: CPU seconds of the calling thread per step.
+        wait_seconds, step_seconds: mean time per batch: of waiting for it, and of the step.
+        step_sd_seconds: standard deviation of the step's time.
+        step_p99_seconds: 99th percentile of the step's time.
+        other_cores: mean number of cores that other processes used meanwhile.
     """
 
     name: str
@@ -70,11 +70,11 @@ def finite(value: float) -> float | None:
 
 
 def nothing(batch: Any) -> None:
-    """A step that takes no time."""
+    """A step that does nothing."""
 
 
 def sleeper(seconds: float) -> Step:
-    """Returns a step that ends so many seconds after its batch came, as an emulated accelerator does."""
+    """Returns a step that ends `seconds` after it began, like an emulated accelerator."""
 
     def step(batch: Any) -> None:
         end = time.perf_counter() + seconds
@@ -87,14 +87,14 @@ def sleeper(seconds: float) -> Step:
 
 
 def synchronise() -> None:
-    """Waits for the GPU if the process uses torch's CUDA, so that a phase ends when its work ends."""
+    """Waits for the GPU if the process uses torch's CUDA, so that the phase includes the GPU's work."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is not None and cuda.is_initialized():
         cuda.synchronize()
 
 
 def samples_in(batch: Any) -> int:
-    """Returns the number of samples of a batch: the length of its first array."""
+    """Returns the number of samples in a batch: the length of its first array."""
     if isinstance(batch, dict):
         values = [batch["index"]] if "index" in batch else list(batch.values())
     elif isinstance(batch, (list, tuple)):
@@ -114,7 +114,7 @@ def samples_in(batch: Any) -> int:
 
 
 class _Clock:
-    """The moments of a phase: one list for each quantity, filled batch by batch."""
+    """The times of a phase: a list for each quantity, with an entry for each batch."""
 
     def __init__(self) -> None:
         self.waits: list[float] = []
@@ -126,7 +126,7 @@ class _Clock:
 
 
 def _one(clock: _Clock, batches: Iterator[Any], step: Step, at_end: Callable[[], None]) -> bool:
-    """Takes one batch and does one step. False at the end of the batches."""
+    """Takes one batch and runs one step. Returns False if no batch is left."""
     cpu, own, begin = time.process_time(), time.thread_time(), time.perf_counter()
     batch = next(batches, None)
     if batch is None:
@@ -145,9 +145,9 @@ def _one(clock: _Clock, batches: Iterator[Any], step: Step, at_end: Callable[[],
 
 
 def run(name: str, batches: Iterator[Any], step: Step, seconds: float, *, sync: bool = False) -> Phase:
-    """Runs `step` on `batches` for about so many seconds and returns the phase.
+    """Runs `step` on `batches` for about `seconds` and returns the phase.
 
-    sync: wait for the GPU after each step, so that the times of steps are those of their work.
+    sync: wait for the GPU after each step, so that a step's time includes its work on the GPU.
     """
     clock = _Clock()
     at_end = synchronise if sync else lambda: None

@@ -1,11 +1,10 @@
-"""The cost probe: what a sample of the user's data demands in each form, on this machine.
+"""The cost probe: measures what a sample of the user's data costs in each form, on this machine.
 
-Some samples are written in each form into a data set in a temporary directory, and loaded with the user's workers and read-ahead:
-from storage as the user's loader reads it, and from Penstock's cache. The CPU seconds of the process are those of preparation, with
-reading and without. Workers read ahead into batches and buffers that do not stay in the processor's caches, as in a training; the
-calling thread alone would use one buffer again and again, and large stored images would seem several times as cheap as they are.
-Forms that are not stored yet are probed the same way. What these samples took is then put on the scale of the whole data set
-(whole.py).
+Some samples are written in each form to a data set in a temporary directory. They are loaded with the user's number of workers and
+read-ahead, from storage as the user's loader reads it, and from Penstock's cache. The CPU seconds of the process are then those of
+preparation, with and without reading. Workers read ahead into batches and buffers that do not stay in the processor's caches, as in
+a training. The calling thread alone would reuse one buffer, and large stored images would seem several times as cheap as they are.
+Forms that are not stored yet are measured in the same way. The results are then scaled to the whole data set (whole.py).
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ from .whole import follows as follows
 if TYPE_CHECKING:
     from ...loading.stats import LoaderStats
 
-TRAINING_FORMS = ("raw", "pli", "pli-fast")  # of a cache at the training size
+TRAINING_FORMS = ("raw", "pli", "pli-fast")  # forms of a cache at the training size
 FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
-_EPOCHS, _MOST_TURNS = 8, 64  # epochs of a measurement, and turns of the samples in one of them
-_OVERHEAD = 1 << 20  # of a cache, beside the items
-_SIZES_PART = 0.25  # of a probe's seconds, for the bytes of further images
-_TIMES_PART = 0.5  # of the seconds of a form at a place, for the times of single images
+_EPOCHS, _MOST_TURNS = 8, 64  # number of epochs of a measurement, and maximum number of repetitions of the samples in an epoch
+_OVERHEAD = 1 << 20  # bytes that a cache takes in addition to its items
+_SIZES_PART = 0.25  # fraction of a probe's time for the bytes of further images
+_TIMES_PART = 0.5  # fraction of the time of a form at a place for timing single images
 
-# Arguments of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
+# Arguments of the user's loader that decide how pixels are made and delivered. The others concern its data set or its threads.
 _PIXEL_OPTIONS = table.marked(table.PIXELS)
-# Arguments that say how storage is read. Slow reads, and reads around the page cache, take other CPU time than reads of memory.
+# Arguments that decide how storage is read. Slow reads, and reads that bypass the page cache, take other CPU time than fast ones.
 _READ_OPTIONS = table.marked(table.READS)
 
 
 def check_forms(forms: Sequence[str] | None) -> None:
-    """Raises ArgumentError if one of these is not a form that can be probed."""
+    """Raises ArgumentError if one of the forms cannot be probed."""
     for form in forms or ():
         name, _, error = form.partition(":")
         if name not in FORMS or (error and not (name.startswith("pli-") and name != "pli-jpeg" and error.isdecimal())):
@@ -59,14 +58,15 @@ def check_forms(forms: Sequence[str] | None) -> None:
 
 
 def usual_forms(form: str) -> tuple[str, ...]:
-    """Returns the forms that are worth a probe for images of a form."""
+    """Returns the forms that are worth probing for images of a form."""
     if form in ("jpeg", "pli-jpeg"):
         return ("jpeg", "pli-jpeg", "pli-small", "raw")
     return (form, "pli-fast", "pli-small", "raw") if form not in ("pli", "raw") else ("pli-fast", "pli-small", "raw")
 
 
 def places_of(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns where images can be decoded for a Loader of these arguments: also on its GPU, or on the machine's first."""
+    """Returns the places where images can be decoded for a Loader with these arguments: "cpu", and "gpu" if it or the machine has
+    one."""
     return ("cpu", "gpu") if options.get("device", "cpu") != "cpu" or cuda.is_available() else ("cpu",)
 
 
@@ -75,7 +75,7 @@ def _pixels(data: bytes) -> Any:
 
 
 def _png(data: bytes) -> bytes | None:
-    """Returns the picture as PNG, made by Pillow. None without Pillow."""
+    """Encodes the picture as PNG with Pillow. Returns None without Pillow."""
     try:
         from PIL import Image as PilImage
     except ImportError:
@@ -86,9 +86,10 @@ def _png(data: bytes) -> bytes | None:
 
 
 def encoded(data: bytes, stored: str, form: str) -> Any:
-    """Returns what a Writer takes to store the image `data` (whose form is `stored`) in `form`.
+    """Returns the value that a Writer needs to store the image `data` (whose form is `stored`) in `form`.
 
-    "pli-small:2" is near-lossless PLI, whose samples differ by 2 at most. None: this form cannot be made of it.
+    "pli-small:2" is near-lossless PLI, whose samples differ by at most 2. Returns None if the image cannot be converted to the
+    form.
     """
     if form == stored:
         return data
@@ -105,13 +106,13 @@ def encoded(data: bytes, stored: str, form: str) -> Any:
 
 
 def stored_as(data: bytes, stored: str, form: str) -> bytes | int | None:
-    """Returns the image `data` as a Writer stores it in `form`, or how many bytes it has then. None: it cannot be made."""
+    """Returns the image `data` as a Writer would store it in `form`, or only its number of bytes. None: it cannot be converted."""
     try:
         if form == "pli-jpeg" and stored == "jpeg":
             return pli.from_jpeg(data)
         value = encoded(data, stored, form)
     except PenstockError:
-        return len(data) if form == "pli-jpeg" else None  # such a JPEG is kept as it is
+        return len(data) if form == "pli-jpeg" else None  # pli-jpeg cannot store such a JPEG, so it is kept unchanged
     return value if value is None or isinstance(value, bytes) else int(value.nbytes)
 
 
@@ -121,11 +122,11 @@ def _writer_form(form: str) -> str:
 
 @dataclass
 class BoxesOf:
-    """The boxes of the samples of a probe.
+    """The boxes of the samples in a probe.
 
     Attributes:
-        rows: float32 (n, 4) of each sample.
-        made_for: as the data set's field has it.
+        rows: float32 (n, 4) for each sample.
+        made_for: as for the data set's field.
     """
 
     rows: list[Any]
@@ -133,7 +134,7 @@ class BoxesOf:
 
 
 def boxes_of(dataset: Dataset, fields: Sequence[str] | None, numbers: Sequence[int]) -> BoxesOf | None:
-    """Returns the delivered boxes of samples; None: there are none, or several fields of them."""
+    """Returns the delivered boxes of samples, or None if the loader delivers none, or several fields of boxes."""
     found = [f for name, f in dataset.fields.items() if f.type == "boxes" and (fields is None or name in fields)]
     if len(found) != 1:
         return None
@@ -141,13 +142,13 @@ def boxes_of(dataset: Dataset, fields: Sequence[str] | None, numbers: Sequence[i
 
 
 class Probe:
-    """Measures forms of some samples. Use it as a context: it has a temporary directory.
+    """Measures forms of some samples. It is a context manager, because it needs a temporary directory.
 
     Args:
-        images: bytes of the samples as they are stored.
-        stored: their form.
-        options: the arguments of the user's Loader, of which those that say how pixels are made count; "boxes", which is none of
-            them: a BoxesOf, if the samples have boxes that operations may need.
+        images: stored bytes of the samples.
+        stored: the form of the samples.
+        options: the arguments of the user's Loader; only those about making pixels are used. An additional entry "boxes" is a
+            BoxesOf, if the samples have boxes that operations may need.
         batch_size: samples in a batch.
     """
 
@@ -170,7 +171,8 @@ class Probe:
         self._scratch.__exit__(None, None, None)
 
     def write(self, form: str) -> dict[str, float] | None:
-        """Writes the samples in a form; returns bytes and packing seconds of a sample. None: it cannot be made."""
+        """Writes the samples in a form. Returns the bytes and the packing seconds of a sample, or None if they cannot be
+        converted."""
         start = time.process_time()
         schema: dict[str, Any] = {"image": Image(_writer_form(form))}
         if self._boxes is not None:
@@ -189,7 +191,8 @@ class Probe:
         return {"pack_seconds": seconds / len(self._images)}
 
     def _place(self, place: str) -> dict[str, Any]:
-        """Returns the Loader's options for decoding at a place, "cpu" or "gpu". A user's batches stay on the GPU they are on."""
+        """Returns the Loader's options for decoding at a place, "cpu" or "gpu". If the user's batches are on a GPU, it stays the
+        same GPU."""
         device = self._options.get("device", "cpu")
         if place == "cpu" and device == "cpu":
             return {}
@@ -214,9 +217,9 @@ class Probe:
         return Loader._of({**options, **self._place(place), **changes})
 
     def measure(self, form: str, place: str, seconds: float) -> dict[str, float] | None:
-        """Returns the demands of one of these samples in a form that was written, by the process's CPU seconds and the GPU's clock.
+        """Returns the costs of a sample in a form that was written, by the process's CPU seconds and the GPU's clock.
 
-        None: the GPU does not decode this form.
+        Returns None if the GPU does not decode this form.
         """
         with self._loader(form, place, page_cache="keep") as once:
             for _ in once:
@@ -242,9 +245,9 @@ class Probe:
         }
 
     def training(self, form: str, cache_form: str, seconds: float) -> dict[str, float] | None:
-        """Returns what a sample takes of a cache that keeps it at the training size, and the CPU seconds of a hit.
+        """Returns the bytes of a sample in a cache that keeps it at the training size, and the CPU seconds of a hit.
 
-        None: the transforms do not begin so that they allow it, or it would be no smaller.
+        Returns None if the transforms do not allow it, or if the sample would not become smaller.
         """
         kept: dict[str, Any] = {"cache_form": cache_form, "cache_resolution": "training"}
         try:
@@ -266,10 +269,10 @@ class Probe:
     def _run(
         self, form: str, place: str, cache: Cache | None, seconds: float, **changes: Any
     ) -> tuple[float, dict[str, float]]:
-        """Returns the CPU seconds of a sample without those of the thread that takes batches over, and the GPU's costs.
+        """Returns the CPU seconds of a sample, without those of the thread that takes the batches, and the GPU's costs.
 
-        Whole epochs are counted: at an epoch's end no worker is ahead, so that nothing is counted but what was delivered. The first
-        one, which fills the cache and touches memory for the first time, is not. The median of the others counts.
+        Only whole epochs are measured: at the end of an epoch no worker is ahead, so only delivered samples are counted. The first
+        epoch, which fills the cache and touches memory for the first time, is left out. The result is the median of the others.
         """
         reads = {} if cache else {name: self._options[name] for name in _READ_OPTIONS if self._options.get(name) is not None}
         options = {"cache": cache, "drop_last": True, **reads, **changes}
@@ -286,17 +289,17 @@ class Probe:
             return max(statistics.median(found), 1e-9), gpu_costs(loader.stats())
 
     def _tiled(self, turns: int) -> Any:
-        """Returns so many permutations of the samples, one after another."""
+        """Returns `turns` permutations of the samples, one after another."""
         import numpy as np
 
         return np.concatenate([np.random.default_rng(turn).permutation(len(self._images)) for turn in range(turns)])
 
     def dataset(self, form: str) -> Dataset:
-        """Returns the data set of a form that was written. The caller closes it."""
+        """Opens the data set of a form that was written. The caller closes it."""
         return Dataset(os.path.join(self._directory, form))
 
     def times(self, form: str, seconds: float) -> list[list[float]]:
-        """Returns the CPU seconds of each sample, in each of at least two turns."""
+        """Returns the CPU seconds of each sample, each measured at least twice."""
         with self._loader(form, batch_size=1, num_workers=0, storage="memory") as loader:
             n = len(loader)
             found: list[list[float]] = [[] for _ in range(n)]
@@ -312,16 +315,16 @@ class Probe:
         raise AssertionError("the turns end only there")
 
     def fetch_cpu(self, form: str, seconds: float) -> float:
-        """Returns the CPU seconds of a sample whose stored bytes are delivered: fetch and batch without decoding."""
+        """Returns the CPU seconds of a sample that is delivered as stored bytes: fetching and batching without decoding."""
         with Loader(os.path.join(self._directory, form), self._batch_size, encoded=["image"], fields=["image"], num_workers=0,
                     cache=None, drop_last=True, output="numpy") as loader:  # fmt: skip
             return phases.run("fetch", forever(loader), phases.nothing, seconds).caller_cpu_seconds / self._batch_size
 
 
 def _read_anew(directory: str) -> None:
-    """Drops what the page cache has of the files in a directory, so that it gets them from storage, as a training's files.
+    """Drops the files of a directory from the page cache, so that they are read from storage again, like a training's files.
 
-    The kernel keeps bytes that were read ahead in larger pieces than bytes that were written, and copies them up to twice as fast.
+    The kernel keeps bytes from read-ahead in larger pieces than bytes that were written, and copies them up to twice as fast.
     """
     for entry in os.scandir(directory):
         if not entry.is_file(follow_symlinks=False):
@@ -335,13 +338,13 @@ def _read_anew(directory: str) -> None:
 
 
 def gpu_costs(stats: LoaderStats) -> dict[str, float]:
-    """Returns the bytes of a sample that go to the GPU, and the GPU's seconds for preparing it. Uploads are not part of these."""
+    """Returns the bytes of a sample that are uploaded to the GPU, and the GPU's seconds for preparing it, without the upload."""
     upload, n = stats["stages"]["upload"], max(stats["samples"]["delivered"], 1)
     return {"link_nbytes": upload["nbytes"] / n, "gpu_seconds": upload["gpu"] / n}
 
 
 def _epoch_cpu(loader: Loader) -> float:
-    """Returns the CPU seconds of the process for a sample of a whole epoch, without those of this thread."""
+    """Runs one epoch. Returns the CPU seconds of the process per sample, without those of this thread."""
     before, own, n = time.process_time(), time.thread_time(), 0
     for batch in loader:
         n += phases.samples_in(batch)
@@ -349,7 +352,7 @@ def _epoch_cpu(loader: Loader) -> float:
 
 
 def forever(loader: Any) -> Iterator[Any]:
-    """Yields batches of epoch after epoch. Ends if an epoch has none."""
+    """Yields the batches of one epoch after another. Ends if an epoch has no batch."""
     while True:
         count = 0
         for batch in loader:
@@ -360,19 +363,19 @@ def forever(loader: Any) -> Iterator[Any]:
 
 
 def _of_image(value: Any, field: str) -> Any:
-    """Returns the image's part of an option that may be a dict per field."""
+    """Returns the image's value of an option that may be a dict per field."""
     return value.get(field) if isinstance(value, Mapping) else value
 
 
 @dataclass
 class Costs:
-    """What a probe found.
+    """The results of a probe.
 
     Attributes:
-        forms: the demands by form and place.
-        stages: the CPU seconds of single stages ("fetch", "augment": of a raw picture).
-        kept: what a cache at the training size keeps of a sample, by its form: "hit_cpu_seconds", "item_nbytes".
-        notes: on forms that could not be probed.
+        forms: costs by form and place.
+        stages: CPU seconds of single stages ("fetch"; "augment": of a raw picture).
+        kept: for a cache at the training size, by its form: "hit_cpu_seconds" and "item_nbytes" of a sample.
+        notes: forms that could not be probed, and why.
     """
 
     forms: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
@@ -382,7 +385,7 @@ class Costs:
 
 
 def keeps_training_size(options: Mapping[str, Any], places: Sequence[str]) -> bool:
-    """Whether a cache may keep the images of a Loader of these arguments after the beginning of their transforms."""
+    """Whether a cache can keep the images of a Loader with these arguments at the training size."""
     chain = _of_image(options.get("transforms"), options.get("image_field", "image"))
     first = next((op for op in chain or () if not isinstance(op, transforms.Pad)), None) if isinstance(chain, Sequence) else None
     makes_smaller = (transforms.Resize, transforms.CenterCrop, transforms.Letterbox)
@@ -400,7 +403,7 @@ def costs(
 ) -> Costs:
     """Probes forms at places, "cpu" and "gpu".
 
-    images: of a :class:`Sample` the costs are those of a mean image of its survey, else those of a mean one of these.
+    images: if it is a :class:`Sample`, the costs are those of a mean image of its survey, else of a mean image of the list.
     """
     found = Costs()
     wanted = list(dict.fromkeys((stored, *forms)))
@@ -441,7 +444,7 @@ def _probe_form(
     probe: Probe, form: str, stored: str, places: Sequence[str], seconds: float, notes: list[str],
     measured: dict[str, dict[str, dict[str, float]]],
 ) -> bool:  # fmt: skip
-    """Writes and measures a form. False: it cannot be made, or is decoded nowhere."""
+    """Writes and measures a form. Returns False if images cannot be converted to it, or if no place decodes it."""
     written = probe.write(form)
     if written is None:
         notes.append(f"form {form}: cannot be made of {stored} here")

@@ -1,4 +1,4 @@
-"""Waiting for a quiet machine before anything is measured."""
+"""Waits for a quiet machine before anything is measured."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...errors import ArgumentError
 from .. import conclusion
 from . import machine
 
-_LOOK, _GLANCE = 0.5, 0.25  # seconds in which other work is counted: while waiting, and without
-_TELL = 5.0  # seconds from one line of progress to the next
+_LOOK, _GLANCE = 0.5, 0.25  # seconds over which the work of other programs is measured: while waiting, and without waiting
+_TELL = 5.0  # seconds between two lines of progress
 
 
 def checked(wait_quiet: float | str | None) -> float:
-    """Returns the seconds of a number or of a text such as "60s"; None: 0, no waiting. ArgumentError: it is neither."""
+    """Converts a number or a text such as "60s" to seconds. None means 0, no waiting. ArgumentError: it is neither."""
     if wait_quiet is None:
         return 0.0
     seconds = options.seconds(wait_quiet)
@@ -27,9 +27,9 @@ def checked(wait_quiet: float | str | None) -> float:
 
 
 def wait(seconds: float, say: Callable[[str], Any]) -> float:
-    """Waits at most so many seconds until other programs leave this process's CPU cores alone.
+    """Waits up to `seconds` until other programs hardly use this process's CPU cores.
 
-    Returns the cores that they used at the end. 0 seconds: looks once, without waiting for anything.
+    Returns the number of cores that they used at the end. With 0 seconds, measures once and does not wait.
     """
     start, told = time.monotonic(), -_TELL
     cores = machine.quota_cores()
@@ -49,7 +49,7 @@ def wait(seconds: float, say: Callable[[str], Any]) -> float:
 
 
 def _used(seconds: float) -> float:
-    """Returns the cores that other programs use now, a mean."""
+    """Returns the mean number of cores that other programs use now."""
     others = machine.OtherWork()
     time.sleep(seconds)
     return others.cores()

@@ -1,4 +1,4 @@
-"""penstock.analyze: where a training run stalls, measured by difference, and what would help."""
+"""penstock.analyze: measures where a training run stalls, by comparing phases, and what would help."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .usual import usual
 
 __all__ = ["analyze"]
 
-# Parts of the budget.
+# The fraction of the time budget for each phase.
 _PARTS = {
     "resident": 0.07,
     "prepared": 0.07,
@@ -48,7 +48,7 @@ _BY_PAGES = (
 
 
 def seconds_of(budget: float | str) -> float:
-    """Returns the seconds of 60, "60", "60s", "2min"."""
+    """Converts 60, "60", "60s" or "2min" to seconds."""
     seconds = _options.seconds(budget)
     if seconds is None or not 1 <= seconds <= 86400:
         raise ArgumentError(f'budget is seconds, or a text such as "60s" or "2min", of at least 1 s, not {budget!r}')
@@ -67,32 +67,33 @@ def analyze(
     wait_quiet: float | str | None = None,
     progress: Callable[[str], Any] | None = None,
 ) -> Report:
-    """Measures where a training run stalls, and what a sample costs, within a budget of time.
+    """Measures where a training run stalls, and what a sample costs, within a time budget.
 
     Phases differ in where batches come from: "resident" (one batch again and again: the accelerator's own rate), "prepared"
-    (finished batches from memory), "warm" (stored bytes from memory), "cold" (from storage). What a phase is slower than the one
-    before it is the stall of what it adds. Needs no root, and drops nothing from the page cache but what it reads itself.
+    (finished batches from memory), "warm" (stored bytes from memory), "cold" (from storage). The time by which a phase is slower
+    than the one before it is the stall of the added stage. It needs no root, and drops nothing from the page cache except what it
+    reads itself.
 
     Args:
-        loader: a :class:`penstock.Loader`; a :class:`penstock.Dataset` or a path, for which a loader is assumed: images with
-            RandomResizedCrop(224), flip and Normalize, all fields, and no field with a row for each box. The report says so. Or
-            a torch DataLoader, which is measured as it is, with an estimate of what Penstock would give.
-        step: called with a batch; returns when the step is done. It may train a model: the weights change. If the process uses
-            torch's CUDA, the end of each step's work is waited for. None: the accelerator that is named, else none.
+        loader: a :class:`penstock.Loader`. Or a :class:`penstock.Dataset` or a path, for which a loader is assumed: images with
+            RandomResizedCrop(224), flip and Normalize, all fields, and no field with a row for each box; the report says so. Or a
+            torch DataLoader, which is measured as it is, with an estimate of what Penstock would reach.
+        step: called with a batch; returns when the step is done. It may train a model, and then changes its weights. If the process
+            uses torch's CUDA, the analysis waits for the GPU after each step. None: the named accelerator is emulated, if any.
         budget: seconds, or "60s", "2min".
-        accelerator: instead of a step: a name such as "mlperf:resnet50:h100" (:mod:`penstock.accelerators`), or the
-            samples/s that one takes. It is emulated by a pause.
-        accelerators: how many of them share this machine, for the answer in words.
-        forms: the forms whose costs are probed, among "jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense",
-            "raw"; None: those that are worth it. ``()``: only the stored one.
-        batch_size: of a data set; None: the accelerator's, else 64, but no more than half of the samples, and then the report
-            says so. A loader has its own.
-        wait_quiet: waits at most so long, seconds or "60s", until other programs use next to no CPU time (5 % of the cores that
-            this process may use, or a tenth of a core), then measures in any case. The report says what they used at the start.
-            None: measures at once.
+        accelerator: instead of a step: a name such as "mlperf:resnet50:h100" (:mod:`penstock.accelerators`), or the samples/s that
+            one accelerator consumes. It is emulated by a pause.
+        accelerators: how many accelerators share this machine, for the answer in words.
+        forms: the forms whose costs are measured, among "jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense",
+            "raw"; None: those that are worthwhile. ``()``: only the stored form.
+        batch_size: batch size for a data set; None: that of the accelerator, else 64, but at most half of the samples; in that case
+            the report says so. A loader has its own.
+        wait_quiet: waits up to this time, in seconds or "60s", until other programs use almost no CPU time (5 % of the cores that
+            this process may use, or a tenth of a core), and then measures in any case. The report says how much they used at the
+            start. None: measures at once.
         progress: called with a line before each phase, and while it waits.
 
-    Under torch.distributed each rank calls it; every rank gets the report, which lists all ranks.
+    Under torch.distributed, every rank calls it and gets the report, which lists all ranks.
     """
     seconds = seconds_of(budget)
     if step is not None and accelerator is not None:
@@ -143,8 +144,8 @@ class _Analysis:
         self.notes: list[str] = [line for name, line in subject.assumed.items() if name != "transforms"]
         self.phases: dict[str, phases.Phase] = {}
         self.kept: dict[str, dict[str, float]] = {}
-        self.storage: list[tuple[steady.Rate, float]] = []  # windows of reading: their rate, and bytes of a sample
-        self.engine = "uring"  # by which the loader reads
+        self.storage: list[tuple[steady.Rate, float]] = []  # for each time window of reading: the rate, and the bytes of a sample
+        self.engine = "uring"  # the way in which the loader reads
         self.own = step
         if step is not None:
             self.step: phases.Step = step
@@ -187,8 +188,8 @@ class _Analysis:
         self._read("storage")
         self.copies = self._copies()
         forms_found, stages = self._forms(forms)
-        # The loader alone and storage are measured again: a later run is another window of time, and bands say how much windows
-        # differ.
+        # The loader alone and the storage are measured a second time. Costs differ between windows of time, and the error bands
+        # include this difference.
         self.again = self._run("again", subject.warm(warm_seconds), phases.nothing)
         self._read("storage again")
         if not self.storage:
@@ -203,20 +204,20 @@ class _Analysis:
         return finished(data)
 
     def _epoch(self) -> float:
-        """Returns the batches of one epoch of a rank; a last one that is short counts as its part."""
+        """Returns the number of batches in a rank's epoch. A short last batch counts as a fraction."""
         given = self.subject.given
         ranks = max(self.n_accelerators, given.get("world_size") or 1)
         batches = self.subject.samples / (self.subject.batch_size * ranks)
         return max(float(math.floor(batches)) if given.get("drop_last") else round(batches, 3), 1.0)
 
     def _single(self) -> phases.Phase | None:
-        """The cost of a sample with one worker: with that of all workers it says how cores add up."""
+        """Measures the cost of a sample with one worker. Compared with all workers, it shows how the rate grows with the cores."""
         if self.subject.workers <= 1:
             return None
         return self._run("single", self.subject.warm(_PARTS["single"] * self.seconds, num_workers=1), phases.nothing)
 
     def _read(self, name: str) -> None:
-        """Reads from storage for a while."""
+        """Measures reads from storage for a while."""
         if not self.subject.cold_storage or self.subject.image is None:
             return
         self.say(name)
@@ -225,7 +226,8 @@ class _Analysis:
         self.storage.append((phase.rate, nbytes))
 
     def _copies(self) -> list[float]:
-        """Returns bytes/s that the loader's reading threads copy out of the page cache, of some passes. Empty: they copy none."""
+        """Returns the bytes/s at which the loader's reading threads copy out of the page cache, for some passes; an empty list if
+        they do not."""
         given = self.subject.given
         if not self.subject.cold_storage or self.subject.workers == 0 or given.get("page_cache") == "direct":
             return []
@@ -278,13 +280,14 @@ class _Analysis:
         }
 
     def _preparation(self, phase: phases.Phase) -> float:
-        """The CPU seconds of a sample's preparation, without the training thread's work on taking over batches."""
+        """Returns the CPU seconds of preparing a sample, without the training thread's work of taking batches."""
         if self.subject.workers == 0:
             return max(phase.cpu_seconds, 1e-9)
         return max(phase.cpu_seconds - phase.caller_cpu_seconds / self.subject.batch_size, 1e-9)
 
     def _scaled(self, probed: dict[str, Any], form: str, decode: str, cpu: float, hit_cpu: float) -> dict[str, Any]:
-        """Puts the probe's seconds on the scale of what all workers together took. Its bytes are those of the whole data set."""
+        """Scales the probe's seconds to the time that all workers together took. The probe's bytes already are those of the whole
+        data set."""
         if form not in probed:
             mean = self.subject.mean_item_nbytes(getattr(self.subject, "kind", None))
             costs = {"cpu_seconds": cpu, "hit_cpu_seconds": hit_cpu, "nbytes": mean, "item_nbytes": mean, "reads": 1.0}
@@ -294,7 +297,7 @@ class _Analysis:
         scales["hit_cpu_seconds"] = hit_cpu / max(own["hit_cpu_seconds"], 1e-9)
         if self.gpu["gpu_seconds"] > 0 and own["gpu_seconds"] > 0:
             scales["gpu_seconds"] = self.gpu["gpu_seconds"] / own["gpu_seconds"]
-        # The workers' CPU seconds say nothing of a place where they did not decode.
+        # The workers' CPU seconds only say something about the places where they decoded.
         used = ("cpu", "gpu") if self.subject.gpu_part < 1 else (decode,)
         return {
             name: {place: _scale(costs, scales if place in used else {}, own) for place, costs in places.items()}
@@ -302,7 +305,7 @@ class _Analysis:
         }
 
     def _own(self, places: dict[str, dict[str, float]], decode: str) -> dict[str, float]:
-        """Returns the probe's costs of the form where the user's loader decodes it."""
+        """Returns the probe's costs for the place where the user's loader decodes."""
         part = self.subject.gpu_part
         if decode == "cpu" or part == 1:
             return places[decode]
@@ -348,7 +351,8 @@ class _Analysis:
         return found
 
     def _interference(self) -> float:
-        """Returns how much of the GPU's preparation delays steps, 0 to 1: what a step became longer by, over that time."""
+        """Returns how much the GPU's preparation delays steps, 0 to 1: the time by which steps got longer / the time of the
+        preparation."""
         per_batch = self.gpu["gpu_seconds"] * self.subject.batch_size
         if self.own is None or per_batch <= 0:
             return 0.0
@@ -376,9 +380,10 @@ class _Analysis:
         return [rate.samples_per_second * nbytes for rate, nbytes in self.storage]
 
     def _bands(self, windows: list[float]) -> dict[str, float]:
-        """Returns half widths that hold 95 %: of the interval within a window, and of the difference between windows.
+        """Returns half widths of 95 % error bands. They combine the interval within a window of time and the difference between
+        windows.
 
-        windows: the CPU seconds of a sample in each of them.
+        windows: the CPU seconds of a sample in each window.
         """
         alone, cpu = self.alone, _mean(windows)
         bands = {
@@ -399,8 +404,8 @@ class _Analysis:
         return {name: min(band, 0.5) for name, band in bands.items()}
 
     def _stages(self, probed: dict[str, float], cpu: float) -> list[dict[str, Any]]:
-        """Splits the CPU seconds of a sample: a raw picture costs what is left without decoding, stored bytes what is left without
-        pixels."""
+        """Divides the CPU seconds of a sample among stages: a raw picture costs everything except decoding, stored bytes everything
+        except work on pixels."""
         subject = self.subject
         batch = self.alone.caller_cpu_seconds / subject.batch_size if subject.workers > 0 else 0.0
         fetch = probed.get("fetch", 0.0)

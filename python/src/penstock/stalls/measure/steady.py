@@ -1,4 +1,4 @@
-"""The steady part of a measurement and its confidence interval. Pure functions of numbers."""
+"""Finds the steady part of a measurement and its confidence interval. All functions are pure."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def t95(freedom: int) -> float:
 
 
 def warm_up(values: Sequence[float]) -> int:
-    """Returns how many values at the front belong to the warm-up: at most half of them.
+    """Returns how many values at the front belong to the warm-up, at most half of them.
 
-    MSER (White, "An Effective Truncation Heuristic for Bias Reduction in Simulation Output", Simulation 69(6), 1997): drop
-    the front without which the mean of the rest has the smallest standard error.
+    MSER (White, "An Effective Truncation Heuristic for Bias Reduction in Simulation Output", Simulation 69(6), 1997): drops the
+    front so that the mean of the rest has the smallest standard error.
     """
     n = len(values)
     best, best_error = 0, math.inf
@@ -51,10 +51,10 @@ class Interval:
 
 
 def batch_means(values: Sequence[float], n_groups: int = 10) -> Interval:
-    """Returns the mean and its interval by batch means.
+    """Returns the mean and its confidence interval by the method of batch means.
 
-    Neighbouring values depend on each other (a slow batch is followed by ready ones), so the values are put together in up to
-    `n_groups` groups of neighbours, whose means are nearly independent.
+    Neighbouring values depend on each other (a slow batch is followed by ready ones). So the values are joined to up to `n_groups`
+    groups of neighbours, whose means are nearly independent.
     """
     n = len(values)
     if n == 0:
@@ -74,9 +74,9 @@ def batch_means(values: Sequence[float], n_groups: int = 10) -> Interval:
 
 
 def windows_band(means: Sequence[float]) -> float:
-    """Returns two standard deviations of the means of several windows of time, relative to their mean; 0 for less than two.
+    """Returns two standard deviations of the means of several time windows, relative to their mean; 0 for fewer than two windows.
 
-    A later run is one more window, so this is how far it may lie from the mean, beside the interval within a window.
+    A later run is one more window. So this is how far it may deviate from the mean, in addition to the interval within a window.
     """
     n = len(means)
     center = sum(means) / n if n else 0.0
@@ -91,8 +91,8 @@ class Rate:
 
     Attributes:
         samples_per_second, low, high: the rate and its 95 % interval.
-        batches, dropped: batches measured, and those of the warm-up before them.
-        seconds: their time.
+        batches, dropped: number of batches measured, and number of warm-up batches before them.
+        seconds: total time of the measured batches.
         sd_seconds: standard deviation of a batch's time.
     """
 
@@ -106,7 +106,7 @@ class Rate:
 
 
 def rate_of(seconds: Sequence[float], samples: Sequence[int]) -> Rate:
-    """Returns the rate of batches that took `seconds` each and had so many `samples`."""
+    """Returns the rate of batches that took `seconds` each and had `samples` samples each."""
     per_sample = [s / max(n, 1) for s, n in zip(seconds, samples, strict=True)]
     start = warm_up(per_sample)
     kept, kept_samples = list(seconds[start:]), list(samples[start:])

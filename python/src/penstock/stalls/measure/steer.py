@@ -1,11 +1,11 @@
-"""Steering a torch DataLoader: one loop over it becomes several phases, and its workers are metered.
+"""Steers a torch DataLoader: turns one loop over it into several phases, and measures its workers.
 
-The training loop pulls batches as ever. Where they come from changes between batches: from the workers, one batch again and again,
-some kept ones in turn, then from the workers with files read from storage, then with the same files from memory. Nothing of the
+The training loop takes batches as usual. Their source changes between batches: first the workers, then one batch again and again,
+then a few kept ones in turn, then the workers with files read from storage, then with the same files from memory. No part of the
 script runs twice.
 
-Workers are forked or spawned processes. What they share with the process that steers is one mapped file: a flag, and counters
-of each worker. This module imports torch only when a DataLoader is there.
+Workers are forked or spawned processes. They share one mapped file with the steering process: a flag, and counters of each worker.
+torch is imported only after the script has made a DataLoader.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from . import phases
 from .machine import OtherWork
 
 _SLOTS = 256
-_SLOT = struct.Struct("6d")  # samples, wall seconds, CPU seconds, CPU seconds squared, bytes of files, files
+_SLOT = struct.Struct("6d")  # samples, wall seconds, CPU seconds, sum of squared CPU seconds, bytes of files, files
 _BOARD_NBYTES = 64 + _SLOTS * _SLOT.size
-_PATHS = 64  # files whose names are kept, for the estimate of what Penstock would give
+_PATHS = 64  # number of files whose names are kept, to estimate what Penstock would reach
 COLD = 1
 _PREPARED = 8
 _PREPARED_NBYTES = 512 << 20
 
 
 class Board:
-    """The memory that workers and the steering process share: two files without names, which end with the last process.
+    """The memory that workers and the steering process share: two files without names, which disappear with the last process.
 
-    Workers open them by the steering process's descriptors (`places`), forked or spawned.
+    Workers, forked or spawned, open the files through the steering process's descriptors (`places`).
     """
 
     def __init__(self, places: tuple[str, str]) -> None:
@@ -55,7 +55,7 @@ class Board:
     _handles: list[int] = []
 
     def close(self) -> None:
-        """Gives up the files. Processes that have mapped the memory keep it."""
+        """Closes the files. Processes that have mapped the memory keep it."""
         for handle in self._handles:
             os.close(handle)
         self._handles = []
@@ -93,20 +93,20 @@ class Board:
 
 
 class _Meter:
-    """In a process that fetches samples: clocks around each sample, and what files are opened."""
+    """Measures a process that fetches samples: the time of each sample, and the files that it opens."""
 
     def __init__(self, board: Board, slot: int) -> None:
         self.board = board
         self.slot = slot
         self.n_paths = 0
         self.fetching = False
-        self.busy = False  # in the hook itself
+        self.busy = False  # True while the hook itself opens files
         self.nbytes = 0.0
         self.files = 0.0
         self.hook_seconds = self.hook_cpu = 0.0
 
     def opened(self, event: str, args: tuple[Any, ...]) -> None:
-        """The audit hook. Before a file is read in a cold phase, what the page cache has of it is dropped."""
+        """The audit hook. In a cold phase, drops a file from the page cache before the process reads it."""
         if event != "open" or not self.fetching or self.busy:
             return
         path, mode = args[0], args[1]
@@ -117,7 +117,7 @@ class _Meter:
         try:
             self._look_at(os.fsdecode(path))
         except OSError:
-            pass  # the open itself will say so
+            pass  # the process's own open() will report the error
         finally:
             self.hook_seconds += time.perf_counter() - start
             self.hook_cpu += time.thread_time() - cpu
@@ -127,7 +127,7 @@ class _Meter:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             about = os.fstat(handle)
-            if not stat.S_ISREG(about.st_mode) or about.st_size == 0:  # a device, a pipe, a file of /proc
+            if not stat.S_ISREG(about.st_mode) or about.st_size == 0:  # a device, a pipe, or a file of /proc
                 return
             self.nbytes += about.st_size
             self.files += 1
@@ -156,7 +156,7 @@ class _Meter:
 
 
 def run_queue_seconds() -> float:
-    """Returns how long this thread has waited for a core so far. It is no wait of its own. 0 where the kernel does not say."""
+    """Returns how long this thread has been runnable but waited for a core, in seconds; 0 if the kernel does not say."""
     try:
         with open("/proc/thread-self/schedstat", "rb") as file:
             return int(file.read().split()[1]) * 1e-9
@@ -168,7 +168,7 @@ _meter: _Meter | None = None
 
 
 def meter(places: tuple[str, str], slot: int) -> None:
-    """Begins metering in this process: wraps the fetchers of torch's DataLoader. Safe to call again."""
+    """Begins to measure this process: wraps the fetchers of torch's DataLoader. It may be called again."""
     global _meter
     if _meter is None:
         _meter = _Meter(Board(places), slot)
@@ -191,7 +191,8 @@ def _wrap(cls: Any) -> None:
 
 
 class WorkerInit:
-    """A worker_init_fn that begins metering, then calls the user's. It can be pickled, for spawned workers."""
+    """A worker_init_fn that begins to measure the worker and then calls the user's function. It can be pickled for spawned
+    workers."""
 
     def __init__(self, places: tuple[str, str], user: Callable[[int], Any] | None) -> None:
         self.places = places
@@ -204,7 +205,8 @@ class WorkerInit:
 
 
 class _Indexes:
-    """The index lists of the sampler. They go on after its end, and those of the cold phase come again in the warm one."""
+    """Yields the sampler's index lists. It restarts the sampler at its end, and repeats the lists of the cold phase in the warm
+    phase."""
 
     def __init__(self, source: Iterator[Any], sampler: Any) -> None:
         self._source: Iterator[Any] = source
@@ -217,11 +219,11 @@ class _Indexes:
         return self
 
     def note(self) -> None:
-        """From now on the lists that are given out are noted."""
+        """Begins to record the lists that are yielded."""
         self._noted = []
 
     def repeat(self) -> None:
-        """From now on the noted lists come in turn."""
+        """Ends the recording. From now on, the recorded lists are yielded again and again."""
         if self._noted:
             self._again = itertools.cycle(self._noted)
         self._noted = None
@@ -232,7 +234,7 @@ class _Indexes:
         try:
             found = next(self._source)
         except StopIteration:
-            # A short data set: all that it has was asked for before the lists were noted.
+            # A short data set: all its lists were requested before recording began.
             self._again = itertools.cycle(self._all or list(self._sampler))
             return next(self._again)
         self._all.append(found)
@@ -246,14 +248,14 @@ class _Indexes:
 
 
 class Steered:
-    """One pass over a DataLoader that becomes several phases.
+    """One pass over a DataLoader that is divided into several phases.
 
     Args:
         loader: the DataLoader. Its own `__iter__` is called once.
         original_iter: torch's DataLoader.__iter__.
-        seconds: for all phases together.
+        seconds: time for all phases together.
         say: called with a line before each phase.
-        has_step: False: the loop does nothing with batches, so that resident and prepared phases say nothing.
+        has_step: False: the loop does nothing with batches, so the resident and prepared phases are left out.
     """
 
     ORDER = (("start", 0.1), ("resident", 0.15), ("prepared", 0.15), ("cold", 0.3), ("warm", 0.3))
@@ -285,7 +287,7 @@ class Steered:
         self.plan = [(name, part) for name, part in self.ORDER if has_step or name not in ("resident", "prepared")]
 
     def let_go(self) -> None:
-        """Gives the sampler back: what follows is what the script would have got next."""
+        """Restores the sampler, so that the script continues with the batches that would have come next."""
         self.board.flag = 0
         if self.indexes is not None:
             self.source._sampler_iter = self.indexes._source
@@ -298,7 +300,7 @@ class Steered:
         return iter(self.source)
 
     def _kept(self) -> list[Any]:
-        """Returns some finished batches, within a bound of memory."""
+        """Returns some finished batches, limited by their memory."""
         kept, total = [], 0
         for batch in itertools.islice(self.source, _PREPARED):
             kept.append(batch)
@@ -308,7 +310,7 @@ class Steered:
         return kept or [self.batch]
 
     def _enter(self, name: str) -> int:
-        """Sets the workers' mode; returns how many batches are still of the mode before."""
+        """Sets the workers' mode for a phase. Returns how many batches of the previous mode are still to come."""
         self.board.flag = COLD if name == "cold" else 0
         if name == "cold" and self.indexes is not None:
             self.indexes.note()
@@ -319,7 +321,7 @@ class Steered:
         return self.ahead if name in ("cold", "warm") and self.n_workers > 0 else 0
 
     def __iter__(self) -> Iterator[Any]:
-        """Yields batches to the training loop, phase after phase, and times what it does with them."""
+        """Yields batches to the training loop, phase after phase, and measures the time of its steps."""
         for name, part in self.plan:
             self.say(f"{name}: {part * self.seconds:.0f} s")
             left_over = self._enter(name)
@@ -361,7 +363,7 @@ class Steered:
             self.phases[name] = replace(found, other_cores=max(others.cores() - self._worker_cores(name, start), 0.0))
 
     def _worker_cores(self, name: str, start: float) -> float:
-        """The cores that the workers used, which are not other people's."""
+        """Returns the number of cores that the workers used, so that they are not taken for other programs."""
         return self.worker[name][2] / max(time.perf_counter() - start, 1e-9) if self.n_workers else 0.0
 
 

@@ -1,10 +1,11 @@
-"""The survey of a data set's images: sizes of all, pixels of many, and what some that were probed say of all of them.
+"""The survey of a data set's images: the sizes of all, the pixels of many, and estimates for all from some that were probed.
 
-Bytes of a form are estimated from images that were written in it. Images that are alike, by their stored bytes for a pixel and by
-their pixels, are a stratum. Within a stratum bytes are proportional to an expected size. That is the stored bytes, or the bytes of
-the pixels, by a line in the logarithm of the stored bytes for a pixel, which all probed images give. The ratio of each stratum is
-that of its probed images, and weighs as much as the stratum does: the separate ratio estimator of Cochran, "Sampling Techniques",
-3rd edition 1977, section 6.10. Images that were probed count as they are.
+The bytes of a form are estimated from images that were written in it. A stratum is a group of similar images, by their stored
+bytes per pixel and by their pixels. Within a stratum, the bytes in the form are assumed proportional to an expected size: the
+stored or raw bytes of the image, times a factor. A straight line fitted to all probed images gives the factor, as a function of the
+logarithm of the stored bytes per pixel. Each stratum uses the ratio of its probed images to their expected sizes, weighted by the
+size of the stratum: the separate ratio estimator of Cochran, "Sampling Techniques", 3rd edition 1977, section 6.10. Probed images
+count with their exact bytes.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-_MOST_ITEMS, _ITEM_SECONDS = 16384, 2.0  # samples whose stored bytes are looked at, and for how long
-_MOST_HEADERS, _HEADER_SECONDS = 4096, 4.0  # of files whose headers are read
-_LEAST = 512  # of either, however long it takes
-_PREFIX_NBYTES = 64 << 10  # of a file; most headers are within
+_MOST_ITEMS, _ITEM_SECONDS = 16384, 2.0  # maximum number of samples whose stored bytes are read, and the time limit
+_MOST_HEADERS, _HEADER_SECONDS = 4096, 4.0  # maximum number of files whose headers are read, and the time limit
+_LEAST = 512  # minimum number of items and headers that are read, however long that takes
+_PREFIX_NBYTES = 64 << 10  # number of bytes that are read of a file; most headers fit
 _SIZE_GROUPS = 8
-_STRATA, _PARTS = 4, 2  # by bytes for a pixel, and each by pixels
-_FEW = 8  # images that a stratum has at least
-_POOLED = 4  # images' worth of the deviation of all in that of a stratum, of which few were probed
+_STRATA, _PARTS = 4, 2  # number of parts by bytes per pixel, and of parts by pixels in each of these
+_FEW = 8  # minimum number of images in a stratum
+_POOLED = 4  # weight of the overall deviation in that of a stratum, as a number of images
 
 
 def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
-    """Returns n of the numbers, or all: the middle ones of n parts in the order of their sizes, so that their means are near those
-    of all."""
+    """Returns n of the numbers (or all). The numbers are sorted by size and divided into n parts; the middle of each part is taken,
+    so that the means are near those of all."""
     order = sorted(range(len(numbers)), key=lambda i: (sizes[i], i))
     n = min(n, len(order))
     return [numbers[order[int((k + 0.5) * len(order) / n)]] for k in range(n)]
@@ -49,17 +50,17 @@ def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
 
 @dataclass
 class Survey:
-    """Images of one kind, those whose pixels are known.
+    """The images of one kind whose pixel counts are known.
 
     Attributes:
-        count: images of the kind in the data set, or an estimate.
-        mean_nbytes: stored bytes of one, by all that were looked at.
-        numbers: of the images in the data set, one for each entry of the arrays that follow.
-        weights: how many images of the data set each stands for.
+        count: number of images of this kind in the data set, or an estimate.
+        mean_nbytes: mean stored bytes, from all images that were read.
+        numbers: numbers of the images in the data set, one for each entry of the arrays below.
+        weights: how many images of the data set each entry stands for.
         nbytes: stored bytes.
-        heights, widths: as shown.
+        heights, widths: size with the orientation applied.
         raw: bytes as raw pixels.
-        folder: the images are files of a folder, which are read whole.
+        folder: True if the images are files of a folder, which are read whole.
     """
 
     count: int
@@ -73,11 +74,11 @@ class Survey:
     folder: bool = False
 
     def mean(self, values: Floats) -> float:
-        """Returns the mean over all images of what is known of each entry."""
+        """Returns the weighted mean of values that are known for each entry."""
         return float((self.weights * values).sum() / self.weights.sum())
 
     def spread(self, n: int) -> list[int]:
-        """Returns the places of n images, or of all: the middle ones of n parts of all images in the order of their sizes."""
+        """Returns the indices of n entries (or of all): sorted by size and divided into n parts, the middle of each part."""
         import numpy as np
 
         order = np.argsort(self.nbytes, kind="stable")
@@ -88,23 +89,23 @@ class Survey:
 
     @property
     def pixels(self) -> float:
-        """Height times width of an image, a mean."""
+        """Mean pixel count (height times width) of an image."""
         return self.mean((self.heights * self.widths).astype(float))
 
     def error(self, values: Floats) -> float:
-        """Returns the standard error of a mean, relative to it: not all images are entries."""
+        """Returns the relative standard error of a mean, because not all images are entries."""
         n = len(self.numbers)
         left = 1 - n / max(self.count, n)
         mean = self.mean(values)
         if n < 2 or left <= 0 or mean <= 0:
             return 0.0
-        residual = values - self.nbytes * mean / max(self.mean(self.nbytes), 1e-9)  # sizes of all are known
+        residual = values - self.nbytes * mean / max(self.mean(self.nbytes), 1e-9)  # only what sizes do not explain is uncertain
         spread_of = min(float(residual.var()), float(values.var()))
         return math.sqrt(left * spread_of / n) / mean
 
 
 def of_images(images: Sequence[bytes]) -> Survey:
-    """Returns the survey of images that are all there is."""
+    """Returns a survey of a complete list of images."""
     import numpy as np
 
     found: list[tuple[int, int, float]] = []
@@ -125,13 +126,14 @@ def _raw(height: int, width: int, channels: int, bits: int) -> float:
 
 
 class Look:
-    """The stored items of an image field, as far as the index or the scan of a folder has them.
+    """The stored items of an image field, as far as the index or the scan of a folder knows them.
 
     Args:
-        numbers: of the samples, in a random order.
+        numbers: numbers of the samples, in random order.
 
     Attributes:
-        lost: why images could not be read, which are left out: their files were removed or changed since the data set was opened.
+        lost: reasons why images could not be read and were left out: their files were removed or changed since the data set was
+            opened.
     """
 
     def __init__(self, dataset: Dataset, image: str, numbers: Sequence[int]) -> None:
@@ -151,17 +153,17 @@ class Look:
 
     @property
     def main(self) -> str:
-        """The kind that most of them have."""
+        """The kind that most images have."""
         return Counter({kind: len(found) for kind, found in self.kinds.items()}).most_common(1)[0][0]
 
     def mean_nbytes(self, kind: str | None) -> float:
-        """Returns the mean stored bytes of the images of a kind; None: of all. 0: there are none."""
+        """Returns the mean stored bytes of the images of a kind (None: of all), or 0 if there are none."""
         groups = self.kinds.values() if kind is None else [self.kinds.get(kind, [])]
         sizes = [share_nbytes(item) for group in groups for _, item in group]
         return sum(sizes) / len(sizes) if sizes else 0.0
 
     def survey(self, kind: str) -> Survey:
-        """Returns the survey of a data set of that kind. It reads the images' headers if no index has their sizes."""
+        """Returns the survey of the images of a kind. It reads their headers if no index has their sizes."""
         import numpy as np
 
         found = self.kinds[kind]
@@ -169,7 +171,7 @@ class Look:
         groups = _by_size(nbytes)
         shapes = _in_turns(groups, lambda place: self._shape(*found[place]))
         places = sorted(shapes)
-        if not places:  # every file is damaged: loading says so
+        if not places:  # every file is damaged, which loading will report
             shapes, places = dict.fromkeys(range(len(found)), (1, 1, 1.0)), list(range(len(found)))
         members = np.bincount(groups[places], minlength=groups.max() + 1)
         per_group = np.bincount(groups) / np.maximum(members, 1)
@@ -182,7 +184,7 @@ class Look:
         )  # fmt: skip
 
     def _shape(self, number: int, item: Mapping[str, Any]) -> tuple[int, int, float] | None:
-        """Returns height, width and bytes as raw pixels. None: the image is damaged, or cannot be read."""
+        """Returns height, width and raw bytes of an image, or None if it is damaged or cannot be read."""
         if item["form"] is not None:
             return item["height"], item["width"], _raw(item["height"], item["width"], item["channels"], item["bits"])
         try:
@@ -196,12 +198,12 @@ class Look:
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
-    """Returns the form of an item, or the ending of its file's name where only the file knows the form."""
+    """Returns the form of an item, or its file name's extension if the form is unknown before the file is read."""
     return str(item["form"] or os.path.splitext(str(item["file"]))[1].lower())
 
 
 def _info(data: bytes) -> Any:
-    """Returns what the first bytes of an image say. None: they do not."""
+    """Returns the header of an image from its first bytes, or None if they are not enough."""
     try:
         return image_info(data)
     except PenstockError:
@@ -209,14 +211,14 @@ def _info(data: bytes) -> Any:
 
 
 def _by_size(nbytes: Floats) -> npt.NDArray[np.int64]:
-    """Returns the group of each image: groups in the order of sizes, each with about as many bytes as the others."""
+    """Returns the group of each image. The groups are sorted by size and have about equal total bytes."""
     import numpy as np
 
     return _equal_parts(np.argsort(nbytes, kind="stable"), nbytes, min(_SIZE_GROUPS, max(1, len(nbytes) // _FEW)))
 
 
 def _equal_parts(order: Any, shares: Floats, n: int) -> npt.NDArray[np.int64]:
-    """Divides the entries, in an order, in n parts of equal sums of shares."""
+    """Divides the entries, in the given order, into n parts with equal sums of shares."""
     import numpy as np
 
     sums = shares[order].cumsum()
@@ -227,7 +229,7 @@ def _equal_parts(order: Any, shares: Floats, n: int) -> npt.NDArray[np.int64]:
 
 
 def _in_turns(groups: Any, look: Any) -> dict[int, Any]:
-    """Looks at an entry of each group in turn, until all are done, or enough of them, or it took too long."""
+    """Calls `look` for an entry of each group in turn, until all are done, enough are done, or the time is over."""
     left = [list(map(int, (groups == group).nonzero()[0])) for group in range(int(groups.max()) + 1)]
     found: dict[int, Any] = {}
     n, end = 0, time.perf_counter() + _HEADER_SECONDS
@@ -246,7 +248,7 @@ def _in_turns(groups: Any, look: Any) -> dict[int, Any]:
 
 
 def strata(survey: Survey) -> npt.NDArray[np.int64]:
-    """Returns the stratum of each image: by stored bytes for a pixel, and each such part by pixels."""
+    """Returns the stratum of each image: by stored bytes per pixel, and within such a part by pixels."""
     import numpy as np
 
     n = len(survey.numbers)
@@ -265,11 +267,11 @@ def strata(survey: Survey) -> npt.NDArray[np.int64]:
 
 
 class Sizes:
-    """The bytes of all images of a survey in one form, by those of the images that were probed.
+    """Estimates the bytes of all images of a survey in one form, from the images that were probed.
 
     Args:
         labels: the stratum of each image.
-        known: what bytes are proportional to within a stratum: an array of the survey.
+        known: a size that the bytes are proportional to within a stratum: an array of the survey.
     """
 
     def __init__(self, survey: Survey, labels: Any, known: Floats) -> None:
@@ -280,13 +282,13 @@ class Sizes:
         self.probed: dict[int, float] = {}
 
     def add(self, place: int, nbytes: float) -> None:
-        """An image of the survey, by its place in the arrays, takes so many bytes."""
+        """Records that the image with index `place` in the survey takes `nbytes` in the form."""
         self.probed[place] = float(nbytes)
 
     def _sums(self) -> tuple[Any, Any, Any, Any, Floats]:
-        """Returns for each stratum how many images were probed, their ratio, the deviation of their ratios, and the sum of the
-        expected sizes of the images that were not probed; and the expected size of each image. A stratum without probed images
-        has the ratio of the nearest one."""
+        """Returns for each stratum: the number of probed images, their ratio, the deviation of their ratios, and the sum of the
+        expected sizes of images that were not probed; and the expected size of each image. A stratum without probed images gets the
+        ratio of the nearest stratum that has some."""
         import numpy as np
 
         places = np.fromiter(self.probed, np.int64, len(self.probed))
@@ -306,7 +308,8 @@ class Sizes:
         return n, ratio, deviation, np.maximum(left, 0.0), expected
 
     def _line(self, places: Any, ratios: Floats) -> Floats:
-        """Returns the ratio to the known size that a line expects of each image, within those of the probed ones."""
+        """Returns the ratio to the known size that a fitted line predicts for each image, limited to the range of the probed
+        images."""
         import numpy as np
 
         if len(places) < _FEW:
@@ -319,7 +322,7 @@ class Sizes:
         return expected.clip(ratios.min(), ratios.max())
 
     def each(self) -> Floats:
-        """Returns the bytes of each image of the survey: those that were probed, and the estimates of the others."""
+        """Returns the bytes of each image of the survey: exact for probed images, else estimated."""
         _, ratio, _, _, expected = self._sums()
         found: Floats = ratio[self._labels] * expected
         for place, nbytes in self.probed.items():
@@ -328,13 +331,13 @@ class Sizes:
 
     @property
     def mean(self) -> float:
-        """The mean over the data set."""
+        """The estimated mean bytes over the data set."""
         _, ratio, _, left, _ = self._sums()
         return float((sum(self.probed.values()) + (ratio * left).sum()) / self._survey.weights.sum())
 
     @property
     def error(self) -> float:
-        """The standard error of the mean, relative to it. 0: all images were probed."""
+        """The relative standard error of the mean; 0 if all images were probed."""
         import numpy as np
 
         n, _, deviation, left, expected = self._sums()
@@ -343,13 +346,13 @@ class Sizes:
         places = list(self.probed)
         squares = np.bincount(self._labels, self._survey.weights * expected * expected, self._n)
         squares -= np.bincount(self._labels[places], expected[places] ** 2, self._n)
-        # The ratios are uncertain, and so is each image that was not probed by itself.
+        # Both the ratio of a stratum and each image that was not probed are uncertain.
         variance = deviation**2 * (left**2 / np.maximum(n, 1) + np.maximum(squares, 0.0))
         mean = self.mean * self._survey.weights.sum()
         return math.hypot(math.sqrt(variance.sum()) / max(mean, 1e-9), self._survey.error(self._known))
 
     def wanted(self) -> int | None:
-        """Returns the stratum whose next image makes the error smallest. None: all images were probed."""
+        """Returns the stratum in which probing one more image reduces the error most, or None if all were probed."""
         import numpy as np
 
         n, _, deviation, left, _ = self._sums()
@@ -361,11 +364,11 @@ class Sizes:
 
 
 class Sample(list[bytes]):
-    """The stored bytes of images that stand for a survey, and the way to further ones.
+    """The stored bytes of images that represent a survey, and access to further images of it.
 
     Attributes:
-        survey: of all images.
-        places: of these images in the survey.
+        survey: the survey of all images.
+        places: indices of these images in the survey.
     """
 
     def __init__(self, images: Sequence[bytes], survey: Survey, places: Sequence[int], dataset: Dataset, image: str) -> None:
@@ -376,14 +379,14 @@ class Sample(list[bytes]):
         self._image = image
 
     def read(self, place: int) -> bytes:
-        """Returns the stored bytes of an image of the survey."""
+        """Returns the stored bytes of the image with this index in the survey."""
         return self._dataset.read(self.survey.numbers[place], self._image)
 
 
 def line(times: Sequence[float], columns: Sequence[Floats]) -> Floats:
-    """Returns the factors, none below 0, of the line through a constant and these columns that is closest to the times.
+    """Fits times by least squares with a constant and these columns. Returns the factors, none of which is negative.
 
-    Of all sets of factors that are above 0 the best one is taken: there are few.
+    It tries every subset of columns, which are few, and takes the best fit whose factors are all positive.
     """
     import numpy as np
 
@@ -404,9 +407,9 @@ def line(times: Sequence[float], columns: Sequence[Floats]) -> Floats:
 
 
 def times_as_much(times: Sequence[float], probed: Sequence[Floats], all_of: Sequence[Floats], weights: Floats) -> float:
-    """Returns how many times the mean time of the probed images the mean of all is, by a line in their columns.
+    """Returns the ratio of the mean time of all images to the mean time of the probed ones, from a line fitted to their columns.
 
-    probed, all_of: the same columns, of the images that were timed and of all. weights: of all.
+    probed, all_of: the same columns for the timed images and for all. weights: weights of all images.
     """
     factors = line(times, probed)
     here = factors[0] + sum(f * float(column.mean()) for f, column in zip(factors[1:], probed, strict=True))

@@ -1,4 +1,4 @@
-"""The analysis of a torch DataLoader: measured as it is, with what Penstock would give beside it."""
+"""Analyses a torch DataLoader: measures it as it is, and estimates what Penstock would reach."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .finish import accelerator_of, finished, half
 from .steer import Board, Steered
 
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".pli")
-# Where a run with Penstock's loader differs from the DataLoader's: its threads follow the cores and do not wait for reads.
+# How a run with Penstock's loader differs from one with the DataLoader: its threads follow the cores and do not wait for reads.
 _PENSTOCK_RUN: dict[str, Any] = {
     "wait_seconds": 0.0,
     "link_nbytes": 0.0,
@@ -29,7 +29,7 @@ _PENSTOCK_RUN: dict[str, Any] = {
     "workers": None,
     "prefetch": 2,
 }
-_PROBE_PART = 0.25  # of the budget, for what Penstock would give
+_PROBE_PART = 0.25  # fraction of the budget for estimating what Penstock would reach
 
 
 def analyze(
@@ -68,7 +68,7 @@ def build(
     seconds: float,
     forms: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Puts a report together of what was steered."""
+    """Makes a report from the results of a steered DataLoader."""
     notes: list[str] = []
     batch_size = int(steered.loader.batch_size or phases.samples_in(steered.batch))
     demands, storage_rate = _demands(steered, batch_size, notes)
@@ -97,7 +97,7 @@ def build(
 
 
 def _demands(steered: Steered, batch_size: int, notes: list[str]) -> tuple[dict[str, float], float]:
-    """Returns the demands of a sample, and the storage rate that the cold phase reached."""
+    """Returns the costs of a sample, and the storage rate that the cold phase reached."""
     warm = steered.worker.get("warm") or steered.worker.get("cold") or (0.0,) * 6
     n = max(warm[0], 1.0)
     cpu = warm[2] / n
@@ -146,13 +146,13 @@ def _subject(steered: Steered, paths: Sequence[str], batch_size: int, demands: d
 
 
 def _epoch(loader: Any, n_accelerators: int) -> dict[str, float]:
-    """Returns "batches_per_epoch" of a rank; a last batch that is short counts as its part. Nothing, if the loader has no length.
+    """Returns "batches_per_epoch" of a rank. A short last batch counts as a fraction. Returns {} if the loader has no length.
 
-    A sampler that divides the samples gives those of one rank. Without one, all accelerators share the loader's batches.
+    A distributed sampler yields the samples of one rank. Without one, all accelerators share the loader's batches.
     """
     try:
         batches = float(len(loader))
-    except TypeError:  # a stream
+    except TypeError:  # an iterable data set without a length
         return {}
     with contextlib.suppress(TypeError):
         if loader.batch_size and not loader.drop_last:
@@ -213,7 +213,7 @@ def common_folder(paths: Sequence[str]) -> str:
 
 
 def chain_of(batch: Any) -> tuple[list[Any], str]:
-    """Returns Penstock's operations for batches of the shape that the DataLoader gave, and what they are in words."""
+    """Returns Penstock's operations for batches of the same shape as the DataLoader's, and their description."""
     values = list(batch.values()) if isinstance(batch, dict) else list(batch) if isinstance(batch, (list, tuple)) else [batch]
     for value in values:
         shape = tuple(getattr(value, "shape", ()))
@@ -230,7 +230,7 @@ def chain_of(batch: Any) -> tuple[list[Any], str]:
 def _add_penstock(
     data: dict[str, Any], paths: Sequence[str], steered: Steered, batch_size: int, seconds: float, forms: Sequence[str] | None
 ) -> None:
-    """Probes the files that were read with Penstock: their costs become forms of the report."""
+    """Probes, with Penstock, the files that the workers read. Their costs become forms of the report."""
     images, stored = _read(paths)
     if not images:
         data["notes"].append("what Penstock would give is not said: no image files were opened by the workers")
@@ -246,7 +246,7 @@ def _add_penstock(
         return
     found = probed.forms
     own = found.get(stored, {}).get("cpu", {})
-    # The probe saw few of the files: their bytes are put on the scale of all that were read.
+    # Only few files were probed, so their bytes are scaled to the mean of all files that were read.
     mean = data["forms"]["torch"]["cpu"]["item_nbytes"]
     scale = mean / own["item_nbytes"] if own.get("item_nbytes") and mean > 0 else 1.0
     for name, places_found in found.items():

@@ -1,6 +1,6 @@
-"""The loader that analyze, plan and tune measure where they are given data and no loader: what the user said, and what is assumed.
+"""The loader that analyze, plan and tune measure if they get data but no loader: what the user stated, and what is assumed.
 
-What is assumed stands in `Loader._assumed`, by the name of the argument that would say it, so that a report can repeat it.
+Assumed values are recorded in `Loader._assumed`, by the name of the argument that would set them, so that a report can list them.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ SIDE = 224
 
 @dataclass(frozen=True)
 class Usual:
-    """Makes the loader of a path, called with (path, plan); the plan may be None.
+    """Makes a loader for a path. It is called with (path, plan), where the plan may be None.
 
     Attributes:
-        batch_size: samples; None: `usual_batch`, or half of the data set where that is less.
-        usual_batch: samples where nothing was said.
-        transforms: of the loader; None: RandomResizedCrop, flip and Normalize for data sets with images.
-        size: side of the crop where nothing else is said of the transforms, or (height, width); None: 224.
-        fields, per_box: of the loader; None: all fields, and no field with a row for each box.
-        labels, masks, allow_unreadable, ignore_labels, split, members: of the data set, as :class:`penstock.Dataset` has them;
-            members are its `fields`.
-        output: of the loader.
+        batch_size: samples per batch; None: `usual_batch`, but at most half of the data set.
+        usual_batch: samples per batch if the user states none.
+        transforms: the loader's transforms; None: RandomResizedCrop, flip and Normalize for data sets with images.
+        size: side of the crop, or (height, width), if no transforms are given; None: 224.
+        fields, per_box: arguments of the loader; None: all fields, and no field with a row for each box.
+        labels, masks, allow_unreadable, ignore_labels, split, members: arguments of :class:`penstock.Dataset`; members are its
+            `fields`.
+        output: the loader's argument.
     """
 
     batch_size: int | None = None
@@ -58,10 +58,10 @@ class Usual:
     def __post_init__(self) -> None:
         if self.transforms is not None and self.size is not None:
             raise ArgumentError("size is that of the usual transforms: transforms of your own have theirs")
-        wanted(self.size, self.batch_size)  # wrong ones raise an error here
+        wanted(self.size, self.batch_size)  # raises an error for wrong values
 
     def of_packed(self) -> Usual:
-        """Returns the same for what was packed of the data: a data set of Penstock, which is opened by its path alone."""
+        """Returns the same settings for the data set that was packed from the data. It is opened by its path alone."""
         return replace(
             self, labels=None, masks=(), allow_unreadable=False, ignore_labels=False, split=None, members=None
         )
@@ -88,7 +88,7 @@ class Usual:
         return loader
 
     def _mixture(self, path: str | os.PathLike[str]) -> Dataset:
-        """Opens a metadataset, whose data sets say themselves how they are opened."""
+        """Opens a metadataset. It defines itself how its data sets are opened."""
         names = ("labels", "masks", "allow_unreadable", "ignore_labels", "members")
         if given := [name for name in names if getattr(self, name)]:
             raise ArgumentError(f"{', '.join(given)}: {os.fspath(path)} is a metadataset, whose data sets are opened as they are")
@@ -123,12 +123,12 @@ class Usual:
 
 
 def usual(batch_size: int | None, accelerator: Any) -> Usual:
-    """Returns the usual loader in batches of so many samples; None: those of the accelerator that is named, else 64."""
+    """Returns the usual loader with this batch size; None: that of the named accelerator, else 64."""
     return Usual(batch_size, usual_batch=batch_of(accelerator))
 
 
 def batch_of(accelerator: Any) -> int:
-    """Returns the batch size of an accelerator that has one, else the usual one."""
+    """Returns the batch size of an accelerator that has one, else the usual batch size."""
     found = accelerators.by_name(accelerator) if isinstance(accelerator, str) else accelerator
     return found.batch_size if isinstance(found, accelerators.Accelerator) else BATCH
 

@@ -1,7 +1,7 @@
-"""What a probe measured of some images, on the scale of all images of the data set.
+"""Scales the measurements of a probe's images to all images of the data set.
 
-Bytes of forms come from the survey's sizes and pixels (survey.py), what is read of them from the crops (crops.py), and times by
-lines in both.
+The bytes of forms follow from the survey's sizes and pixels (survey.py), the bytes that are read from the crops (crops.py), and
+times from lines fitted to sizes and pixels.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from ...data.dataset import Dataset
 
 _ENOUGH = 0.01  # standard error of a form's mean bytes at which no more images are written
-_DRAWS = 4096  # of crops, over all images
-_TABLE_DRAWS = 16  # of crops of each image whose units are known
-_DRAWS_ERROR = 0.01  # of that many
+_DRAWS = 4096  # number of random crops, over all images
+_TABLE_DRAWS = 16  # number of random crops of each image whose units are known
+_DRAWS_ERROR = 0.01  # standard error of the result of _DRAWS crops
 
 Place = int
 Encoder = Callable[[bytes, str], bytes | int | None]
 
 
 def follows(form: str, stored: str) -> bool:
-    """Whether the bytes of a form follow the stored bytes of an image, and not only its pixels."""
+    """Whether the bytes of an image in a form depend on its stored bytes, and not only on its pixels."""
     if form == stored:
         return True
     return form == "pli-jpeg" if stored in ("jpeg", "pli-jpeg") else form != "raw" and stored != "raw"
 
 
 class Whole:
-    """The data set behind the images of a probe.
+    """The whole data set that the images of a probe represent.
 
     Args:
-        images: those of the probe: a Sample, or all that there is.
-        stored: their form.
-        chain: the operations on an image; None: none.
-        options: of the user's Loader: how storage is read.
+        images: the images of the probe: a Sample, or a complete list.
+        stored: the form of the images.
+        chain: the operations on an image; None: no operations.
+        options: arguments of the user's Loader, which say how storage is read.
     """
 
     def __init__(self, images: Sequence[bytes], stored: str, chain: Any, options: Mapping[str, Any]) -> None:
@@ -57,11 +57,11 @@ class Whole:
         self._rules = crops.Rules(crops.BLOCK if direct else 1, crops.gap_of(options))
         self._views = bool(options.get("views"))
         self._sizes: dict[str, Sizes] = {}
-        self._reads: dict[str, tuple[float, float]] = {}  # as _read returns it
-        self._tables: dict[str, dict[Place, crops.Stored]] = {}  # of those that are PLI
+        self._reads: dict[str, tuple[float, float]] = {}  # results of _read, by form
+        self._tables: dict[str, dict[Place, crops.Stored]] = {}  # the tables of units of images that are PLI
 
     def written(self, form: str, dataset: Dataset) -> None:
-        """The probe's images lie in a data set in this form."""
+        """Records the bytes of the probe's images, which were written to a data set in this form."""
         known = self.survey.nbytes if follows(form, self._stored) else self.survey.raw
         sizes = self._sizes[form] = Sizes(self.survey, self._labels, known)
         for i, place in enumerate(self._places):
@@ -71,12 +71,12 @@ class Whole:
                 self._tables.setdefault(form, {})[place] = _table(dataset.read(i, "image"))
 
     def look_at_more(self, stored_as: Encoder, seconds: float, threads: int) -> None:
-        """Writes further images, in memory, until the mean bytes of each form are known well enough, or for so many seconds.
+        """Encodes further images in memory, until the mean bytes of each form are known well enough, or for `seconds`.
 
-        Each image is from the stratum where it makes the error of the form that is known least well smallest.
+        Each image is taken from the stratum that reduces the error most, for the form with the largest error.
 
-        stored_as: called with an image's stored bytes and a form, in threads; returns the image in that form, or how many bytes
-            it has then. None: it cannot be made.
+        stored_as: called with an image's stored bytes and a form, in threads; returns the image in that form, or only its number of
+            bytes. None: it cannot be converted.
         """
         if self._sample is None:
             return
@@ -100,8 +100,8 @@ class Whole:
                             self._tables[form][place] = table
 
     def _in_turn(self) -> list[list[Place]]:
-        """Returns the images of each stratum that were not written yet, large ones rather at the end, from where they are taken
-        (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006)."""
+        """Returns for each stratum the images that were not written yet, in random order. Images are taken from the end, where
+        large ones are more likely (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006)."""
         import numpy as np
 
         chance = np.random.default_rng(2).random(len(self._labels)) ** (self.survey.raw.mean() / self.survey.raw)
@@ -113,7 +113,7 @@ class Whole:
         return found
 
     def notes(self) -> list[str]:
-        """Returns remarks on what was looked at, where that was not all."""
+        """Returns remarks about what was read, if not all images were."""
         found = []
         n, count = len(self.survey.numbers), self.survey.count
         if n < count:
@@ -124,9 +124,9 @@ class Whole:
         return found
 
     def costs(self, form: str, measured: Mapping[str, float], times: Sequence[float]) -> dict[str, float]:
-        """Returns the costs of a form on the scale of all images.
+        """Returns the costs of a form, scaled to all images.
 
-        measured: by the probe. times: CPU seconds of each of its images, or none.
+        measured: costs from the probe. times: CPU seconds of each of its images, or an empty list.
         """
         sizes = self._sizes[form]
         each = sizes.each()
@@ -149,7 +149,8 @@ class Whole:
         }
 
     def _all_sizes(self, form: str) -> float:
-        """Returns the mean stored bytes of all images, of which more sizes are known than pixels, over that of the survey."""
+        """Returns the ratio of the mean stored bytes of all images to that of the survey. More images have known sizes than known
+        pixels."""
         return self.survey.mean_nbytes / self.survey.mean(self.survey.nbytes) if follows(form, self._stored) else 1.0
 
     def _times(self, form: str, each: Any, times: Sequence[float]) -> float:
@@ -159,7 +160,7 @@ class Whole:
         return times_as_much(times, probed, [each, self.survey.raw], self.survey.weights)
 
     def _read(self, form: str, each: Any, measured: Mapping[str, float]) -> tuple[float, float]:
-        """Returns the part of an item's bytes that is read, a mean over bytes, and the reads of a sample."""
+        """Returns the mean fraction of an item's bytes that is read, and the number of reads per sample."""
         tables = self._tables.get(form)
         if not tables or self._views or (form == self._stored and self.survey.folder):
             return 1.0, 1.0
@@ -170,7 +171,7 @@ class Whole:
         return self._reads[form]
 
     def _draw(self, each: Any, tables: Mapping[Place, crops.Stored]) -> tuple[float, float]:
-        """Returns the part of the bytes that is read, and the reads of a sample, over draws of all images."""
+        """Returns the fraction of bytes that is read, and the reads per sample, from random crops of all images."""
         import numpy as np
 
         random = np.random.default_rng(3)
@@ -188,7 +189,7 @@ class Whole:
         return min(part / _DRAWS * self._unevenness(tables), 1.0), reads / inverse
 
     def _edges(self, tables: Mapping[Place, crops.Stored]) -> list[int]:
-        """Returns the edge of the units of each image: that of the image with known units whose bytes for a pixel are nearest."""
+        """Returns the side of each image's units, taken from the image with known units whose bytes per pixel are nearest."""
         import numpy as np
 
         density = self.survey.nbytes / self.survey.raw
@@ -198,8 +199,8 @@ class Whole:
         return [tables[order[int(i)]].edge for i in nearest]
 
     def _unevenness(self, tables: Mapping[Place, crops.Stored]) -> float:
-        """Returns what is read of images with known units over what would be read if all their pixels took equally many bytes.
-        Crops cover the middle of an image more often than its edges."""
+        """Returns the ratio of the bytes read for images with known units to the bytes if all pixels took equally many. It differs
+        from 1 because crops cover the middle of an image more often than its edges."""
         import numpy as np
 
         real = even = 0.0
@@ -220,7 +221,7 @@ def _table(data: bytes) -> crops.Stored:
 
 
 def _forms_of(data: bytes, forms: Sequence[str], stored_as: Encoder) -> dict[str, tuple[int, crops.Stored | None]]:
-    """Returns the bytes of an image in each form, and its units where it is a PLI."""
+    """Returns the bytes of an image in each form, and its units if the form is PLI."""
     found: dict[str, tuple[int, crops.Stored | None]] = {}
     for form in forms:
         made = stored_as(data, form)
@@ -232,7 +233,7 @@ def _forms_of(data: bytes, forms: Sequence[str], stored_as: Encoder) -> dict[str
 
 
 def _by_share(shares: Any, n: int) -> dict[Place, int]:
-    """Returns n places, each as often as its share of all says."""
+    """Returns n indices, each as often as its share of the total."""
     import numpy as np
 
     sums = shares.cumsum()

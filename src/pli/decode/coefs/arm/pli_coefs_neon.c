@@ -1,5 +1,6 @@
 /* pli_coefs_neon.c - the NEON level of the coefficient decoder (docs/format-pli.md, section 8). It
- * has the AC tokens, which are nearly all tokens, and their values. Plain C does the other stages.
+ * decodes the AC tokens, which are nearly all tokens, and their values. Plain C does the other
+ * stages.
  *
  * It takes words, states, raw bits and the list of a unit, and makes planes. The functions are
  * pure; any thread may call them. A search of three comparisons finds a token among 8: it compares
@@ -7,10 +8,10 @@
  * D is the distance of 8.4. The list is sorted by ends, so most steps have one D in all lanes; its
  * 8 contexts are one register. The other steps look among all 32 contexts, which are four
  * registers. Contexts depend only on earlier planes, and are found while the states are busy. tbl
- * also hands words to states (pli_refill_neon.h). A step of 32 tokens is about 400 instructions,
+ * also gives words to states (pli_refill_neon.h). A step of 32 tokens is about 400 instructions,
  * three quarters of them vector instructions. These bound its time on cores with two pipes for
  * them. With four pipes the chain slot -> token -> state -> which lanes take words -> slot takes
- * about as long. tbl hands out raw bits too: the bits become bytes, and each entry takes the byte
+ * about as long. tbl gives out raw bits, too: the bits become bytes, and each entry takes the byte
  * whose number is the count of entries before it. */
 #include "pli/decode/coefs/pli_coefs_int.h"
 #include "pli/decode/arm/pli_refill_neon.h"
@@ -64,8 +65,8 @@ static void prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Contexts -- */
 
-/* What the contexts of plane k are computed from (the g of earlier coefficients, weights and
- * biases, both by side), and the addresses of the plane's own tokens and of their g. */
+/* The input of the contexts of plane k (g of earlier coefficients; weights and biases, both by
+ * side), and the addresses of the plane's own tokens and of their g. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES], *sides;
     int8x16_t weights[PSTI_JPEG_N_FEATURES][2];
@@ -172,12 +173,12 @@ struct states {
     const uint8_t *words, *limit;
 };
 
-/* Appends the next words to the states of the lanes whose bits are set in `masks`. */
+/* Appends the next words to the states whose bits are set in `masks`. */
 PSTI_NEON_INLINE void take_words(struct states *s, uint8x8_t masks)
 {
     uint64_t which = vget_lane_u64(vreinterpret_u64_u8(masks), 0);
     uint64_t counts = vget_lane_u64(vreinterpret_u64_u8(vcnt_u8(masks)), 0);
-    counts *= 0x0202020202020202; /* byte i: bytes of the words that fours 0..i take */
+    counts *= 0x0202020202020202; /* byte i: bytes of words that groups 0..i of four lanes take */
     uint64_t before = counts << 8;
 #pragma GCC unroll 8
     for (int i = 0; i < FOURS; i++) {
@@ -187,7 +188,7 @@ PSTI_NEON_INLINE void take_words(struct states *s, uint8x8_t masks)
     s->words += counts >> 56;
 }
 
-/* Returns freq * (x >> 12) + slot - begin, of four lanes. `bias` is slot - begin. */
+/* Returns freq * (x >> 12) + slot - begin for four lanes. `bias` is slot - begin. */
 PSTI_NEON_INLINE uint32x4_t advance(uint32x4_t x, uint16x4_t freq, uint16x4_t bias)
 {
     return vmlaq_u32(vmovl_u16(bias), vmovl_u16(freq), vshrq_n_u32(x, PSTI_JPEG_PROB_BITS));
@@ -195,7 +196,7 @@ PSTI_NEON_INLINE uint32x4_t advance(uint32x4_t x, uint16x4_t freq, uint16x4_t bi
 
 /* -- Steps -- */
 
-/* Widens a mask of 16 lanes to masks of four lanes each. */
+/* Widens a mask of 16 lanes to four masks of four lanes. */
 PSTI_NEON_INLINE void widen(uint8x16_t mask, uint32x4_t out[4])
 {
     uint16x8_t low = vreinterpretq_u16_u8(vzip1q_u8(mask, mask));
@@ -211,9 +212,9 @@ PSTI_NEON_INLINE uint8x16_t narrow(uint16x8_t a, uint16x8_t b)
     return vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b));
 }
 
-/* Decodes 32 tokens at list position `base` with these contexts. With `one`, `bounds` begins at the
- * contexts of the D that all lanes have, and contexts are buckets. Without it `bounds` has all
- * contexts, and only the lanes in `active` decode. */
+/* Decodes 32 tokens at list position `base` with these contexts. If `one` is set, all lanes have
+ * the same D: `bounds` begins at the contexts of that D, and contexts are buckets. Otherwise
+ * `bounds` has all contexts, and only the lanes in `active` decode. */
 PSTI_NEON_INLINE void step(struct states *s, const struct plane *p, uint32_t base,
                            const uint16_t *bounds, struct bytes contexts, bool one,
                            struct bytes active)
@@ -273,7 +274,7 @@ PSTI_NEON_INLINE uint8x16_t lanes_before(uint32_t end, uint32_t base, int i)
 }
 
 /* Decodes the tokens of a step in which D changes or the plane ends. `borders` are the list
- * positions at which D becomes 2, 1 and 0, and the plane's end. */
+ * positions at which D becomes 2, 1 and 0, and the end of the plane. */
 PSTI_NEON_INLINE void mixed_step(struct psti_coefs_unit *unit, struct states *s,
                                  const struct plane *p, uint32_t base, const uint32_t borders[4])
 {
@@ -291,7 +292,7 @@ PSTI_NEON_INLINE void mixed_step(struct psti_coefs_unit *unit, struct states *s,
 
 static void read_plane(struct psti_coefs_unit *unit, struct states *states, uint32_t k)
 {
-    /* A copy in registers, because the stores of bytes might change *states. */
+    /* The states are copied to registers, because stores of bytes might change *states. */
     struct states s = *states;
     const uint16_t *n_k = unit->out->n_k;
     const uint32_t borders[4] = {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64],
@@ -318,9 +319,9 @@ static void read_plane(struct psti_coefs_unit *unit, struct states *states, uint
     *states = s;
 }
 
-/* Decodes the AC tokens of planes first..last. Encoders hardly ever make tables in which a token
- * has all slots of a context. A unit with such a table is left to plain C, since that token leaves
- * the state as it is. */
+/* Decodes the AC tokens of planes first..last. Plain C decodes units with a table in which a token
+ * has all slots of a context: such a token does not change the state. Encoders hardly ever make
+ * such tables. */
 static void read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
     if (tables_of(unit)->has_sure_tokens) {
@@ -348,7 +349,7 @@ struct square {
     uint8x16_t v[4];
 };
 
-/* Hands raw bits, the lowest first, to the entries of `to` that are 255. Returns 255 in the entries
+/* Gives raw bits, lowest first, to the entries of `to` that are 255. Returns 255 in the entries
  * whose bit is set, else 0. The bits become bytes, and each entry takes the byte whose number is
  * the count of entries before it. Sets *n to the number of bits taken. */
 PSTI_NEON_INLINE struct square hand_out(uint64_t bits, struct square to, uint32_t *n)
@@ -365,7 +366,7 @@ PSTI_NEON_INLINE struct square hand_out(uint64_t bits, struct square to, uint32_
             vtstq_u8(vqtbl1q_u8(all, vaddq_u8(first, vdupq_n_u8((uint8_t)(2 * i)))), bit);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
-        uint8x16_t sum = to.v[i]; /* minus the number of entries up to and including this one */
+        uint8x16_t sum = to.v[i]; /* minus the number of entries up to and including this entry */
         sum = vaddq_u8(sum, vextq_u8(zero, sum, 15));
         sum = vaddq_u8(sum, vextq_u8(zero, sum, 14));
         sum = vaddq_u8(sum, vextq_u8(zero, sum, 12));
@@ -413,8 +414,8 @@ static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int
     }
 }
 
-/* Moves the kept ones of 64 values to their plane. A store of eight values may write beyond those
- * that are kept; the next store overwrites that. */
+/* Moves those of 64 values that are kept to their plane. A store of eight values may write garbage
+ * after the kept values; the next store overwrites it. */
 static void move_kept(const int16_t *values, const struct psti_coefs_move *moves, int16_t *plane)
 {
     for (uint32_t i = 0; i < SQUARE / 8; i++) {
@@ -436,7 +437,7 @@ static void place_ac(struct psti_coefs_unit *unit, uint32_t last)
             if (kept)
                 move_kept(values, kept->moves + base / 8, plane);
         }
-        if (kept) /* entries after the kept ones are 0 at least up to the next multiple of 64 */
+        if (kept) /* entries after the kept values are 0, at least up to the next multiple of 64 */
             memset(plane + kept->n_k[k], 0, SQUARE * sizeof *plane);
     }
 }

@@ -72,8 +72,8 @@ static void TARGET prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Order -- */
 
-/* Sets unit->sides to 0 or 2 for each list position, in woven order. The number is the index of a
- * side's weights in each 4 bytes of the AC loop's `struct plane`. */
+/* Sets unit->sides to 0 or 2 for each list position, in woven order. The number is the byte offset
+ * of a side's weights within each 4 bytes of the AC loop's `struct plane`. */
 static void TARGET find_sides(struct psti_coefs_unit *unit)
 {
     const struct psti_pli_coefs *out = unit->out;
@@ -100,7 +100,8 @@ static void sort(struct psti_coefs_unit *unit)
             odd[ends[p + 1]]++;
         }
     }
-    /* Positions without a block have end 0, so that they were counted among the blocks of end 0. */
+    /* Positions without a block have end 0, so they were counted among the blocks of end 0 and are
+     * subtracted here. */
     next[0] -= out->n_squares * PSTI_COEFS_SQUARE - out->n;
     out->n_k[64] = 0;
     for (uint32_t k = 64; k-- > 0;) {

@@ -28,16 +28,21 @@ enum {
 /* The slots at which tokens begin, for several contexts: low bytes, then high bytes. Token t is at
  * [t - 1]; token 0 begins at 0. */
 struct psti_coefs_avx2_tables {
-    _Alignas(32) uint8_t rows[4][COEFS_AC_BOUNDS][2][8]; /* AC: by D; 8 buckets */
-    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16];  /* rows of two D side by side */
-    uint8_t ends[2][COEFS_BOUNDS][2][16];                /* ends, by side; 16 contexts */
-    uint8_t dc[2][COEFS_BOUNDS][2][16];                  /* DC, by side; 4096: no such token */
+    _Alignas(32) uint8_t rows[4][COEFS_AC_BOUNDS][2][8]; /* for AC, indexed by D: bounds of 8
+                                                          * buckets */
+    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16];  /* for AC: the rows of two values of D,
+                                                          * side by side */
+    uint8_t ends[2][COEFS_BOUNDS][2][16];                /* for classes of blocks' ends, indexed by
+                                                          * side (1: chroma): bounds of 16
+                                                          * contexts */
+    uint8_t dc[2][COEFS_BOUNDS][2][16];                  /* for DC, indexed by side (1: chroma);
+                                                          * 4096: there is no such token */
     /* Tables for the bucket of a sum (8.4) that is cut to 0..255. Their index i is the upper 4 bits
      * of the sum, with the highest inverted. The bucket is buckets[i], 1 more if the sum is above
      * limits[i], and 1 more again if it is above extra_limit. Limits are stored less 128. Only one
      * sixteenth of the range has two limits; the second of these is extra_limit. */
     uint8_t buckets[16], limits[16], extra_limit;
-    bool has_sure_tokens; /* AC: true if a token has all slots of its context */
+    bool has_sure_tokens; /* for AC: true if a token has all slots of its context */
 };
 _Static_assert(sizeof(struct psti_coefs_avx2_tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 
@@ -45,7 +50,8 @@ struct psti_coefs_avx2_states {
     v32 high_a, low_a, high_b, low_b;
 };
 
-/* Vectors in memory. Compilers would make them anew each time if they knew their values. */
+/* Constants in memory. If compilers knew their values, they would build these vectors again and
+ * again. */
 struct psti_coefs_avx2_constants {
     _Alignas(32) uint16_t slots[16], upper_bits[16], top[16], all_slots[16];
     uint8_t last_ac_token[32], low_4[32], bit_3[32], one[32];
@@ -86,7 +92,7 @@ PSTI_COEFS_INLINE v32 pick(v32 no, v32 yes, v32 mask)
 {
 #if defined(__clang__)
     return _mm256_blendv_epi8(no, yes, mask);
-#else /* GCC would compare the mask with 0 once more if it knew what the instruction does */
+#else /* If GCC knew what the instruction does, it would compare the mask with 0 once more. */
     v32 v;
     __asm__("vpblendvb %3, %2, %1, %0" : "=x"(v) : "x"(no), "xm"(yes), "x"(mask));
     return v;
@@ -106,7 +112,7 @@ PSTI_COEFS_INLINE v32 first_lanes(uint32_t n) { return load(psti_coefs_avx2_firs
 
 /* -- States -- */
 
-/* Brings bytes of 32 lanes from ascending to woven order, or back. */
+/* Brings the bytes of 32 lanes from ascending to woven order, or from woven to ascending order. */
 PSTI_COEFS_INLINE v32 weave(v32 v) { return _mm256_permute4x64_epi64(v, 0xd8); }
 
 PSTI_COEFS_INLINE struct psti_coefs_avx2_states load_states(const struct psti_coefs_unit *unit)
@@ -136,14 +142,14 @@ PSTI_COEFS_INLINE void store_states(struct psti_coefs_unit *unit, struct psti_co
 struct psti_coefs_avx2_found {
     v32 begin, freq;
 };
-/* A found token, and in which half, quarter and eighth of the 8 tokens it is. -1 stands for the
+/* A found token, and the half, quarter and eighth of the 8 tokens in which it lies. -1 means the
  * lower part. */
 struct psti_coefs_avx2_search {
     struct psti_coefs_avx2_found found;
     v32 half, quarter, eighth;
 };
 
-/* Searches 8 tokens, of which the first begins at `begin` and the last ends at `end`. */
+/* Searches 8 tokens. The slots of the first begin at `begin`, those of the last end at `end`. */
 PSTI_COEFS_INLINE struct psti_coefs_avx2_search search(v32 slot, const v32 bounds[7], v32 begin,
                                                        v32 end)
 {
@@ -164,9 +170,9 @@ PSTI_COEFS_INLINE struct psti_coefs_avx2_search search(v32 slot, const v32 bound
     return s;
 }
 
-/* The lower halves of the states, split in two parts. */
+/* The lower halves of the states, split into two parts. */
 struct psti_coefs_avx2_parts {
-    v32 slot, upper; /* slot: bits 0..11; upper: bits 12..15, in their places */
+    v32 slot, upper; /* slot: bits 0..11; upper: bits 12..15, not shifted */
 };
 PSTI_COEFS_INLINE struct psti_coefs_avx2_parts split(v32 low)
 {
@@ -176,8 +182,8 @@ PSTI_COEFS_INLINE struct psti_coefs_avx2_parts split(v32 low)
     };
 }
 
-/* Computes x := freq * (x >> 12) + slot - begin, without the word that may follow. Returns a mask
- * of the lanes that need a word; their lower halves have become the higher ones. With `partial`,
+/* Computes x := freq * (x >> 12) + slot - begin, but loads no words. Returns a mask of the lanes
+ * that need a word; their lower halves have been moved to the upper halves. With `partial`,
  * frequencies of 4096 count as 0 and leave the state as it is, and lanes in `idle` keep their
  * states. */
 PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, struct psti_coefs_avx2_parts parts,
@@ -185,12 +191,12 @@ PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, struct psti_coefs_avx2_parts 
 {
     const v32 top = COEFS_CONSTANT(top);
     v32 freq = _mm256_slli_epi16(found.freq, 4);
-    /* Bit 15 is inverted, so that signed comparisons find the carry of unsigned sums. */
+    /* Bit 15 is inverted, because signed comparisons then find the carries of unsigned sums. */
     v32 bias = _mm256_xor_si256(_mm256_sub_epi16(parts.slot, found.begin), top);
     v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(freq, parts.upper), bias);
     v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(freq, *high), small);
     v32 product = _mm256_mulhi_epu16(freq, *high);
-    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 where there is a carry */
+    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 in lanes with a carry */
     v32 new_low = _mm256_xor_si256(sum, top);
     v32 new_high = _mm256_sub_epi16(product, carry);
     /* Lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1. */
@@ -213,8 +219,7 @@ PSTI_COEFS_INLINE uint32_t lanes_of(v32 empty)
     return (uint32_t)_mm256_movemask_epi8(bytes);
 }
 
-/* Loads words into the lower halves of those of 16 lanes that are empty. Returns the address of the
- * next words. */
+/* Loads words into the empty lower halves of 16 lanes. Returns the address of the next words. */
 PSTI_COEFS_INLINE const uint8_t *take_words(const uint8_t *words, v32 empty, uint32_t lanes,
                                             v32 *low)
 {

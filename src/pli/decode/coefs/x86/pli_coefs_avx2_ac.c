@@ -18,8 +18,8 @@
 
 /* -- Contexts -- */
 
-/* What the contexts of a plane are computed from, and the addresses of its tokens and of their g.
- * Each 32 bits of weights and biases hold those of side 0, then those of side 1. */
+/* The input of the contexts of a plane, and the addresses of its tokens and of their g. Each 32
+ * bits of weights and biases hold the values of side 0, then of side 1. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES];
     v32 weights[3], bias;
@@ -29,13 +29,14 @@ struct plane {
 /* The states of 16 lanes. */
 struct half {
     v32 high, low, empty; /* empty: -1 if the lane takes a word before its next token */
-    uint32_t takers;      /* the mask `empty` as bits, from lanes_of() */
+    uint32_t takers;      /* the mask `empty` as bits, made by lanes_of() */
 };
 
 struct loop {
     struct plane plane;
-    v32 buckets, limits, extra_limit; /* copies of the level's tables */
-    v32 weigh;                        /* the g of each token */
+    v32 buckets, limits, extra_limit; /* copies of the level's tables for buckets */
+    v32 weigh;                        /* g (weighted magnitude) of each token, by which contexts are
+                                       * found */
     const struct psti_coefs_avx2_tables *tables;
     const uint8_t *sides;
     struct half a, b;
@@ -114,7 +115,7 @@ INLINE void look_up_one(const uint8_t (*rows)[2][8], v32 bucket, struct bounds *
 #undef LOOK_UP
 }
 
-/* Looks up bounds if each lane has one of two D. Contexts are 0..15. */
+/* Looks up bounds if each lane has one of two values of D. Contexts are 0..15. */
 INLINE void look_up_pair(const uint8_t (*pairs)[2][16], v32 contexts, struct bounds *bounds){
 #define LOOK_UP(i)                                                                                 \
     {                                                                                              \
@@ -153,7 +154,7 @@ INLINE void look_up_any(const struct psti_coefs_avx2_tables *tables, v32 context
 
 enum kind { ONE_D, TWO_D, ANY_D };
 
-/* Does a step of 16 lanes: takes their words, finds their tokens and makes their new states. */
+/* Does a step of 16 lanes: loads their words, finds their tokens and computes their new states. */
 INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, const v32 *bounds,
                                                v32 idle, bool careful)
 {
@@ -167,9 +168,8 @@ INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, c
 }
 
 /* Decodes the tokens of one step at list position `base`. `table` is the table of bounds for the
- * step's kind. `rows` is added to buckets to make contexts. The first `n` lanes decode. `tail` says
- * that it is the last step of the plane, `careful` that some lanes may be idle or that a token may
- * have all slots. */
+ * step's kind. A bucket plus `rows` is the context. The first `n` lanes decode. `tail`: it is the
+ * last step of the plane. `careful`: some lanes may be idle, or a token may have all slots. */
 INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *table, v32 rows,
                  uint32_t n, bool tail, bool careful)
 {
@@ -202,7 +202,7 @@ INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *tabl
         l->bucket = find_buckets(l, base + PSTI_COEFS_LANES);
 }
 
-/* Returns how many lanes of the step at `base` are before that list position. */
+/* Returns how many lanes of the step at `base` lie before that list position. */
 INLINE uint32_t lanes_before(uint32_t position, uint32_t base)
 {
     uint32_t n = position > base ? position - base : 0;
@@ -214,7 +214,7 @@ struct borders {
     uint32_t of[4];
 };
 
-/* pair_of[last D][first D] of a step is the number of its pair of rows. */
+/* pair_of[D of the last lane][D of the first lane] is the number of the step's pair of rows. */
 static const uint8_t pair_of[4][4] = {{2, 2, 4, 5}, {0, 2, 1, 3}, {0, 0, 1, 0}, {0, 0, 0, 0}};
 
 INLINE void mixed_step(struct loop *l, uint32_t base, const struct borders *borders, bool tail,

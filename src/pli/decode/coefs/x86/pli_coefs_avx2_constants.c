@@ -1,5 +1,5 @@
 /* pli_coefs_avx2_constants.c - the constants of the coefficient decoder's AVX2 level. They are read
- * from memory, so that compilers do not make them anew each time. */
+ * from memory, because compilers would build them again and again. */
 #include "pli/decode/coefs/x86/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)

@@ -4,7 +4,7 @@
  * It takes words and states of a unit, and makes rows of 64 bytes. The functions are pure; any
  * thread may call them. Bounds of the 16 contexts are looked up as bytes, for 32 lanes at once. One
  * comparison finds the half of the 16 tokens that a slot is in; the rest is a search among 8, as
- * for AC. A unit has only some 50 of these steps, so that they are not optimised further. */
+ * for AC. A unit has only some 50 of these steps, so they are not optimised further. */
 #include "pli/decode/coefs/x86/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
@@ -12,7 +12,7 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-/* The state that passes from step to step. */
+/* The state that is passed from step to step. */
 struct stream {
     struct psti_coefs_avx2_states states;
     const uint8_t *words;
@@ -50,7 +50,7 @@ INLINE struct half_step find(v32 slot, const v32 *bounds)
     return h;
 }
 
-/* Decodes the tokens of the lanes whose byte in `lanes` is 255. Returns 0 in the others. */
+/* Decodes the tokens of the lanes whose byte in `lanes` is 255. Returns 0 in other lanes. */
 static v32 TARGET step(struct psti_coefs_unit *unit, struct stream *s,
                        const uint8_t (*table)[2][16], v32 contexts, v32 lanes)
 {
@@ -86,7 +86,7 @@ static v32 TARGET step(struct psti_coefs_unit *unit, struct stream *s,
     return _mm256_and_si256(token, lanes);
 }
 
-/* -- Classes of ends -- */
+/* -- Classes of the ends of blocks -- */
 
 /* The bytes of a square: rows 0..3, then rows 4..7. */
 struct square {
@@ -102,8 +102,8 @@ INLINE struct square to_positions(v32 lanes, __m128i places)
                            _mm256_shuffle_epi8(_mm256_permute4x64_epi64(lanes, 0xfa), where)};
 }
 
-/* Returns for each position the sum of its left and its right neighbour. Where one is not in the
- * square, the other counts twice. */
+/* Returns for each position the sum of its left and right neighbours. If a neighbour is outside the
+ * square, the other one counts twice. */
 INLINE v32 across(v32 rows, v32 first_column, v32 last_column)
 {
     v32 left = _mm256_slli_epi64(rows, 8), right = _mm256_srli_epi64(rows, 8);
@@ -129,7 +129,7 @@ static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square 
     uint8_t *first = rows + 4 * ROW;
     store(first, even.low);
     store(first + 32, even.high);
-    if (q->rows > 1) { /* a row that is not in the square is replaced by the opposite neighbour */
+    if (q->rows > 1) { /* a row outside the square is replaced by the opposite neighbour */
         psti_store_u64(first - ROW, psti_load_u64(first + ROW));
         psti_store_u64(first + ROW * q->rows, psti_load_u64(first + ROW * (q->rows - 2)));
     }
@@ -139,8 +139,8 @@ static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square 
     v32 high = _mm256_add_epi8(load(first + 32 - ROW), load(first + 32 + ROW));
     low = _mm256_add_epi8(low, across(even.low, first_column, last_column));
     high = _mm256_add_epi8(high, across(even.high, first_column, last_column));
-    /* The left and right neighbours, or those above and below, count twice in place of the other
-     * two. */
+    /* If the left and right neighbours (or those above and below) are outside, the other two count
+     * twice. */
     if (q->rows == 1 || q->columns == 1) {
         low = _mm256_add_epi8(low, low);
         high = _mm256_add_epi8(high, high);

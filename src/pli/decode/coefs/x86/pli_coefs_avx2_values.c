@@ -2,8 +2,8 @@
  * (docs/format-pli.md, 8.2, 8.3, 8.5). It makes ends of blocks and coefficients from tokens and
  * bits.
  *
- * Bits of the same weight stand together in the raw string. A mask says which of 64 entries have
- * such a bit, and pdep hands the bits to the ones of the mask. Masks then become bytes again. */
+ * Bits of the same weight lie together in the raw string. A mask says which of 64 entries have such
+ * a bit, and pdep moves the bits to the ones of the mask. Then masks are expanded to bytes. */
 #include "pli/decode/coefs/x86/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
@@ -28,11 +28,12 @@ INLINE uint64_t above(struct group g, int than)
     return low | (uint64_t)high << 32;
 }
 
-/* Hands the next raw bits to the ones of the mask `to`, in ascending order. Returns a mask of the
- * ones whose bit is 1. */
+/* Moves the next raw bits to the ones of the mask `to`, in ascending order. Returns a mask of the
+ * ones whose raw bit is 1. */
 INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
-    uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
+    uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` is passed on its own, so that it
+                                                        * stays in a register */
     *at += (uint64_t)_mm_popcnt_u64(to);
     return _pdep_u64(next, to);
 }
@@ -51,7 +52,7 @@ INLINE struct group bytes_of(uint64_t mask)
     return (struct group){_mm256_cmpeq_epi8(low, bit), _mm256_cmpeq_epi8(high, bit)};
 }
 
-/* Brings entries from ascending order to that of bytes_of(), or back. */
+/* Brings entries from ascending order to the order of bytes_of(), or back. */
 INLINE struct group for_unpacking(struct group g)
 {
     return (struct group){_mm256_permute4x64_epi64(g.low, 0xd8),
@@ -70,14 +71,14 @@ INLINE void add_bits(struct group *values, uint64_t mask, int weight)
 struct places {
     int16_t *to;                         /* if `moves` is NULL: the place of the first
                                           * coefficient */
-    int16_t *plane;                      /* else the plane; each eight coefficients go to plane +
-                                          * moves[i].to */
+    int16_t *plane;                      /* if `moves` is set: the plane; eight coefficients go to
+                                          * plane + moves[i].to */
     const struct psti_coefs_move *moves; /* how kept coefficients are moved; NULL: all blocks are
                                           * kept */
 };
 
-/* Stores coefficients 16 i .. 16 i + 15, or only those of blocks that are kept. A store of eight
- * may write beyond the kept ones; the next store overwrites that. */
+/* Stores coefficients 16 i .. 16 i + 15, or only those of kept blocks. A store of eight may write
+ * garbage after the kept values; the next store overwrites it. */
 INLINE void put(const struct places *p, uint32_t i, v32 values)
 {
     if (p->moves == NULL) {
@@ -109,7 +110,7 @@ INLINE v32 large_value(v32 value, v32 sixty_fourths, v32 negative)
     return _mm256_sub_epi16(_mm256_xor_si256(value, negative), negative);
 }
 
-/* Does the same for values up to 255 plus 64 * `more`. */
+/* Stores 64 coefficients like place(), from values up to 255 plus 64 * `more`. */
 INLINE void place_large(struct group v, struct group more, struct group negative,
                         const struct places *to)
 {
@@ -153,7 +154,7 @@ INLINE uint64_t place_any(const struct psti_coefs_bits *bits, uint64_t at, struc
     return at;
 }
 
-/* -- Ends of blocks -- */
+/* -- Ends of blocks (8.2) -- */
 
 void TARGET psti_pli_coefs_avx2_read_ends(struct psti_coefs_unit *unit)
 {
@@ -280,7 +281,8 @@ INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, bool some)
             }
             place(v, bytes_of(signs), &to);
         }
-        if (some) /* entries after the kept ones are 0 at least up to the next multiple of 64 */
+        if (some) /* clears the entries after the kept values, up to the next multiple of 64 or
+                   * more */
             memset(plane + unit->kept->n_k[k], 0, GROUP * sizeof *plane);
     }
     unit->bits.at = at;

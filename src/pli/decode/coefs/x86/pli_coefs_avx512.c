@@ -43,15 +43,15 @@ static void prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Order -- */
 
-/* A list of blocks with their ends and numbers. 64 entries after the list may be written. */
+/* A list of blocks: their ends and their numbers. 64 entries after the list may be written. */
 struct blocks {
     uint8_t *ends;
     uint16_t *order;
     uint32_t n;
 };
 
-/* Appends to a list those of 64 blocks whose bits are set. `low` and `high` are the numbers of the
- * lower and of the upper 32 blocks. */
+/* Appends the blocks, among 64, whose bits are set to a list. `low` and `high` have the numbers of
+ * the lower and of the upper 32 blocks. */
 PSTI_ICL_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __m512i low,
                             __m512i high)
 {
@@ -77,7 +77,7 @@ PSTI_ICL_INLINE void split(const struct blocks *from, uint32_t bit, struct block
     }
 }
 
-/* Lists the blocks of all squares in their order. Returns all bits that are set in some end. */
+/* Lists the blocks of all squares in their order. Returns the OR of all ends. */
 PSTI_ICL_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct blocks *to)
 {
     __m512i low = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
@@ -105,7 +105,7 @@ PSTI_ICL_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
     memset(out->n_k, 0, sizeof out->n_k);
     for (uint32_t i = 0; i < out->n; i += 64) {
         uint64_t lasts = ~(uint64_t)_mm512_cmpeq_epi8_mask(load(ends + i), load(ends + i + 1));
-        if (out->n - i <= 64) /* the last end of all has no successor */
+        if (out->n - i <= 64) /* the last block has no successor whose end could differ */
             lasts &= (UINT64_C(1) << (out->n - i - 1)) - 1;
         for (; lasts != 0; lasts &= lasts - 1) {
             uint32_t at = i + (uint32_t)__builtin_ctzll(lasts);
@@ -120,14 +120,15 @@ PSTI_ICL_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
     }
 }
 
-/* Sorts blocks by the bits of their ends, from the lowest bit on, each time in a stable way: blocks
- * that have the bit come first. `sides` does not hold what it holds in plain C, but the ends in the
- * order of the list. */
+/* Sorts blocks by their ends with a stable radix sort, bit by bit from the lowest bit; blocks that
+ * have the bit come first. At this level `sides` holds not sides, but the ends in the order of the
+ * list. */
 PSTI_ICL_TARGET static void sort(struct psti_coefs_unit *unit)
 {
     struct psti_pli_coefs *out = unit->out;
     struct blocks lists[2][2], *from = lists[0], *to = lists[1];
-    for (uint32_t i = 0; i < 4; i++) { /* the planes are unused yet and serve as memory */
+    for (uint32_t i = 0; i < 4; i++) { /* the planes are not used yet, so their memory holds the
+                                        * lists */
         int16_t *room = unit->planes + 2 * i * out->stride;
         lists[i >> 1][i & 1] =
             (struct blocks){(uint8_t *)(room + out->stride), (uint16_t *)room, 0};
@@ -152,7 +153,7 @@ PSTI_ICL_TARGET static void sort(struct psti_coefs_unit *unit)
     count(unit->sides, out);
 }
 
-/* -- Blocks that are wanted -- */
+/* -- The selection of wanted blocks -- */
 
 enum { SIXTEENTHS = PSTI_JPEG_SQUARES_MAX * PSTI_COEFS_SQUARE / 16 };
 

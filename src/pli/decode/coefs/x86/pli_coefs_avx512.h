@@ -17,11 +17,13 @@ enum { COEFS_512_AC_BOUNDS = PSTI_JPEG_N_AC_TOKENS - 1, COEFS_512_BOUNDS = PSTI_
 /* Tables of bounds: [t - 1][context] is the slot at which token t begins. Token 0 begins at 0. */
 struct psti_coefs_avx512_tables {
     _Alignas(64) uint16_t ac[COEFS_512_AC_BOUNDS][32]; /* context: 8 * distance + bucket */
-    uint16_t ends[COEFS_512_BOUNDS][32];               /* context: 16 * side + context */
-    uint16_t dc[COEFS_512_BOUNDS][32];                 /* 4096 for tokens that do not exist */
-    /* Twice the bucket of size x (8.4), 0..127, at [x ^ 64]. */
+    uint16_t ends[COEFS_512_BOUNDS][32];               /* for classes of blocks' ends, indexed by 16
+                                                        * * side + context */
+    uint16_t dc[COEFS_512_BOUNDS][32];                 /* for DC, indexed like `ends`; 4096 for
+                                                        * tokens that do not exist */
+    /* Twice the bucket of size x (8.4), 0..127, stored at [x ^ 64]. */
     uint8_t buckets[128];
-    uint8_t rows[64]; /* 16 * distance, by end - k */
+    uint8_t rows[64]; /* 16 * distance, indexed by end - k */
 };
 _Static_assert(sizeof(struct psti_coefs_avx512_tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 
@@ -41,11 +43,11 @@ PSTI_ICL_INLINE const struct psti_coefs_avx512_tables *coefs_tables(
 PSTI_ICL_INLINE __m512i load(const void *at) { return _mm512_loadu_si512(at); }
 PSTI_ICL_INLINE void store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
 
-/* These functions keep compilers from code that makes a chain of instructions longer. `apart` and
- * `mask_apart` hide a value from gcc, which would merge a choice into the operands that it chooses
- * from, or two tests into one that waits for both. clang does neither with masks. But clang would
- * move masks to general registers and back for `&`, which mask_without does in mask registers, and
- * it would make words of a mask to subtract them, instead of minus_one(). */
+/* These functions prevent optimisations that lengthen a chain of dependent instructions. `apart`
+ * and `mask_apart` hide a value from gcc, which would merge a selection into its operands, or two
+ * tests into one that waits for both. clang does neither with masks. But for `&` clang would move
+ * masks to general registers and back; mask_without works in mask registers. And clang would expand
+ * a mask to words to subtract them; minus_one() does not. */
 PSTI_ICL_INLINE __m512i apart(__m512i v)
 {
 #if !defined(PST_SIMDE)
@@ -137,7 +139,7 @@ PSTI_ICL_INLINE __m512i choose(uint32_t lanes, __m512i no, __m512i yes)
 }
 
 /* The result of a search: the slots at which the token begins and ends, and masks of the lanes
- * whose token is at least 2, 4, 6, or odd. */
+ * whose token is at least 2, at least 4, at least 6, or odd. */
 struct psti_coefs_avx512_found {
     __m512i begin, end;
     uint32_t from_2, from_4, from_6, odd;

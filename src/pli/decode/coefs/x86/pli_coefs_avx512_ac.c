@@ -15,8 +15,7 @@
 
 enum { GROUP = PSTI_COEFS_SQUARE, LANES = PSTI_COEFS_LANES };
 
-/* What the contexts of a plane are computed from, by side, and the addresses of its tokens and of
- * their g. */
+/* The input of the contexts of a plane, by side, and the addresses of its tokens and of their g. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES];
     __m512i weights[3][2], bias[2], k;
@@ -99,8 +98,8 @@ PSTI_ICL_INLINE __m512i find_contexts(const struct loop *l, uint32_t base)
         b = _mm512_add_epi16(
             b, _mm512_maddubs_epi16(_mm512_unpackhi_epi8(g, h), of_side(p->weights[i], side.high)));
     }
-    /* The sums are twice the size less 128, so that the highest bit of the size is inverted. The
-     * look-up uses 7 bits. */
+    /* The sums are twice the size less 128, so the highest bit of the size is inverted. The look-up
+     * uses 7 bits. */
     __m512i x = _mm512_srli_epi16(_mm512_packs_epi16(a, b), 1);
     __m512i bucket = _mm512_permutex2var_epi8(l->buckets[0], x, l->buckets[1]);
     __m512i far = _mm512_sub_epi8(load(l->ends + base), p->k);

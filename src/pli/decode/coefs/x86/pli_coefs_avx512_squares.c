@@ -4,20 +4,20 @@
  * It takes words and states of a unit, and makes rows of 64 bytes. The functions are pure; any
  * thread may call them. One table has the contexts of both sides. One comparison finds the half of
  * the 16 tokens that a slot is in; the rest is a search among 8, as for AC. A unit has only some 50
- * of these steps, so that they are not optimised further. */
+ * of these steps, so they are not optimised further. */
 #include "pli/decode/coefs/x86/pli_coefs_avx512.h"
 
 #if defined(__x86_64__)
 
 enum { LANES = PSTI_COEFS_LANES };
 
-/* The state that passes from step to step. */
+/* The state that is passed from step to step. */
 struct stream {
     struct psti_coefs_avx512_states states;
     const uint8_t *words;
 };
 
-/* Decodes the tokens of the lanes whose bits are set. Returns 0 in the others. `contexts` has 32
+/* Decodes the tokens of the lanes whose bits are set. Returns 0 in other lanes. `contexts` has 32
  * bytes of 16 * side + context. */
 PSTI_ICL_TARGET static __m256i step(struct psti_coefs_unit *unit, struct stream *s,
                                     const uint16_t (*table)[LANES], __m256i contexts,
@@ -42,10 +42,10 @@ PSTI_ICL_TARGET static __m256i step(struct psti_coefs_unit *unit, struct stream 
     return _mm256_maskz_mov_epi8(lanes, token);
 }
 
-/* -- Classes of ends -- */
+/* -- Classes of the ends of blocks -- */
 
-/* Returns for each position the sum of its left and its right neighbour. Where one is not in the
- * square, the other counts twice. */
+/* Returns for each position the sum of its left and right neighbours. If a neighbour is outside the
+ * square, the other one counts twice. */
 PSTI_ICL_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classes)
 {
     const __m512i first = _mm512_set1_epi64(0xff);
@@ -55,8 +55,8 @@ PSTI_ICL_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classes
     return _mm512_add_epi8(_mm512_add_epi8(left, right), more);
 }
 
-/* Returns for each position the sum of its neighbours above and below. Where one is not in the
- * square, the other counts twice. */
+/* Returns for each position the sum of its neighbours above and below. If a neighbour is outside
+ * the square, the other one counts twice. */
 PSTI_ICL_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes)
 {
     _Alignas(64) uint64_t above[8] = {1, 0, 1, 2, 3, 4, 5, 6}, below[8] = {1, 2, 3, 4, 5, 6, 7, 7};
@@ -72,8 +72,7 @@ PSTI_ICL_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes)
 PSTI_ICL_INLINE __m512i find_contexts(const struct psti_jpeg_square *q, __m512i even)
 {
     __m512i sum = _mm512_add_epi8(across(q, even), along(q, even));
-    if (q->rows == 1 || q->columns == 1) /* the neighbours in the row or column count twice in place
-                                          * of the others */
+    if (q->rows == 1 || q->columns == 1) /* the neighbours in the only row or column count twice */
         sum = _mm512_add_epi8(sum, sum);
     sum = _mm512_srli_epi16(_mm512_add_epi8(sum, _mm512_set1_epi8(2)), 2);
     return _mm512_min_epu8(_mm512_and_si512(sum, _mm512_set1_epi8(63)),

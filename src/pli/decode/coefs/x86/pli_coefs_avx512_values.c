@@ -2,10 +2,10 @@
  * (docs/format-pli.md, 8.2, 8.3, 8.5). It makes ends of blocks and coefficients from tokens and
  * bits.
  *
- * Bits of the same weight stand together in the raw string. A mask says which of 64 entries have
- * such a bit, and pdep hands the bits to the ones of the mask. The result is a mask too, under
- * which the weight is added. A group of AC without large values has no branch that depends on its
- * bits. Some 45 scalar operations, and 10 moves between masks and registers, bound its time. */
+ * Bits of the same weight lie together in the raw string. A mask says which of 64 entries have such
+ * a bit, and pdep moves the bits to the ones of the mask. The result is a mask, too: the weight is
+ * added to its entries. A group of AC without large values has no branch that depends on its bits.
+ * Some 45 scalar operations, and 10 moves between masks and registers, bound its time. */
 #include "pli/decode/coefs/x86/pli_coefs_avx512.h"
 
 #if defined(__x86_64__)
@@ -13,11 +13,12 @@
 
 enum { GROUP = PSTI_COEFS_SQUARE, HALF = GROUP / 2 };
 
-/* Hands the next raw bits to the ones of the mask `to`, in ascending order. Returns a mask of the
- * ones whose bit is 1. */
+/* Moves the next raw bits to the ones of the mask `to`, in ascending order. Returns a mask of the
+ * ones whose raw bit is 1. */
 PSTI_ICL_INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
-    uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
+    uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` is passed on its own, so that it
+                                                        * stays in a register */
     *at += (uint64_t)_mm_popcnt_u64(to);
     return _pdep_u64(next, to);
 }
@@ -63,7 +64,7 @@ PSTI_ICL_INLINE void negate_words(struct words *w, uint64_t lanes)
     w->high = _mm512_mask_sub_epi16(w->high, (uint32_t)(lanes >> HALF), zero, w->high);
 }
 
-/* -- Ends of blocks -- */
+/* -- Ends of blocks (8.2) -- */
 
 PSTI_ICL_TARGET void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *unit)
 {
@@ -106,7 +107,7 @@ PSTI_ICL_INLINE __m512i sum_across(__m512i d)
     return _mm512_add_epi16(d, _mm512_bslli_epi128(d, 8));
 }
 
-/* Turns the differences of a square into values. Differences are to the value at the left, in the
+/* Replaces the differences of a square by values. A difference is to the value at the left, in the
  * first column to the value above. */
 PSTI_ICL_INLINE void sum_up(struct words *w)
 {
@@ -179,8 +180,8 @@ PSTI_ICL_INLINE uint64_t add_any(const struct psti_coefs_bits *bits, uint64_t at
 /* The kinds of bits of a group without token 7: signs, then the bits of weights 1, 2, 4 and 8. */
 enum { KINDS = 5 };
 
-/* Hands the next bits of each kind to the ones of to[kind], in ascending order. Returns how many
- * bits were taken. Mostly these are at most 64; then one load of the string is enough. */
+/* Moves the next bits of each kind to the ones of to[kind], in ascending order. Returns the number
+ * of bits taken. Mostly these are at most 64; then one load of the string is enough. */
 PSTI_ICL_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64_t at,
                                       const uint64_t to[KINDS], uint64_t got[KINDS])
 {
@@ -193,7 +194,8 @@ PSTI_ICL_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64
     got[0] = _pdep_u64(next, to[0]);
     if (sum > 64) {
 #pragma GCC unroll 4
-        for (int i = 1; i < KINDS; i++) /* no load waits for the result of another */
+        for (int i = 1; i < KINDS; i++) /* in a loop of its own, so that no load waits for another
+                                         * load */
             got[i] = _pdep_u64(psti_pli_coefs_peek_at(bits, at + before[i]), to[i]);
     } else {
 #pragma GCC unroll 4
@@ -255,7 +257,8 @@ PSTI_ICL_INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, b
             v = _mm512_mask_sub_epi8(v, got[0], zero, v);
             put_bytes(values, v, lanes, some);
         }
-        if (some) /* entries after the kept ones are 0 at least up to the next multiple of 64 */
+        if (some) /* clears the entries after the kept values, up to the next multiple of 64 or
+                   * more */
             memset(plane + unit->kept->n_k[k], 0, GROUP * sizeof *plane);
     }
     unit->bits.at = at;

@@ -2,9 +2,9 @@
  * pli_jpeg_idct_template.h.
  *
  * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
- * any thread may call them. Rows of samples go from registers to their places. Eight
- * inputs of four blocks take 20 multiplications of four lanes. These bound the time of the
- * transform on cores that do one a cycle; on other cores about as many other operations bound it.
+ * any thread may call them. Rows of samples are stored from registers directly to their places.
+ * Eight inputs of four blocks take 20 multiplications of four lanes. They limit the transform on
+ * cores that do one per cycle; on other cores about as many other operations are the limit.
  */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
@@ -21,8 +21,8 @@
 enum { LANES = 8 };
 
 struct work {
-    int16x8_t in[64];              /* dequantised coefficients, [8 * row + column] */
-    int16x8_t half[64];            /* values after the transform of columns */
+    int16x8_t in[64];              /* dequantised coefficients, indexed by [8 * row + column] */
+    int16x8_t half[64];            /* values after the transform of the columns */
     uint8_t samples[4][4 * LANES]; /* samples of blocks of 4x4 */
     uint16_t order[LANES];
     uint8_t *to[LANES];
@@ -39,7 +39,8 @@ INLINE int16x8_t choose(uint16x8_t mask, int16x8_t no, int16x8_t yes)
 {
     return vbslq_s16(mask, yes, no);
 }
-/* If a mask has no lane, its largest lane is 0. If it has all lanes, its smallest lane is 65535. */
+/* If no lane of a mask is set, its largest lane is 0. If all lanes are set, its smallest lane is
+ * 65535. */
 INLINE bool is_none(uint16x8_t mask) { return vmaxvq_u16(mask) == 0; }
 INLINE bool is_all(uint16x8_t mask) { return vminvq_u16(mask) == UINT16_MAX; }
 
@@ -113,7 +114,7 @@ INLINE int8x8_t finish_row(struct sums s)
     return vqrshrn_n_s16(high, 2);
 }
 
-/* The next two return the sum and the difference of inputs 0 and 4, times 8192. */
+/* The next two functions return the sum and the difference of inputs 0 and 4, times 8192. */
 INLINE struct sums sum_of(int16x8_t i0, int16x8_t i4)
 {
     return times_8192(
@@ -213,8 +214,8 @@ INLINE void store_two(uint8_t *first, uint8_t *second, uint32x4_t v)
     vst1_u8(first, vreinterpret_u8_u32(vget_low_u32(v)));
 }
 
-/* Stores the outputs of a row of 8 blocks as samples in their places. Lanes without a block have
- * the place of the first block, which is stored last. */
+/* Stores the outputs of a row of 8 blocks as samples in their places. Lanes without a block are
+ * stored to the place of the first block, which is stored last. */
 INLINE void store_row(const struct sums o[8], uint8_t *const to[LANES], size_t offset)
 {
     uint8x16_t b04 = two_samples(o[0], o[4]), b15 = two_samples(o[1], o[5]);

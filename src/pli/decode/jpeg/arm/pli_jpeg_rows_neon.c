@@ -39,13 +39,14 @@ INLINE uint8x16_t three_to_one_up(uint8x16_t near, uint8x16_t far)
     return vrhaddq_u8(near, vhaddq_u8(near, far));
 }
 
-/* Returns 3 near + far, of 8 samples. */
+/* Returns 3 near + far for 8 samples. */
 INLINE uint16x8_t column_sums(const uint8_t *near, const uint8_t *far)
 {
     return vmlal_u8(vmovl_u8(vld1_u8(far)), vld1_u8(near), vdup_n_u8(3));
 }
 
-/* Even and odd samples, made of the sums of 8 columns and of the columns next to them. */
+/* Returns the even and the odd samples, made from the sums of 8 columns and of the columns next to
+ * them. */
 struct across {
     uint8x8_t even, odd;
 };
@@ -72,9 +73,9 @@ static void h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t
     }
 }
 
-/* The next three return the terms that are added to Y, of 8 pixels, from Cb - 128 and Cr - 128.
- * Only green needs sums of 32 bits. For red, (91881 r + 32768) >> 16 is r plus the rounded high
- * half of r * 13173, for all r of 8 bits. For blue, (116130 b + 32768) >> 16 is 2 b minus the
+/* The next three functions return the terms that are added to Y for 8 pixels, from Cb - 128 and Cr
+ * - 128. Only green needs sums of 32 bits. For red, (91881 r + 32768) >> 16 is r plus the rounded
+ * high half of r * 13173, for all r of 8 bits. For blue, (116130 b + 32768) >> 16 is 2 b minus the
  * rounded high half of b * 7471. */
 INLINE int16x8_t to_red(int16x8_t r) { return vaddq_s16(r, vqrdmulhq_n_s16(r, 13173)); }
 INLINE int16x8_t to_blue(int16x8_t b)
@@ -83,7 +84,8 @@ INLINE int16x8_t to_blue(int16x8_t b)
 }
 INLINE int16x8_t to_green(int16x8_t b, int16x8_t r)
 {
-    /* -46802 does not fit 16 bits. It is 18734 - 65536, and 65536 of it are a subtraction of r. */
+    /* -46802 does not fit 16 bits. It is 18734 - 65536, and the product with -65536 is a
+     * subtraction of r. */
     int32x4_t low = vmull_n_s16(vget_low_s16(b), -22554);
     int32x4_t high = vmull_high_n_s16(b, -22554);
     low = vmlal_n_s16(low, vget_low_s16(r), 18734);
@@ -91,7 +93,7 @@ INLINE int16x8_t to_green(int16x8_t b, int16x8_t r)
     return vsubq_s16(vcombine_s16(vrshrn_n_s32(low, 16), vrshrn_n_s32(high, 16)), r);
 }
 
-/* Returns Y plus the terms of 8 pixels and of the next 8, clamped. */
+/* Returns Y plus the terms, clamped, for 8 pixels and the next 8. */
 INLINE uint8x16_t add_clamped(uint8x16_t y, int16x8_t low, int16x8_t high)
 {
     uint16x8_t a = vaddw_u8(vreinterpretq_u16_s16(low), vget_low_u8(y));

@@ -14,7 +14,7 @@
 
 struct work {
     VECTOR in[64];                 /* dequantised coefficients, [8 * row + column] */
-    VECTOR half[64];               /* values after the transform of columns */
+    VECTOR half[64];               /* values after the transform of the columns */
     uint8_t samples[8][8 * LANES]; /* rows of LANES blocks, in the order of store_lanes() */
     uint16_t order[LANES];
     uint8_t *to[LANES];
@@ -117,7 +117,7 @@ TARGET static void store_lanes(const struct work *work)
  * 9 16 17 24 25 2 3 and so on. */
 INLINE void rows(struct work *work, int n)
 {
-    /* 128 is added before the shift. The sums are still below 2^31 in size. */
+    /* 128 is added before the shift. The magnitudes of the sums are still below 2^31. */
     const VECTOR bias = OP(set1_epi32)((1 << 17) + (128 << 18));
 #pragma GCC unroll 1
     for (int y = 0; y < 8; y++) {
@@ -142,7 +142,7 @@ INLINE void rows(struct work *work, int n)
 INLINE void store_flat(uint8_t to[2 * LANES], VECTOR dc)
 {
     VECTOR v = OP(srai_epi16)(OP(adds_epi16)(dc, OP(set1_epi16)(4)), 3);
-    v = OP(packs_epi16)(v, v); /* each eight bytes, and the same eight again */
+    v = OP(packs_epi16)(v, v); /* each eight bytes, and the same eight bytes again */
     store(to, OP(sub_epi8)(v, OP(set1_epi8)(INT8_MIN)));
 }
 

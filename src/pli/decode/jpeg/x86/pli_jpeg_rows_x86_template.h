@@ -9,14 +9,16 @@
  * `even` store_parts(to, lo, hi)   stores 128-bit parts by turns; the first one is of `lo`
  *     add_products(sums, a, b)  returns sums + the sums of products of pairs, of 32 bits */
 
-/* Returns the average, rounded down, of `near` and the average, rounded up, of both. */
+/* Returns (3 near + far + 1) >> 2: the rounded-down average of `near` and the rounded-up average of
+ * `near` and `far`. */
 INLINE VECTOR three_to_one_down(VECTOR near, VECTOR far)
 {
     VECTOR middle = OP(avg_epu8)(near, far);
     return OP(sub_epi8)(OP(avg_epu8)(near, middle), odd_bits(near, middle));
 }
 
-/* Does the same with the roundings exchanged. */
+/* Returns (3 near + far + 2) >> 2: the rounded-up average of `near` and the rounded-down average of
+ * `near` and `far`. */
 INLINE VECTOR three_to_one_up(VECTOR near, VECTOR far)
 {
     VECTOR middle = OP(sub_epi8)(OP(avg_epu8)(near, far), odd_bits(near, far));
@@ -28,9 +30,9 @@ INLINE void store_in_turn(uint8_t *to, VECTOR even, VECTOR odd)
     store_parts(to, OP(unpacklo_epi8)(even, odd), OP(unpackhi_epi8)(even, odd));
 }
 
-/* -- Interpolation both ways -- */
+/* -- Interpolation in both directions -- */
 
-/* Sums of 16 bits of STEP samples: those of the lower and of the upper halves of 128-bit parts. */
+/* Sums of 16 bits for STEP samples: of the lower and of the upper halves of 128-bit parts. */
 struct sums {
     VECTOR lo, hi;
 };
@@ -69,10 +71,10 @@ TARGET static void h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, u
 
 /* -- Colour -- */
 
-/* The next three return the terms that are added to Y, from Cb - 128 and Cr - 128 in 16 bits. Only
- * green needs sums of 32 bits. For red, (91881 r + 32768) >> 16 is r plus the rounded high half of
- * r * 13173, for all r of 8 bits. For blue, (116130 b + 32768) >> 16 is 2 b minus the rounded high
- * half of b * 7471. */
+/* The next three functions return the terms that are added to Y, from Cb - 128 and Cr - 128 in 16
+ * bits. Only green needs sums of 32 bits. For red, (91881 r + 32768) >> 16 is r plus the rounded
+ * high half of r * 13173, for all r of 8 bits. For blue, (116130 b + 32768) >> 16 is 2 b minus the
+ * rounded high half of b * 7471. */
 INLINE VECTOR to_red(VECTOR r)
 {
     return OP(add_epi16)(r, OP(mulhrs_epi16)(r, OP(set1_epi16)(13173)));
@@ -83,7 +85,8 @@ INLINE VECTOR to_blue(VECTOR b)
 }
 INLINE VECTOR to_green(VECTOR b, VECTOR r)
 {
-    /* -46802 does not fit 16 bits. It is 18734 - 65536, and 65536 of it are a subtraction of r. */
+    /* -46802 does not fit 16 bits. It is 18734 - 65536, and the product with -65536 is a
+     * subtraction of r. */
     const VECTOR k = OP(set1_epi32)((int)((uint32_t)(uint16_t)-22554 | (uint32_t)18734 << 16));
     const VECTOR half = OP(set1_epi32)(32768);
     VECTOR lo = OP(srai_epi32)(add_products(half, OP(unpacklo_epi16)(b, r), k), 16);

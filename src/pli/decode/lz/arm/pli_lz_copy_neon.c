@@ -21,7 +21,7 @@ LZ_INLINE static inline void move_wide(uint8_t *to, const uint8_t *from)
     vst1q_u8(to + 16, high);
 }
 
-/* The pattern stays in registers, so that no load waits for bytes that have just been written. */
+/* The pattern stays in registers, because a load would wait for the bytes just written. */
 LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 {
     if (distance > 16) {
@@ -40,8 +40,8 @@ LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
     }
 }
 
-/* Returns a bit for each of the 16 / P pixels that the next one differs from, at 4 times the number
- * of the pixel's first byte. `b` is the vector one pixel after `a`. */
+/* Returns a bit for each of the 16 / P pixels whose next pixel differs, at 4 times the number of
+ * the pixel's first byte. `b` is the vector one pixel after `a`. */
 LZ_INLINE static inline uint64_t edges_of(uint8x16_t a, uint8x16_t b, const uint32_t P)
 {
     uint8x16_t same = vceqq_u8(a, b);
@@ -70,7 +70,8 @@ LZ_INLINE static inline uint64_t edges_of(uint8x16_t a, uint8x16_t b, const uint
     }
 }
 
-/* Returns the place of the n-th edge, in bytes. `high` are the edges of a vector `step` bytes on.
+/* Returns the offset of the n-th edge in bytes. `high` has the edges of a vector `step` bytes
+ * later.
  */
 LZ_INLINE static inline size_t place_of(uint64_t low, uint64_t high, size_t step, uint32_t n)
 {
@@ -88,7 +89,7 @@ LZ_INLINE static inline size_t copy_to_edge(uint8_t *to, const uint8_t *from, si
 {
     const size_t step = 16 / P * P;
     size_t before = (size_t)(to - from);
-    /* Does two vectors a turn. Most copies end in the first turn, so that the branch is
+    /* Does two vectors per turn. Most copies end in the first turn, which makes the branch
      * predictable. Near the end of the pixels it copies nothing: the caller then copies exactly. */
     for (size_t i = 0; i < before; i += 2 * step) {
         uint8x16_t low = vld1q_u8(from + i), high = vld1q_u8(from + i + step);

@@ -2,10 +2,10 @@
  * once.
  *
  * Symbols and their frequencies are looked up through general registers, one lane after the other.
- * Vectors of four compute the new states and hand words to the states that need them. The loops run
- * while every lane has a thing to decode and many words are left. Plain C does the rest. A symbol
- * takes 9 instructions, and 4 more if each lane has a table of its own, which is half of what plain
- * C takes. The number of instructions bounds the time, not what they wait for. */
+ * Vectors of four compute the new states and give words to the states that need them. The loops run
+ * while every lane has a symbol to decode and many words are left. Plain C does the rest. A symbol
+ * takes 9 instructions, and 4 more if each lane has its own table, which is half of plain C's
+ * number. The number of instructions limits the speed, not their latency. */
 #include "pli/decode/lz/pli_lz_tokens.h"
 
 #include "pli/decode/lz/pli_lz_copy.h"
@@ -15,7 +15,7 @@
 
 enum { LANES = 8, EIGHTS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
-/* Returns byte i of eight bytes, one for each lane, with lane 0's the lowest. */
+/* Returns byte i of eight bytes. There is a byte for each lane; lane 0's is the lowest. */
 #define BYTE_OF(bytes, i) (uint8_t)((bytes) >> (8 * (i)))
 
 /* The states of eight lanes. */
@@ -26,7 +26,7 @@ struct eight {
 /* Returns the number of steps in which all lanes are active. */
 static uint32_t full_steps(struct psti_pli_lz_share share, uint32_t n_lanes)
 {
-    uint32_t others = (n_lanes - 1) * share.per_lane; /* symbols of all lanes but the last */
+    uint32_t others = (n_lanes - 1) * share.per_lane; /* symbols of each lane except the last one */
     return share.n > others ? share.n - others : 0;
 }
 
@@ -40,7 +40,7 @@ PSTI_NEON_INLINE void store_eight(uint32_t *x, struct eight v)
     vst1q_u32(x + 4, v.x[1]);
 }
 
-/* Sets *entry to the table's entry for `place`. Returns the symbol of the entry. */
+/* Sets *entry to the table's entry for `place`. Returns the entry's symbol. */
 PSTI_NEON_INLINE uint64_t look_up(const uint8_t *table, uint32_t place, uint32_t *entry)
 {
     *entry = psti_load_u32(table + 4 * (size_t)place);
@@ -87,7 +87,7 @@ PSTI_NEON_INLINE uint64_t next_symbols(struct eight *states, const uint8_t *cons
     return symbols;
 }
 
-/* Finds the tables that the lanes use, by their contexts. */
+/* Finds the table of each lane by the lane's context. */
 PSTI_NEON_INLINE void choose(const uint8_t *const *tables, uint64_t contexts,
                              const uint8_t *chosen[LANES])
 {
@@ -104,7 +104,7 @@ PSTI_NEON_INLINE uint8x8_t above(uint8x8_t v, uint8_t limit)
     return vcgt_u8(v, vdup_n_u8(limit));
 }
 
-/* Returns the classes of offset codes, as psti_pli_lz_offset_class. */
+/* Returns the classes of offset codes, like psti_pli_lz_offset_class. */
 PSTI_NEON_INLINE uint8x8_t classes_of(uint8x8_t codes)
 {
     uint8x8_t sum =
@@ -112,7 +112,7 @@ PSTI_NEON_INLINE uint8x8_t classes_of(uint8x8_t codes)
     return vsub_u8(vdup_n_u8(0), vadd_u8(sum, above(codes, PSTI_PLI_LZ_EXPLICIT - 1)));
 }
 
-/* Returns the endings of sequences, as psti_pli_lz_ending. */
+/* Returns the endings of sequences, like psti_pli_lz_ending. */
 PSTI_NEON_INLINE uint8x8_t endings_of(uint8x8_t codes, uint8x8_t lengths)
 {
     enum { N = PSTI_PLI_LZ_N_RUNS - 1, STEP = PSTI_PLI_LZ_EDGE_N };
@@ -188,7 +188,7 @@ static uint32_t decode_sequences(struct psti_lz_lanes *lanes,
     return sequences(lanes, tables, steps, tokens, endings, 4);
 }
 
-/* Decodes the next symbols of lanes l .. l + 7, all with one table. */
+/* Decodes the next symbols of lanes l .. l + 7, which all use one table. */
 PSTI_NEON_INLINE uint64_t symbols_of(struct psti_lz_lanes *lanes, uint32_t l, const uint8_t *table,
                                      const uint8_t **words)
 {
@@ -248,7 +248,7 @@ static uint32_t decode_pixels(struct psti_lz_lanes *lanes, const struct psti_lz_
     for (uint32_t b = 0; b < P; b++)
         single[b] = psti_pli_lz_is_single(to->tables[b]);
     for (; t < steps && (size_t)(lanes->end - words) >= 2 * P * lanes->n + 16; t++) {
-        uint64_t bytes[EIGHTS_MAX][8] = {0}; /* for each byte of a pixel a row of 8 lanes */
+        uint64_t bytes[EIGHTS_MAX][8] = {0}; /* for each byte of a pixel, a row of 8 lanes */
         for (uint32_t b = 0; b < P; b++)
             for (uint32_t l = 0; l < lanes->n; l += LANES)
                 bytes[l / LANES][b] = single[b] ? 0x0101010101010101 * to->tables[b][0]

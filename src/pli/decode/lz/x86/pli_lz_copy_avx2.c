@@ -17,7 +17,7 @@ LZ_INLINE static inline void move_wide(uint8_t *to, const uint8_t *from)
     _mm256_storeu_si256((__m256i *)(void *)to, bytes);
 }
 
-/* The pattern stays in a register, so that no load waits for bytes that have just been written. */
+/* The pattern stays in a register, because a load would wait for the bytes just written. */
 LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 {
     if (distance > 16) {
@@ -34,8 +34,8 @@ LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
         _mm256_storeu_si256((__m256i *)(void *)(to + i), pattern);
 }
 
-/* Compares each of the WIDE / P pixels with the next one. Returns a bit for each that differs, at
- * the number of the pixel's first byte. */
+/* Compares each of the WIDE / P pixels with the next one. Returns a bit for each pixel that
+ * differs, at the number of its first byte. */
 LZ_INLINE static inline uint32_t edges_of(const uint8_t *from, const uint32_t P)
 {
     __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)from);
@@ -58,7 +58,7 @@ LZ_INLINE static inline uint32_t edges_of(const uint8_t *from, const uint32_t P)
     }
 }
 
-/* Returns the place of the n-th edge, in bytes. */
+/* Returns the offset of the n-th edge in bytes. */
 LZ_INLINE static inline size_t place_of(uint64_t edges, uint32_t n)
 {
     return (size_t)_tzcnt_u64(_pdep_u64(1ull << (n - 1), edges));
@@ -69,7 +69,7 @@ LZ_INLINE static inline size_t copy_to_edge(uint8_t *to, const uint8_t *from, si
 {
     const uint32_t step = WIDE / P * P;
     size_t before = (size_t)(to - from), i = 0;
-    /* Does two vectors a turn. Most copies end in the first turn, so that the branch is
+    /* Does two vectors per turn. Most copies end in the first turn, which makes the branch
      * predictable. Near the end of the pixels it does one vector a turn and copies nothing, because
      * the search reads WIDE + P bytes. */
     for (; i < before && i + 2 * WIDE + P <= room; i += 2 * step) {

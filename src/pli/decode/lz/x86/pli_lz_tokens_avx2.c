@@ -2,9 +2,9 @@
  * once.
  *
  * One gather loads symbols, frequencies and places from the lanes' tables. A shuffle, looked up by
- * the mask of the states that need words, hands them their words in order. Lanes that have no more
- * to decode keep their states. The loops run while many words are left. Plain C does the rest.
- * Gathers bound the time: 11 of some 20 ticks for 8 symbols on Zen 3. */
+ * the mask of the states that need words, gives them their words in order. Lanes that have nothing
+ * left to decode keep their states. The loops run while many words are left. Plain C does the rest.
+ * Gathers limit the speed: they take 11 of about 20 cycles for 8 symbols on Zen 3. */
 #include "pli/decode/lz/pli_lz_tokens.h"
 
 #include "pli/decode/x86/pli_spread_avx2.h"
@@ -17,8 +17,8 @@
 
 enum { LANES = 8, VECTORS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
-/* Calls `of`(lanes, ...) with the number of vectors that the lanes fill as a constant, so that
- * loops over vectors unroll. */
+/* Calls `of`(lanes, ...) with the number of vectors for all lanes as a constant, which unrolls
+ * loops over vectors. */
 #define BY_VECTORS(of, lanes, ...)                                                                 \
     ((lanes)->n == LANES       ? of(lanes, __VA_ARGS__, 1)                                         \
      : (lanes)->n == 2 * LANES ? of(lanes, __VA_ARGS__, 2)                                         \
@@ -26,7 +26,7 @@ enum { LANES = 8, VECTORS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
 INLINE static inline __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* The steps begin .. end - 1 of a loop, in which the first `active` lanes decode. */
+/* Steps begin .. end - 1 of a loop, in which the first `active` lanes decode. */
 struct phase {
     uint32_t begin, end, active;
 };
@@ -41,7 +41,7 @@ static void phases_of(struct psti_pli_lz_share share, struct phase phases[2])
     phases[1] = (struct phase){n_last, share.per_lane, last};
 }
 
-/* Returns a mask of the 8 lanes of vector v that are among the first `active`. */
+/* Returns a mask of the lanes of vector v, 8 lanes, that are among the first `active` lanes. */
 INLINE static inline __m256i lanes_of(uint32_t active, uint32_t v)
 {
     __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -100,8 +100,8 @@ INLINE static inline __m256i next_symbols(struct vectors *s, uint32_t v, const u
     return _mm256_and_si256(entries, _mm256_set1_epi32(255));
 }
 
-/* Returns, as a vector for look-ups by context, where the tables begin, counted in entries from
- * `memory`. */
+/* Returns the starts of the tables, counted in entries from `memory`, as a vector for look-ups by
+ * context. */
 INLINE static inline __m256i offsets_of(const uint8_t *memory, const uint8_t *const *tables,
                                         uint32_t n)
 {
@@ -117,7 +117,7 @@ INLINE static inline __m256i above(__m256i v, int limit)
     return _mm256_cmpgt_epi32(v, _mm256_set1_epi32(limit));
 }
 
-/* Returns the classes of offset codes, as psti_pli_lz_offset_class. */
+/* Returns the classes of offset codes, like psti_pli_lz_offset_class. */
 INLINE static inline __m256i classes_of(__m256i codes)
 {
     __m256i sum = _mm256_add_epi32(above(codes, PSTI_PLI_LZ_N_RECENT - 1),
@@ -126,7 +126,7 @@ INLINE static inline __m256i classes_of(__m256i codes)
                             _mm256_add_epi32(sum, above(codes, PSTI_PLI_LZ_EXPLICIT - 1)));
 }
 
-/* Returns the endings of sequences, as psti_pli_lz_ending. */
+/* Returns the endings of sequences, like psti_pli_lz_ending. */
 INLINE static inline __m256i endings_of(__m256i codes, __m256i lengths)
 {
     enum { N = PSTI_PLI_LZ_N_RUNS - 1, STEP = PSTI_PLI_LZ_EDGE_N };
@@ -260,9 +260,8 @@ TARGET static uint32_t decode_symbols(struct psti_lz_lanes *lanes, const uint8_t
     return t;
 }
 
-/* Decodes pixels as long as many words are left. Returns the number of the step after the last one.
- * Stores have 4 bytes; the bytes that a pixel does not have are overwritten by the lane's next
- * pixels. */
+/* Decodes pixels as long as many words are left. Returns the number of the next step. Stores have 4
+ * bytes; bytes after a pixel are overwritten by the lane's next pixels. */
 INLINE static inline uint32_t some_pixels(struct psti_lz_lanes *lanes,
                                           const struct psti_lz_pixels_to *to, uint32_t per_lane,
                                           struct phase phase, const uint32_t n_vectors)
@@ -305,9 +304,9 @@ INLINE static inline uint32_t some_pixels(struct psti_lz_lanes *lanes,
     return t;
 }
 
-/* Decodes pixels of all phases. Colours and escaped pixels lie apart, and one lane has the last
- * colours and the first escaped pixels. Plain C does the steps whose stores would reach into the
- * next lane's pixels. */
+/* Decodes pixels of all phases. Colours and escaped pixels have different places, and one lane has
+ * the last colours and the first escaped pixels. Plain C does the steps whose stores would reach
+ * the next lane's pixels. */
 INLINE static inline uint32_t pixels(struct psti_lz_lanes *lanes,
                                      const struct psti_lz_pixels_to *to,
                                      struct psti_pli_lz_share share, const uint32_t n_vectors)

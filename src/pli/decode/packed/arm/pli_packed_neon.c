@@ -4,10 +4,10 @@
  * thread may call them. Widths, 8 rows at a time: counting the groups that have a bit in a run
  * gives each of them its bit (a tbl by the count). Rows: a tbl unpacks a group of 8 residuals, a
  * shift brings each residual to the top of its lane, and another shift brings it down. Each row is
- * unpacked and predicted before the next, so that the chain from row to row runs beside the
- * unpacking of later rows. A row of 64 bytes with sums takes some 150 instructions, 80 of them
- * vector instructions, which bound the time: a Neoverse N1 starts two of them a cycle, and one that
- * shifts. */
+ * unpacked and predicted before the next one, so the dependent chain from row to row overlaps with
+ * the unpacking of later rows. A row of 64 bytes with sums takes some 150 instructions, 80 of them
+ * vector instructions, which limit the speed: a Neoverse N1 starts two of them per cycle, only one
+ * of which may be a shift. */
 #include "pli/decode/packed/pli_packed.h"
 
 #include "base/machine/neon.h"
@@ -17,8 +17,8 @@
 /* Groups
  * ------------------------------------------------------------------------------------- */
 
-/* What unpacks a group of one width. `shuffle` moves the bytes that hold a residual into its lane.
- * `align` moves the residual to the lane's top. */
+/* The operands that unpack a group of one width. `shuffle` moves the bytes that hold a residual
+ * into its lane. `align` moves the residual to the lane's top. */
 struct group_u8 {
     uint8_t shuffle[16];
     int16_t align[8];
@@ -70,7 +70,7 @@ PSTI_NEON_INLINE struct row_u8 sum_row_u8(struct row_u8 v)
 
 struct width_state {
     const uint8_t *strings;
-    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* at: the next bit of each run */
+    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* at: position of the next bit of each run */
     uint8x16_t above, widest;
     uint64x2_t offset;
 };
@@ -88,7 +88,7 @@ PSTI_NEON_INLINE struct row_u8 spread(uint64_t bits)
     return out;
 }
 
-/* Hands the next bits of run r to the bytes of `m` that are 0xFF, in ascending order. A byte stays
+/* Gives the next bits of run r to the bytes of `m` that are 0xFF, in ascending order. A byte stays
  * 0xFF if its bit is 1. */
 PSTI_NEON_INLINE struct row_u8 deal(struct width_state *s, uint32_t r, struct row_u8 m)
 {
@@ -97,7 +97,7 @@ PSTI_NEON_INLINE struct row_u8 deal(struct width_state *s, uint32_t r, struct ro
     struct row_u8 minus_count = sum_row_u8(m), out;
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
-        /* The n-th byte of `m` that is 0xFF has -n here. Its bit of the run is number n - 1, which
+        /* The n-th byte of `m` that is 0xFF has -n here. Its bit in the run is number n - 1, which
          * is ~-n. */
         uint8x16_t c = minus_count.v[q];
         uint8x16_t byte = vqtbl1q_u8(bits, vshrq_n_u8(vmvnq_u8(c), 3));
@@ -128,7 +128,7 @@ PSTI_NEON_INLINE struct row_u8 read_steps(struct width_state *s, uint64_t m1)
         sign.v[q] = vorrq_u8(negative.v[q], vdupq_n_u8(1));
         steps.v[q] = vandq_u8(m.v[q], sign.v[q]);
     }
-    for (uint32_t r = 2; r + 1 < s->n_runs; r++) { /* M2.. without the last one, which is all 0 */
+    for (uint32_t r = 2; r + 1 < s->n_runs; r++) { /* M2.. except the last run, all 0 */
         m = deal(s, r, m);
         if (!has_any(m))
             break;
@@ -139,7 +139,7 @@ PSTI_NEON_INLINE struct row_u8 read_steps(struct width_state *s, uint64_t m1)
     return steps;
 }
 
-/* Stores the widths of the groups of two rows, and the groups' places that follow from the
+/* Stores the widths of the groups of two rows, and the groups' offsets, which follow from the
  * widths. */
 PSTI_NEON_INLINE void store_widths(struct width_state *s, uint8x16_t steps, uint32_t row,
                                    struct psti_packed_work *work)
@@ -159,8 +159,8 @@ PSTI_NEON_INLINE void store_widths(struct width_state *s, uint8x16_t steps, uint
     s->offset = vdupq_laneq_u64(end, 1);
 }
 
-/* Spreads `bits`, which are 8 rows of `n` bits without gaps, to one byte for each row. Rows from
- * `n_rows` on are 0. */
+/* Spreads `bits`, 8 rows of `n` bits without gaps, to one byte per row. Rows from `n_rows` on are
+ * 0. */
 PSTI_NEON_INLINE uint64_t byte_a_row(uint64_t bits, uint32_t n, uint32_t n_rows)
 {
     uint64_t out = bits;
@@ -173,7 +173,7 @@ PSTI_NEON_INLINE uint64_t byte_a_row(uint64_t bits, uint32_t n, uint32_t n_rows)
 }
 
 /* Decodes the widths of one plane. Its groups begin at bit `at` of M1. Rows that the unit does not
- * have get no steps, and are not counted. */
+ * have get no width differences, and are not counted. */
 PSTI_NEON_INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit,
                                    uint32_t p, uint32_t at, struct psti_packed_work *work)
 {
@@ -241,8 +241,8 @@ PSTI_NEON_INLINE struct row_u8 unpack_row_u8(const uint8_t *data, const uint8_t 
                                              const uint8_t *within)
 {
     const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
-    /* The widths less 8. They are negative, so that the shift goes to the right: it moves residuals
-     * from the top of a byte to its bottom. */
+    /* The widths less 8. They are negative, so the shift goes to the right: it moves residuals from
+     * the top of a byte to its bottom. */
     uint8x16_t down = vcombine_u8(vsub_u8(vld1_u8(widths), vdup_n_u8(8)), vdup_n_u8(0));
     struct row_u8 v;
 #pragma GCC unroll 4
@@ -256,7 +256,7 @@ PSTI_NEON_INLINE struct row_u8 unpack_row_u8(const uint8_t *data, const uint8_t 
     return v;
 }
 
-/* Returns v + ((a r0 + b r1 + 16) >> 5), of 16 residuals. */
+/* Returns v + ((a r0 + b r1 + 16) >> 5) for 16 residuals. */
 PSTI_NEON_INLINE uint8x16_t add_taps8(uint8x16_t v, const uint8_t *r0, const uint8_t *r1,
                                       const int8_t taps[2])
 {
@@ -270,7 +270,7 @@ PSTI_NEON_INLINE uint8x16_t add_taps8(uint8x16_t v, const uint8_t *r0, const uin
 }
 
 /* Returns the row above after smooth() of section 4.5. `last` is a mask of the last column, which
- * the row always has. */
+ * all rows have. */
 PSTI_NEON_INLINE struct row_u8 smooth_row_u8(struct row_u8 u, struct row_u8 last)
 {
     uint8x16_t before = vdupq_laneq_u8(u.v[0], 0);
@@ -298,8 +298,8 @@ PSTI_NEON_INLINE struct row_u8 base_row_u8(enum psti_packed_predictor predictor,
     return u;
 }
 
-/* Makes rows begin .. end - 1 of plane `p`, which have one predictor. `u` is the row above them.
- * Returns the last row. */
+/* Makes rows begin .. end - 1 of plane `p`, which have the same predictor. `u` is the row above
+ * them. Returns the last row. */
 PSTI_NEON_INLINE struct row_u8 rows_u8(const struct psti_packed *unit, uint32_t p,
                                        struct psti_packed_work *work, uint32_t begin, uint32_t end,
                                        struct row_u8 u, enum psti_packed_predictor predictor,

@@ -4,9 +4,10 @@
  * thread may call them. Widths, 8 rows at a time: pdep spreads the runs of bits over the groups,
  * and sums run down the columns. Rows: one shuffle and two multiplications unpack two groups of 8
  * residuals; their operands are looked up by the two widths. Predictors that sum along the row do
- * so in registers. Each row is unpacked and predicted before the next, so that the chain from row
- * to row runs beside the unpacking of later rows. (Unpacking all rows first takes a tenth longer.)
- * Residuals that later planes have taps of are stored as they are unpacked, 16 bits each. */
+ * so in registers. Each row is unpacked and predicted before the next one, so the dependent chain
+ * from row to row overlaps with the unpacking of later rows. (Unpacking all rows first takes a
+ * tenth longer.) Residuals that taps of later planes refer to are stored as they are unpacked, 16
+ * bits each. */
 #include "pli/decode/packed/pli_packed.h"
 
 #if defined(__x86_64__)
@@ -22,7 +23,7 @@ INLINE void store(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
 /* Pairs of groups
  * ------------------------------------------------------------------------------------- */
 
-/* What unpacks two groups of widths a and b, which follow one another, each into one half of a
+/* The operands that unpack two neighbouring groups of widths a and b, each into one half of a
  * vector. `shuffle` moves the two bytes that hold a residual into its 16-bit lane. `align` moves
  * the residual to the lane's top. The upper half of the product with `scale` is the residual with
  * its sign. */
@@ -52,7 +53,7 @@ static const _Alignas(64) struct pair pairs[9 * 9] = {
 /* Widths
  * ------------------------------------------------------------------------------------- */
 
-/* Returns 0xFF for each of 32 bits that is set, else 0. */
+/* Returns a byte for each of 32 bits: 0xFF if the bit is set, else 0. */
 INLINE __m256i spread(uint32_t bits)
 {
     const __m256i which =
@@ -62,8 +63,8 @@ INLINE __m256i spread(uint32_t bits)
     return _mm256_cmpeq_epi8(_mm256_and_si256(v, bit), bit);
 }
 
-/* Returns for each quarter the sum of the quarters up to and including it. The quarters are 4 rows
- * of bytes, or 4 numbers. */
+/* Returns for each quarter the sum of the quarters up to and including it. A quarter is 4 rows of
+ * bytes, or 4 numbers. */
 INLINE __m256i sum_quarters(__m256i v, bool is_bytes)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -75,7 +76,7 @@ INLINE __m256i sum_quarters(__m256i v, bool is_bytes)
 
 struct width_state {
     const uint8_t *strings;
-    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* at: the next bit of each run */
+    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* at: position of the next bit of each run */
     __m256i above, widest, offset;
 };
 
@@ -92,7 +93,7 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     __m256i sign1 = _mm256_or_si256(spread((uint32_t)(negative >> 32)), one);
     steps[0] = _mm256_and_si256(spread((uint32_t)m), sign0);
     steps[1] = _mm256_and_si256(spread((uint32_t)(m >> 32)), sign1);
-    /* M2.. without the last one, which is all 0. */
+    /* Runs M2.. except the last one, which is all 0. */
     for (uint32_t r = 2; r + 1 < s->n_runs && ones > 0; r++) {
         m = _pdep_u64(psti_load_bits64(s->strings, s->at[r]), m);
         s->at[r] += ones;
@@ -104,7 +105,7 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     }
 }
 
-/* Stores the widths of the groups of four rows, and the places and operands that follow from the
+/* Stores the widths of the groups of four rows, and the offsets and operands that follow from the
  * widths. */
 INLINE void store_widths(struct width_state *s, __m256i steps, uint32_t row,
                          struct psti_packed_work *work)
@@ -113,7 +114,7 @@ INLINE void store_widths(struct width_state *s, __m256i steps, uint32_t row,
     s->above = _mm256_permute4x64_epi64(w, 0xFF);
     s->widest = _mm256_max_epu8(s->widest, w);
     store(work->widths[row], w);
-    __m256i pair = _mm256_maddubs_epi16(w, _mm256_set1_epi16(0x0109)); /* 9 a + b, of each pair */
+    __m256i pair = _mm256_maddubs_epi16(w, _mm256_set1_epi16(0x0109)); /* 9 a + b of a pair */
     store(work->tables[row], _mm256_mullo_epi16(pair, _mm256_set1_epi16(sizeof(struct pair))));
     __m256i within = _mm256_slli_epi64(w, 8);
     within = _mm256_add_epi8(within, _mm256_slli_epi64(within, 8));
@@ -138,7 +139,8 @@ INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit, 
     for (uint32_t y = 0; y < unit->height; y += 8, at += 8 * unit->row_groups) {
         uint32_t left = unit->height - y;
         __m256i steps[2];
-        if (left < 8) { /* rows that the unit does not have get no steps, and are not counted */
+        if (left < 8) { /* rows that the unit does not have get no width differences, and are not
+                         * counted */
             groups &= (UINT64_C(1) << 8 * left) - 1;
         }
         read_steps(s, at, groups, steps);
@@ -202,19 +204,19 @@ INLINE __m256i unpack_pair_u8(const uint8_t *data, uint32_t table)
     return _mm256_mulhi_epi16(_mm256_mullo_epi16(v, load(pair->align)), load(pair->scale));
 }
 
-/* The kinds of terms that taps add to the residuals of a plane: no terms; terms of one tap or of
- * two taps, which fit a byte; or terms of any taps. */
+/* The terms that taps add to the residuals of a plane: none; terms of one tap or of two taps that
+ * fit a byte; or terms of any taps. */
 enum taps { NO_TAPS, ONE_TAP, TWO_TAPS, LARGE_TAPS, N_TAPS };
 
 struct taps_u8 {
     /* Residuals of planes 0 and 1, 16 bits each. With ONE_TAP r0 has those of the plane that the
-     * tap refers to, and r1 is not used. */
+     * tap refers to, and r1 is unused. */
     const uint8_t *r0, *r1;
-    __m256i a, b; /* the taps; with ONE_TAP only a, times 1 << 10 */
+    __m256i a, b; /* the two taps; with ONE_TAP only a, multiplied by 1 << 10 */
 };
 
-/* Returns (a r0 + b r1 + 16) >> 5 of 16 residuals. The shift with its rounding is a product with 1
- * << 10 that is rounded at bit 15. */
+/* Returns (a r0 + b r1 + 16) >> 5 for 16 residuals. The rounding shift is a product with 1 << 10
+ * that is rounded at bit 15. */
 INLINE __m256i tapped_u8(enum taps kind, const struct taps_u8 *taps, size_t at)
 {
     __m256i t = load(taps->r0 + at);
@@ -225,7 +227,7 @@ INLINE __m256i tapped_u8(enum taps kind, const struct taps_u8 *taps, size_t at)
     return _mm256_mulhrs_epi16(t, _mm256_set1_epi16(1 << 10));
 }
 
-/* Returns 32 packed residuals plus the terms of their taps, as bytes in the order of packing. */
+/* Returns 32 packed residuals plus the terms of their taps, as bytes in packing order. */
 INLINE __m256i add_tapped_u8(__m256i packed, enum taps kind, const struct taps_u8 *taps, size_t at)
 {
     const __m256i low_byte = _mm256_set1_epi16(0xFF);
@@ -273,11 +275,11 @@ INLINE struct row_u8 sum_row_u8(struct row_u8 v)
 }
 
 /* Returns the row above after smooth() of section 4.5. `first` and `last` are masks of the first
- * and the last column. */
+ * and of the last column. */
 INLINE struct row_u8 smooth_row_u8(struct row_u8 u, __m256i first, struct row_u8 last)
 {
     const __m256i ones = _mm256_set1_epi8((char)0xFF);
-    /* vpavgb rounds up. Of complements it therefore rounds down. */
+    /* vpavgb rounds up. On complements it therefore rounds down. */
     __m256i a = _mm256_xor_si256(u.a, ones), b = _mm256_xor_si256(u.b, ones);
     __m256i middle = _mm256_permute2x128_si256(a, b, 0x21);
     __m256i left_a = _mm256_alignr_epi8(a, _mm256_permute2x128_si256(a, a, 0x08), 15);
@@ -315,13 +317,13 @@ struct plane_u8 {
     struct row_u8 last; /* 255 in the last column */
 };
 
-/* Makes rows begin .. end - 1, which have one predictor. `u` is the row above them. Returns the
- * last row. */
+/* Makes rows begin .. end - 1, which have the same predictor. `u` is the row above them. Returns
+ * the last row. */
 INLINE struct row_u8 rows_u8(const struct plane_u8 *plane, size_t begin, size_t end,
                              struct row_u8 u, enum psti_packed_predictor predictor, enum taps kind)
 {
     const struct psti_packed_work *work = plane->work;
-    /* The copies tell the compiler that the loop's stores do not change these values. */
+    /* With local copies the compiler knows that the loop's stores do not change these values. */
     const struct psti_packed unit = {.data = plane->unit->data,
                                      .data_nbytes = plane->unit->data_nbytes};
     const struct taps_u8 taps = plane->taps;
@@ -448,7 +450,7 @@ INLINE struct row_u16 unpack_row_u16(const uint8_t *data, const uint8_t *widths,
     return v;
 }
 
-/* Returns (a r0 + b r1 + 16) >> 5 of 16 residuals, modulo 2^16. */
+/* Returns (a r0 + b r1 + 16) >> 5 for 16 residuals, modulo 2^16. */
 INLINE __m256i tap_quarter_u16(__m256i r0, __m256i r1, __m256i taps)
 {
     const __m256i half = _mm256_set1_epi32(16), low_word = _mm256_set1_epi32(0xFFFF);
@@ -557,7 +559,7 @@ TARGET static void rebuild_u16(const struct psti_packed *unit, uint32_t p,
     for (uint32_t y = 0; y < unit->height; y += 16) {
         uint32_t begin = y ? y : 1, end = unit->height - y < 16 ? unit->height : y + 16;
         switch ((enum psti_packed_predictor)unit->planes[p].predictor[y >> 4]) {
-        case PSTI_PACKED_CONSTANT: /* not a predictor of coded planes */
+        case PSTI_PACKED_CONSTANT: /* coded planes do not have this predictor */
         case PSTI_PACKED_LEFT:
             u = rows_u16(unit, p, work, begin, end, u, PSTI_PACKED_LEFT);
             break;

@@ -1,12 +1,12 @@
 /* pli_packed_avx512.c - mode packed with AVX-512 (VBMI), units of 8 bits.
  *
  * pli_packed.h says what goes in and out. Plain C gives the same bits. The functions are pure; any
- * thread may call them. A row of 64 residuals is one vector. Its bytes are expanded so that each
- * group has its own 64-bit lane. A multishift takes the 8 residuals of each lane, and a matrix of
- * bits for each lane extends their signs. Samples come last, of all planes at once. The chain from
- * row to row is as long as unpacking a row takes, and the chains of planes do not wait for each
- * other. Tests compile this file against SIMDe (base/machine/avx512.h), so that it also runs on
- * machines without AVX-512. */
+ * thread may call them. A row of 64 residuals is one vector. Its bytes are expanded until each
+ * group has a 64-bit lane of its own. A multishift takes the 8 residuals of each lane, and a matrix
+ * of bits for each lane extends their signs. Samples are made last, of all planes at once. The
+ * dependent chain from row to row takes as long as unpacking a row, and the chains of the planes do
+ * not depend on each other. Tests compile this file against SIMDe (base/machine/avx512.h), which
+ * also runs on machines without AVX-512. */
 #include "pli/decode/packed/pli_packed.h"
 
 #if defined(__x86_64__)
@@ -14,7 +14,7 @@
 
 PSTI_ICL_INLINE __m512i load(const void *p) { return _mm512_loadu_si512(p); }
 
-/* Loads as many bytes as `places` has ones, to these places. Other bytes are 0. */
+/* Loads bytes to the places that have ones in `places`. Other bytes are 0. */
 PSTI_ICL_INLINE __m512i load_to(uint64_t places, const void *p)
 {
     return _mm512_maskz_expand_epi8(places, load(p));
@@ -25,13 +25,13 @@ PSTI_ICL_INLINE __m512i load_to(uint64_t places, const void *p)
 
 struct width_state {
     const uint8_t *strings;
-    const uint8_t *steps; /* the next one of the d_i that are not 0 */
+    const uint8_t *steps; /* address of the next d_i that is not 0 */
     __m512i above, widest;
 };
 
 /* Writes the sizes of all groups that have a bit in run `r`, which is M2 or a later run. In the
- * case of M2 it also applies their signs. `below` holds the sizes that the next run gave. So each
- * run is read once, the last one first, and none of its bits waits for the place of another. */
+ * case of M2 it also applies their signs. `below` holds the sizes from the next run. So each run is
+ * read once, the last run first, and no bit waits for the place of another bit. */
 PSTI_ICL_INLINE void read_run(const struct psti_packed *unit, const uint8_t *strings, uint32_t r,
                               const uint8_t *below, uint8_t *out)
 {
@@ -52,8 +52,8 @@ PSTI_ICL_INLINE void read_run(const struct psti_packed *unit, const uint8_t *str
     }
 }
 
-/* Returns all d_i that are not 0. The results of one run and of the next one are in two buffers by
- * turns. */
+/* Returns all d_i that are not 0. The results of one run and of the next run are in two buffers
+ * alternately. */
 PSTI_ICL_INLINE const uint8_t *read_all_steps(const struct psti_packed *unit,
                                               const uint8_t *strings, struct psti_packed_work *work)
 {
@@ -85,9 +85,9 @@ PSTI_ICL_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t 
     return steps;
 }
 
-/* Stores the widths of the groups of eight rows, and all that follows from the widths except the
- * rows' offsets. (Rows are read one after the other, which gives the offsets.) Returns the rows'
- * numbers of bytes. */
+/* Stores the widths of the groups of eight rows, and all values that follow from the widths except
+ * the rows' offsets, which are found when rows are read one after another. Returns the number of
+ * bytes of each row. */
 PSTI_ICL_INLINE __m512i store_widths(struct width_state *s, __m512i steps, uint32_t row,
                                      struct psti_packed_work *work)
 {
@@ -118,7 +118,8 @@ PSTI_ICL_INLINE uint32_t plane_widths(struct width_state *s, const struct psti_p
     s->above = _mm512_set1_epi64((int64_t)(each * unit->planes[p].first_width & present));
     for (uint32_t y = 0; y < height; y += 8, at += step) {
         uint32_t left = height - y, row = 64 * p + y;
-        if (left < 8) /* rows that the unit does not have get no steps, and are not counted */
+        if (left < 8) /* rows that the unit does not have get no width differences, and are not
+                       * counted */
             groups &= (UINT64_C(1) << 8 * left) - 1;
         __m512i nbytes = store_widths(s, read_steps(s, at, groups), row, work);
         __mmask8 there = left < 8 ? (__mmask8)((1u << left) - 1) : 0xFF;
@@ -153,7 +154,7 @@ PSTI_ICL_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* Tables for unpacking. An entry has 8 bytes and is found by the width modulo 8. */
+/* Tables for unpacking. An entry has 8 bytes. Its index is the width modulo 8. */
 struct lookup {
     uint8_t shift[8][8]; /* the bit of the group at which residual k begins */
     /* The matrix that repeats the residual's highest bit in the bits above it. */
@@ -170,8 +171,8 @@ struct lookup {
     {                                                                                              \
         BIT(w, 7), BIT(w, 6), BIT(w, 5), BIT(w, 4), BIT(w, 3), BIT(w, 2), BIT(w, 1), BIT(w, 0)     \
     }
-/* The index is the width modulo 8, so widths 0 and 8 share entry 0. It is made for width 8. The
- * bytes of a group of width 0 are zeros before the look-up, and any entry turns zeros into zeros.
+/* The index is the width modulo 8, so widths 0 and 8 share entry 0, which is made for width 8. The
+ * bytes of a group of width 0 are zeros before the look-up, and any entry maps zeros to zeros.
  */
 static const _Alignas(64) struct lookup lookup = {
     .shift = {SHIFTS(8), SHIFTS(1), SHIFTS(2), SHIFTS(3), SHIFTS(4), SHIFTS(5), SHIFTS(6),
@@ -208,8 +209,8 @@ PSTI_ICL_INLINE __m512i sum_row(__m512i v)
     return _mm512_add_epi8(v, _mm512_shuffle_epi8(before, first));
 }
 
-/* Returns (a r + 16) >> 5 of 64 residuals. `a4` is 4 a. The result is computed as (256 r * 4 a + (1
- * << 14)) >> 15. */
+/* Returns (a r + 16) >> 5 for 64 residuals. `a4` is 4 a. The result is computed as (256 r * 4 a +
+ * (1 << 14)) >> 15. */
 PSTI_ICL_INLINE __m512i one_tap_row(__m512i r, __m512i a4)
 {
     const uint64_t even = 0x5555555555555555;
@@ -218,9 +219,9 @@ PSTI_ICL_INLINE __m512i one_tap_row(__m512i r, __m512i a4)
     return _mm512_mask_mov_epi8(_mm512_slli_epi16(high, 8), even, low);
 }
 
-/* Returns ((a r0 + b r1 + 16) >> 5) + 4 (a + b) of 64 residuals. The excess comes from the unsigned
- * bytes that are multiplied, which are residuals + 128. The shift with its rounding is a product
- * with 1 << 10 that is rounded at bit 15. */
+/* Returns ((a r0 + b r1 + 16) >> 5) + 4 (a + b) for 64 residuals. The term 4 (a + b) arises because
+ * the multiplied bytes are unsigned: they are residuals + 128. The rounding shift is a product with
+ * 1 << 10 that is rounded at bit 15. */
 PSTI_ICL_INLINE __m512i two_taps_row(__m512i r0, __m512i r1, __m512i taps)
 {
     const __m512i flip = _mm512_set1_epi8((char)0x80), shift = _mm512_set1_epi16(1 << 10);
@@ -237,14 +238,14 @@ PSTI_ICL_INLINE __m512i two_taps_row(__m512i r0, __m512i r1, __m512i taps)
 enum taps { NO_TAPS, ONE_TAP, TWO_TAPS }; /* ONE_TAP: a tap of plane 0 only */
 
 /* Unpacks rows begin .. end - 1 of plane `p`, whose bytes begin at `at`. Writes the values that
- * will be added to the part of the prediction that comes from the row above. Stores the residuals
- * too if `keeps`. Returns where the next row's bytes begin. */
+ * will be added to the part of the prediction that comes from the row above. If `keeps` is set,
+ * stores the residuals, too. Returns the address of the next row's bytes. */
 PSTI_ICL_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
                             struct psti_packed_work *work, uint32_t begin, uint32_t end, size_t at,
                             bool keeps, bool sums, enum taps kind)
 {
     const struct psti_packed_plane *plane = &given->planes[p];
-    /* The copy tells the compiler that the loop's stores do not change these values. */
+    /* With a local copy the compiler knows that the loop's stores do not change these values. */
     const struct psti_packed unit = {.data = given->data, .data_nbytes = given->data_nbytes};
     const int a = plane->tap[0], b = plane->tap[1];
     const __m512i a4 = _mm512_set1_epi16((int16_t)(4 * a));
@@ -253,7 +254,7 @@ PSTI_ICL_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[1];
     uint8_t *residuals = work->residuals[p], *out = work->planes[p];
     struct psti_pli_ahead ahead = psti_pli_ahead(given->unit, p, begin);
-    /* Where the bytes of the next unit begin. */
+    /* Where the bytes of the next unit begin in the file. */
     const uintptr_t next = (uintptr_t)given->unit->bytes + given->unit->nbytes;
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
@@ -352,7 +353,8 @@ PSTI_ICL_INLINE void next_row(struct chain *c, __m512i added)
     __m512i left = _mm512_permutexvar_epi8(c->left, c->u);
     __m512i right = _mm512_permutexvar_epi8(c->right, c->u);
     __m512i self = _mm512_permutexvar_epi8(c->self, c->u);
-    /* The average of left and right was rounded up by (left ^ right) & 1; this takes it back. */
+    /* The average of left and right was rounded up by (left ^ right) & 1, which is subtracted
+     * here. */
     __m512i up = _mm512_ternarylogic_epi64(left, right, _mm512_set1_epi8(1), 0x28);
     __m512i beside = _mm512_sub_epi8(_mm512_avg_epu8(left, right), up);
     c->u = _mm512_add_epi8(added, _mm512_avg_epu8(beside, self));
@@ -372,8 +374,8 @@ PSTI_ICL_INLINE void store_pixels(const struct chain *g, const struct chain *r,
 }
 
 /* Makes the samples of one plane or of three, whose chains run side by side. If `part` is not NULL,
- * writes the part's pixels and no samples; rows have 64 pixels if `whole`. While the processor
- * waits for the chains, it can store pixels. */
+ * writes the part's pixels and no samples; rows have 64 pixels if `whole`. The processor can store
+ * pixels while the chains wait. */
 PSTI_ICL_INLINE void finish_planes(const struct psti_packed *unit, struct psti_packed_work *work,
                                    const uint32_t *planes, bool three,
                                    const struct psti_pli_part *part, bool whole)

@@ -1,10 +1,9 @@
 /* pli_wave_neon.c - the wave decoder with NEON, for units of 8-bit samples.
  *
  * pli_wave_int.h says what goes in and out. Plain C gives the same samples and statuses. Plain C
- * also decodes the units that are not worth NEON code of their own: units of 16 bits, and units
- * with more words or raw bytes than the scratch holds. The tokens come first
- * (pli_wave_neon_tokens_u8.c), then the stages of pli_wave_common.c. The functions are pure; any
- * thread may call them. */
+ * also decodes units for which NEON code would not pay: units of 16 bits, and units with more words
+ * or raw bytes than the scratch holds. The tokens come first (pli_wave_neon_tokens_u8.c), then the
+ * stages of pli_wave_common.c. The functions are pure; any thread may call them. */
 #include "pli/decode/wave/arm/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)

@@ -12,8 +12,8 @@
 
 /* Decodes words to rows of activities of pairs (pli_wave_neon_tokens_u8.c). */
 void psti_pli_wave_neon_tokens(struct psti_pli_wave_job *job);
-/* Turns activities into residuals (pli_wave_neon_raw_u8.c). Returns how many bits that takes. If it
- * is more than `n_bits`, not all residuals were made. */
+/* Converts activities to residuals (pli_wave_neon_raw_u8.c). Returns the number of bits that this
+ * takes. If it is more than `n_bits`, some residuals were not made. */
 uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_bits);
 /* Turns residuals into lines of samples (pli_wave_neon_rebuild_u8.c). */
 void psti_pli_wave_neon_rebuild(struct psti_pli_wave_job *job);
@@ -76,7 +76,8 @@ PSTI_NEON_INLINE v32 active_lanes(uint8_t width, const struct psti_pli_wave_shap
 }
 
 /* Returns for each of 16 bytes the sum of the bytes up to and including it. A product makes the
- * sums of four bytes, which fit a byte. Then the total of all fours before is added. */
+ * sums within four bytes, which fit a byte. Then the totals of all groups of four before are
+ * added. */
 PSTI_NEON_INLINE uint8x16_t sums_of_fours_up_to(uint8x16_t v)
 {
 #define NONE 255, 255, 255, 255

@@ -2,25 +2,25 @@
  *
  * It takes rows of activities of pairs and the bits of the unit. It writes residuals, two rows in
  * place of each row of activities. Running sums of the lanes' numbers of bits say where each lane's
- * bits begin. 16 lanes have 128 bits at most, so that two look-ups bring each lane the two bytes
- * that hold its bits. Only the number of bits of all lanes of a row passes from one row to the
- * next. A row takes 110 instructions, and 85 more if one of its pairs has a suffix2. The functions
- * are pure; any thread may call them. */
+ * bits begin. 16 lanes have 128 bits at most, so two look-ups give each lane the two bytes that
+ * hold its bits. Rows depend on each other only through the number of bits of the row before. A row
+ * takes 110 instructions, and 85 more if one of its pairs has a suffix2. The functions are pure;
+ * any thread may call them. */
 #include "pli/decode/wave/arm/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
 #include <string.h>
 
-/* Look-up tables. Their index is the lower four bits of an activity, unless their comments say
- * otherwise. */
+/* Look-up tables. Unless a comment says otherwise, the index is the lower four bits of an
+ * activity. */
 struct raw_tables {
     uint8x16_t first_bits, second_bits, bases;
     /* The points of tokens 1 to 10. `sides` gives the sum d = a + b of a point, by q (nth in
      * docs/format-pli.md, 5.4), and 0 from q = 128 on. `triangles` gives d (d - 1) / 2, by d. The
-     * base of token 0 is 255 and so is triangles[0], so that a and b are 0. */
+     * base of token 0 and triangles[0] are both 255, which makes a and b 0. */
     uint8x16x4_t sides[2];
     uint8x16x2_t triangles;
-    uint8x16_t cosines, sines; /* by the number of right angles, modulo 4 */
+    uint8x16_t cosines, sines; /* indexed by the number of right angles, modulo 4 */
 };
 
 static void open_raw_tables(struct raw_tables *t)
@@ -39,7 +39,7 @@ static void open_raw_tables(struct raw_tables *t)
     t->bases = vld1q_u8(bases);
     t->triangles = vld1q_u8_x2(triangles);
     t->cosines = vld1q_u8(cosines);
-    t->sines = vextq_u8(t->cosines, t->cosines, 15); /* the cosines of one right angle less */
+    t->sines = vextq_u8(t->cosines, t->cosines, 15); /* cosines, one right angle less */
 }
 
 /* Takes the next `n` bits of 16 lanes, at most 8 for each lane. The bits begin at bit number `*at`,
@@ -88,8 +88,8 @@ PSTI_NEON_INLINE struct points pick_points(uint8x16_t mask, struct points yes, s
     return (struct points){vbslq_u8(mask, yes.a, no.a), vbslq_u8(mask, yes.b, no.b)};
 }
 
-/* Reads suffix2 of half a row, and returns the points that follow from it. Token 15 stands for any
- * pair, which must not be rotated: its `*first` becomes 0. */
+/* Reads suffix2 of half a row, and returns the resulting points. Token 15 stands for any pair,
+ * which must not be rotated, so its `*first` is set to 0. */
 PSTI_NEON_INLINE struct points add_second(const struct raw_tables *t, uint8x16_t activities,
                                           uint8x16_t *first, struct points near,
                                           const uint8_t *bits, uint64_t *at)
@@ -103,7 +103,7 @@ PSTI_NEON_INLINE struct points add_second(const struct raw_tables *t, uint8x16_t
     return pick_points(vtstq_u8(n, n), far, near);
 }
 
-/* Rotates points by the lowest two of their first bits. Returns the residuals x and y. */
+/* Rotates points by the lowest two bits of suffix1. Returns the residuals x and y. */
 PSTI_NEON_INLINE struct points turn_points(const struct raw_tables *t, struct points p,
                                            uint8x16_t first)
 {
@@ -123,7 +123,7 @@ uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_
     open_raw_tables(&tables);
     for (; row < end && at <= n_bits; row++) {
         const v32 activities = row_load(row->lanes);
-        struct points points[2]; /* points of the two halves of the row */
+        struct points points[2]; /* the points of the two halves of the row */
         v32 first;
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {

@@ -1,10 +1,10 @@
 /* pli_wave_neon_rebuild_u8.c - turns residuals into samples of 8 bits with NEON, by predictors and
  * filters.
  *
- * It takes rows of residuals and gives lines of samples. pli_wave_rebuild_template.h has the code
+ * It converts rows of residuals to lines of samples. pli_wave_rebuild_template.h has the code
  * that is common to other levels and sizes. The functions are pure; any thread may call them.
- * Samples are stored less 128, as signed bytes, so that they can be multiplied by coefficients.
- * That changes neither sums, averages nor the order of samples. The coefficients of a filter's
+ * Samples are stored less 128, as signed bytes, because these can be multiplied by coefficients.
+ * This changes neither sums, averages nor the order of samples. The coefficients of a filter's
  * samples sum up to 32, so that its prediction is less by 128, too. A step takes 65 instructions,
  * 24 more with taps, and 90 more with filters (125 if those have taps). Of the instructions of
  * filters 24 or 32 multiply; a Neoverse N1 starts one of these a cycle. */
@@ -69,7 +69,7 @@ INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
 #define LESS 0x80
 #include "pli/decode/wave/pli_wave_rebuild_template.h"
 
-/* -- Residuals and taps -- */
+/* -- Residuals and the terms of taps -- */
 
 INLINE const uint8_t *residual_row(const struct psti_pli_wave_memory *m, uint32_t t)
 {
@@ -96,7 +96,7 @@ INLINE void add_products(struct sums *sums, uint8x16_t v, uint8x16_t k)
     sums->high = vmlal_high_s8(sums->high, SIGNED(v), SIGNED(k));
 }
 
-/* Returns (a r0 + b r1 + 16) >> 5 modulo 256. Bits of the sum beyond 16 do not count. */
+/* Returns (a r0 + b r1 + 16) >> 5 modulo 256. Bits of the sum above 16 do not matter. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
 {
     const uint8_t *row = residual_row(r->memory, t);
@@ -121,7 +121,7 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f)
 {
     v32 x = columns_of(t);
-    (void)taps; /* no shorter code for filters without taps: taps cost next to nothing more */
+    (void)taps; /* filters without taps have no shorter code, because taps add hardly any time */
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         /* Bits 4 and 5 of x are the column of blocks. If x is negative, bit 6 or 7 is set, and the
@@ -155,7 +155,7 @@ INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct 
     return r->any_med ? blend(out, simple(MED, n), f->c[C_MED]) : out;
 }
 
-/* -- From rows of lanes to lines of samples -- */
+/* -- Transposition of rows of lanes to lines of samples -- */
 
 INLINE void interleave(const uint8x16_t *in, uint8x16_t *out)
 {
@@ -192,7 +192,7 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
                     m->of_u8.lines + t);
 }
 
-/* -- The unit -- */
+/* -- A whole unit -- */
 
 void psti_pli_wave_neon_rebuild(struct psti_pli_wave_job *job)
 {

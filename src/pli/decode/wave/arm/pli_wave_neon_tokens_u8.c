@@ -1,13 +1,13 @@
 /* pli_wave_neon_tokens_u8.c - the token loop of the wave decoder for samples of 8 bits with NEON.
  *
- * It takes a parsed unit and its tables, and gives rows of 32 activities, one row for each step of
+ * It decodes a parsed unit, with its tables, to rows of 32 activities, one row for each step of
  * pairs. The functions are pure; any thread may call them.
  *
  * Neighbours are from the last two steps and stay in registers. A state is two bytes: its high
- * half, and its low half, which is a slot. A binary search finds the bounds that each slot lies
- * between, by look-ups in tables of 16 contexts. Sums of how many lanes before each lane take a
- * byte say which byte a lane takes. A step is some 170 instructions, 130 of them vector
- * instructions, and 40 more if lanes are idle. */
+ * half, and its low half, which is a slot. A binary search, by look-ups in tables of 16 contexts,
+ * finds the two bounds around each slot. The number of lanes before a lane that take a byte says
+ * which byte the lane takes. A step is some 170 instructions, 130 of them vector instructions, and
+ * 40 more if lanes are idle. */
 #include "pli/decode/wave/arm/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
@@ -15,12 +15,12 @@
 
 enum { PAIRS = PSTI_PLI_WAVE_PAIRS, HALF = WAVE_LANES / 2 };
 
-/* The state that passes from step to step. It is a struct of its own so that loops can hold it in
+/* The state that is passed from step to step. It is a struct of its own, which loops can keep in
  * registers. */
 struct states {
     v32 low, high;
     /* The activities of the next step's neighbours: gL, gLL; gU, gUL; gUU, gUUR. above_2_right
-     * still has values from right of the row's last pair, which do not count. */
+     * still contains values from the right of the row's last pair; they must not be used. */
     v32 left, far_left, above, above_left, above_2, above_2_right;
     const uint8_t *words;
 };
@@ -31,19 +31,19 @@ struct stream {
     struct psti_pli_wave_memory *memory;
     size_t delay; /* bytes from a row of a plane to the same row of the next plane */
     uint8_t width;
-    uint8x16x2_t near; /* contexts of energies below 32, by energy */
-    uint8x16_t far;    /* contexts of the other energies, by energy / 16 */
+    uint8x16x2_t near; /* contexts of energies below 32, indexed by energy */
+    uint8x16_t far;    /* contexts of all other energies, indexed by energy / 16 */
     const struct psti_pli_wave_bounds *bounds;
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
-/* What 32 steps have in common, from step 32 k - 1 on. The steps after each of them are in band k.
+/* Values that 32 steps share, from step 32 k - 1 on. The steps after that one are in band k.
  * `front` begins band k, while the band before it ends. */
 struct block {
     struct psti_pli_wave_shape shape;
     uint8x16_t not_first;      /* 0 in lane 0 if the band that begins is the first one of its plane,
                                 * else 255 */
-    uint8x16_t not_first_2[2]; /* the lanes that have pairs two rows up; [1] is for the last step */
+    uint8x16_t not_first_2[2]; /* lanes that have pairs two rows above; [1] is for the last step */
     /* own: all lanes have gLL as the extra term of their energy. cross: all lanes have g1
      * (docs/format-pli.md, 5.6). */
     bool own, cross;
@@ -51,8 +51,8 @@ struct block {
 
 /* -- Contexts -- */
 
-/* Returns a mask of the lanes in the front band. It has one lane less than in the next step, which
- * is step `next` % 32 of its band. */
+/* Returns a mask of the lanes in the front band before step `next`. In step `next`, which is step
+ * `next` % 32 of its band, it has one lane more. */
 PSTI_NEON_INLINE v32 lanes_in_front(uint32_t next)
 {
     return row_load(psti_pli_wave_first_lanes + WAVE_LANES - next % PAIRS);
@@ -87,15 +87,17 @@ PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
     return c;
 }
 
-/* -- States and bytes -- */
+/* -- States, and the bytes that they take -- */
 
-/* The bounds between which each lane's slot lies. The lane's token begins above `below`, and the
- * next token begins above `above`. `below` wraps around: 255 is below slot 0. */
+/* The bounds between which each lane's slot lies. The slots of the lane's token begin above
+ * `below`, and those of the next token begin above `above`. `below` wraps around: 255 means below
+ * slot 0. */
 struct found {
     v32 below, above, activities;
 };
 
-/* The next three return the bytes at indices `at` of tables of one, two and four registers. */
+/* The next three functions return the bytes at indices `at` of tables of one, two and four
+ * registers. */
 PSTI_NEON_INLINE v32 look_up(const uint8_t *table, v32 at)
 {
     const uint8x16_t t = vld1q_u8(table);
@@ -125,7 +127,7 @@ PSTI_NEON_INLINE struct found search(const struct stream *s, v32 slots, v32 at)
     f.below = row_or_not(bound, above);
     f.above = row_or(bound, above);
     bound = look_up_2(b->of[1], at);
-    /* The third and fourth bounds are looked up for both outcomes of the comparison before. */
+    /* The third and fourth bounds are looked up for both results of the comparison before them. */
     v32 bound_0 = look_up_2(b->of[3], at), bound_1 = look_up_2(b->of[5], at);
     above = are_above(slots, bound);
     f.below = pick(above, bound, f.below);
@@ -147,8 +149,8 @@ PSTI_NEON_INLINE struct found search(const struct stream *s, v32 slots, v32 at)
     return f;
 }
 
-/* Gives the lanes of `empty` the next bytes, in ascending order. The other lanes get arbitrary
- * bytes. `*words` moves past the bytes that are taken. */
+/* Gives the lanes of `empty` the next bytes, in ascending order. Other lanes get arbitrary bytes.
+ * `*words` moves past the bytes taken. */
 PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
 {
     const uint8x16x2_t next = vld1q_u8_x2(*words);
@@ -156,7 +158,7 @@ PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
     uint8x16_t second = counts_up_to(empty.v[1]);
     second = vaddq_u8(second, vdupq_laneq_u8(first, 15));
     *words += vgetq_lane_u8(second, 15);
-    /* `empty` is -1, so that these sums are the counts up to the lane before each lane. */
+    /* `empty` is -1, so these sums are the counts up to the lane before each lane. */
     return (v32){{vqtbl1q_u8(next.val[0], vaddq_u8(first, empty.v[0])),
                   vqtbl2q_u8(next, vaddq_u8(second, empty.v[1]))}};
 }
@@ -194,7 +196,7 @@ PSTI_NEON_INLINE v32 run_states(const struct stream *s, const struct block *b, s
 /* -- Steps -- */
 
 /* Updates the neighbours of one half of the lanes with the activities `g` of the step. `cut` is 0
- * in the lane of this half that ends its row and begins another in the next step. */
+ * in the lane of this half that ends its row and begins another one in the next step. */
 PSTI_NEON_INLINE void keep_neighbours(const struct block *b, struct states *x, v32 g,
                                       uint8x16_t cut, int half, bool last)
 {
@@ -253,7 +255,7 @@ static struct block block_at(const struct stream *s, const struct psti_pli_wave_
     const struct psti_pli_wave_band *front = b.shape.front;
     b.own = front->third[0] == 0 && front[-1].third[0] == 0;
     b.cross = front->doubled[0] != 0 && front[-1].doubled[0] != 0;
-    /* The next two steps read the values of two rows up. Lane 1 enters a band one step after lane
+    /* The next two steps read values of two rows above. Lane 1 enters a band one step after lane
      * 0. */
     b.not_first = vld1q_u8(front->not_first);
     uint8x16_t of_1 = front->not_first[0] == 0 ? all_but_1 : vdupq_n_u8(255);

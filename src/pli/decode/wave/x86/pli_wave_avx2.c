@@ -1,9 +1,9 @@
 /* pli_wave_avx2.c - the wave decoder with AVX2.
  *
  * pli_wave_int.h says what goes in and out. Plain C gives the same samples and statuses. Plain C
- * also decodes the units that are not worth AVX2 code of their own: units with more words or raw
- * bytes than the scratch holds and, with 8 bits, units whose taps exceed what 16-bit sums hold. The
- * functions are pure; any thread may call them.
+ * also decodes units for which AVX2 code would not pay: units with more words or raw bytes than the
+ * scratch holds and, with 8 bits, units whose taps exceed what 16-bit sums hold. The functions are
+ * pure; any thread may call them.
  *
  * The tokens of two units of one shape are decoded at once, because with one unit alone the
  * processor waits a third of the time. The tokens come first (pli_wave_avx2_tokens_u8.c,
@@ -17,11 +17,11 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE PSTI_WAVE_INLINE
 
-/* -- Raw bits of 8 bits -- */
+/* -- Raw bits of samples of 8 bits -- */
 
 /* Look-up tables by the lower four bits of an activity. `first` and `second` are masks with as many
- * bits as R and S have. points() makes points with `start`, `length` and `sum`. turns_x and turns_y
- * are by R. */
+ * bits as R and S have. points() uses `start`, `length` and `sum`. turns_x and turns_y are indexed
+ * by the lower bits of R. */
 struct raw_tables {
     v32 first, second, start, length, sum, turns_x, turns_y;
 };
@@ -60,8 +60,8 @@ INLINE uint64_t next_bits(const uint8_t *bits, uint64_t at)
 
 /* Replaces each mask of a row (one word for each eight lanes) by the bits that the mask selects:
  * pdep hands it the next bits from bit number `at` on. Returns the number of the bit after the last
- * one taken. `long_ones`: a mask may have more than 57 bits. R of all tokens but ANY_PAIR has at
- * most 7 bits, so that eight lanes have at most 56. */
+ * one taken. `long_ones`: a mask may have more than 57 bits. R of all tokens except ANY_PAIR has at
+ * most 7 bits, so eight lanes have at most 56. */
 INLINE uint64_t deal_row(uint64_t *masks, bool long_ones, const uint8_t *bits, uint64_t at)
 {
 #pragma GCC unroll 4
@@ -75,7 +75,8 @@ INLINE uint64_t deal_row(uint64_t *masks, bool long_ones, const uint8_t *bits, u
     return at;
 }
 
-/* Does the same, but is fast if all four masks together have few bits, which is usual. */
+/* Replaces masks like deal_row(), but faster if all four masks together have few bits, which is
+ * usual. */
 INLINE uint64_t deal_short_row(uint64_t *masks, const uint8_t *bits, uint64_t at)
 {
     uint64_t n[4], sum, next = next_bits(bits, at);
@@ -97,7 +98,7 @@ INLINE uint64_t deal_short_row(uint64_t *masks, const uint8_t *bits, uint64_t at
  *
  * The points of a token of triangles have at most three different sums a + b. `start` is b of the
  * first point, and `length` is the number of points with its sum. Points of a square have `length`
- * 127, so that b stays as it is. */
+ * 127, which leaves b unchanged. */
 INLINE void points(const struct raw_tables *tables, v32 g, v32 r, v32 s, bool squares,
                    uint8_t (*out)[WAVE_LANES])
 {
@@ -129,8 +130,8 @@ INLINE void points(const struct raw_tables *tables, v32 g, v32 r, v32 s, bool sq
     row_store(out[1], y);
 }
 
-/* Decodes a chunk of rows in several passes, because a load that covers several stores has to wait
- * for them. */
+/* Decodes a chunk of rows in several passes, because a load that covers several recent stores has
+ * to wait for them. */
 INLINE uint64_t find_chunk(const struct raw_tables *tables, struct psti_pli_wave_row *rows,
                            uint32_t n, uint64_t *first, uint64_t *second, bool squares,
                            const uint8_t *bits, uint64_t at)
@@ -154,10 +155,11 @@ static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_
     const uint8_t *bits = job->memory->bits;
     uint64_t first[ROWS * 4], second[ROWS * 4], at = 0;
     uint32_t n_steps = job->head->n_token_steps;
-    /* Where the bytes two units further in the file begin, about. */
+    /* About where the bytes two units later in the file begin. */
     uintptr_t next = (uintptr_t)job->unit->bytes + 2 * job->unit->nbytes;
     const struct raw_tables tables = open_tables();
-    (void)n_bits; /* struct psti_pli_wave_rows_level says why it need not be checked before */
+    (void)n_bits; /* not needed: the caller checks the number of bits (struct
+                   * psti_pli_wave_rows_level says why) */
     for (uint32_t t = 0, n; t < n_steps; t += n, rows += n) {
         v32 squares = _mm256_setzero_si256();
         n = n_steps - t < ROWS ? n_steps - t : ROWS;
@@ -176,7 +178,7 @@ static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_
     return at;
 }
 
-/* -- The unit -- */
+/* -- A whole unit -- */
 
 static const struct psti_pli_wave_rows_level level = {
     .values = {find_residuals, psti_pli_wave_avx2_residuals_u16},
@@ -223,7 +225,8 @@ bool psti_pli_wave_decode_some_avx2(const struct psti_pli_unit *units,
     else
         psti_pli_wave_avx2_tokens_two(jobs);
     if (!jobs[0].ends || !jobs[1].ends)
-        return false; /* the caller decodes them one by one, which reports the error */
+        return false; /* the caller then decodes the units one by one, and so finds and reports the
+                       * error */
     statuses[0] = psti_pli_wave_rows_finish(&level, jobs, planes, err);
     statuses[1] =
         psti_pli_wave_rows_finish(&level, jobs + 1, planes + 1, statuses[0] == PST_OK ? err : NULL);

@@ -16,16 +16,16 @@ typedef __m256i v32; /* a row of 32 bytes */
  * (pli_wave_avx2_tokens_u16.c). */
 void psti_pli_wave_avx2_tokens_u8(struct psti_pli_wave_job *job);
 void psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job);
-/* Do the same for two units of one shape. If the words of one unit run out, the tokens of the other
- * may not be complete. */
+/* Decode words like the functions above, for two units of one shape together. If the words of one
+ * unit run out, the tokens of the other may be incomplete. */
 void psti_pli_wave_avx2_tokens_u8_two(struct psti_pli_wave_job jobs[2]);
 void psti_pli_wave_avx2_tokens_two(struct psti_pli_wave_job jobs[2]);
 /* Turn residuals of 8 bits (pli_wave_avx2_rebuild_u8.c) or of 16 bits (pli_wave_avx2_rebuild_u16.c)
  * into lines of samples. */
 void psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job);
 void psti_pli_wave_avx2_rebuild_u16(struct psti_pli_wave_job *job);
-/* Turns tokens into residuals of 16 bits (pli_wave_avx2_raw_u16.c). Returns how many bits that
- * takes. If it is more than `n_bits`, no residuals were made. */
+/* Converts tokens to residuals of 16 bits (pli_wave_avx2_raw_u16.c). Returns the number of bits
+ * that this takes. If it is more than `n_bits`, no residuals were made. */
 uint64_t psti_pli_wave_avx2_residuals_u16(struct psti_pli_wave_job *job, uint64_t n_bits);
 
 PSTI_WAVE_INLINE v32 row_load(const void *at) { return _mm256_loadu_si256((const v32 *)at); }

@@ -35,7 +35,7 @@ INLINE uint64_t sum_of(v32 sums)
 }
 
 /* Counts the tokens other than 0, which have signs, and the raw bits of all tokens. Returns the
- * first count and sets *n_raw to the second. */
+ * number of signs and sets *n_raw to the number of raw bits. */
 static uint64_t TARGET count_bits(const struct psti_pli_wave_job *job, uint64_t *n_raw)
 {
     const v32 zero = _mm256_setzero_si256();
@@ -68,23 +68,22 @@ INLINE struct wide deal(const uint8_t *bits, uint64_t *at, struct wide masks)
         next += (uint64_t)_mm_popcnt_u64(mask[i]);
     }
     *at = next;
-    /* The result does not go through memory, because loading it would wait for the eight stores. */
+    /* The result is not stored to memory, because loading it would wait for the eight stores. */
     return (struct wide){_mm256_set_epi64x((long long)raw[3], (long long)raw[2], (long long)raw[1],
                                            (long long)raw[0]),
                          _mm256_set_epi64x((long long)raw[7], (long long)raw[6], (long long)raw[5],
                                            (long long)raw[4])};
 }
 
-/* Returns the magnitude of large tokens: 2 << n or 3 << n, n being the number of raw bits, plus the
- * raw bits. */
+/* Returns the magnitude of large tokens with n raw bits: 2 << n or 3 << n, plus the raw bits. */
 INLINE v32 magnitude_of(v32 power, v32 three, v32 raw)
 {
     v32 base = _mm256_add_epi16(_mm256_add_epi16(power, power), _mm256_and_si256(power, three));
     return _mm256_add_epi16(base, raw);
 }
 
-/* Returns the magnitudes of large tokens, and 0 in other lanes. `tokens` are in the order from
- * which unpacking makes ascending lanes. */
+/* Returns the magnitudes of large tokens, and 0 in other lanes. Unpacking `tokens` gives ascending
+ * lanes. */
 INLINE struct wide large_magnitudes(v32 tokens, v32 large, const uint8_t *bits, uint64_t *at)
 {
     const v32 one = _mm256_set1_epi16(1);

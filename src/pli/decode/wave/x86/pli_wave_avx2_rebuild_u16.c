@@ -1,8 +1,8 @@
 /* pli_wave_avx2_rebuild_u16.c - turns residuals into samples of 16 bits with AVX2, by predictors
  * and filters.
  *
- * It takes rows of residuals and gives lines of samples. pli_wave_rebuild_template.h has the code
- * that samples of 8 bits share. The functions are pure; any thread may call them.
+ * It converts rows of residuals to lines of samples. pli_wave_rebuild_template.h has the code that
+ * is shared with samples of 8 bits. The functions are pure; any thread may call them.
  *
  * Samples are stored less 32768 on the way, because vpmaddwd can multiply them as signed numbers.
  * The coefficients of a filter sum up to 32, that of L included. So the sum is that of the samples
@@ -21,14 +21,14 @@ typedef struct {
 } vec;
 
 struct taps {
-    v32 pair; /* a and b in each lane of 32 bits, 16 bits each, for vpmaddwd */
+    v32 pair; /* the taps a and b, 16 bits each, in every lane of 32 bits, for vpmaddwd */
 };
 INLINE struct taps taps_of(int a, int b)
 {
     return (struct taps){_mm256_set1_epi32((int)((uint32_t)(uint16_t)a | (uint32_t)b << 16))};
 }
 
-/* Pairs of coefficients, in the order in which unpacking pairs the lanes of a vec: of L and U, UL
+/* Pairs of coefficients, in the order in which unpacking pairs the lanes of a vec: for L and U, UL
  * and UR, UU and LL, and the two taps. `med` is the mask of lanes whose filter is MED. */
 enum { L_U, UL_UR, UU_LL, TAPS, N_PAIRS };
 struct lane_filters {
@@ -97,7 +97,7 @@ INLINE void vec_store(void *at, vec v)
 #define LESS 0x8000
 #include "pli/decode/wave/pli_wave_rebuild_template.h"
 
-/* -- Residuals and taps -- */
+/* -- Residuals and the terms of taps -- */
 
 INLINE const uint8_t *residual_row(const struct psti_pli_wave_memory *m, uint32_t t)
 {
@@ -176,7 +176,7 @@ struct half {
     v32 l, u, ul, ur, uu, ll, r0, r1;
 };
 
-/* Predicts the eight lanes whose pairs `unpack` makes. */
+/* Predicts eight lanes: those whose neighbours the instruction `unpack` pairs. */
 #define EIGHT(unpack, h, f, which, taps)                                                           \
     eight(unpack((h)->l, (h)->u), unpack((h)->ul, (h)->ur), unpack((h)->uu, (h)->ll),              \
           taps ? tap_sum(unpack((h)->r0, (h)->r1), (f)->pairs[TAPS][which])                        \
@@ -209,7 +209,7 @@ INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct 
     return r->any_med ? blend(v, simple(MED, n), f->med) : v;
 }
 
-/* -- From rows of lanes to lines of samples -- */
+/* -- Transposition of rows of lanes to lines of samples -- */
 
 /* Transposes 8 steps of 16 lanes. Interleaving rows i and i + 4 three times transposes the 8 x 8
  * samples of each half. */
@@ -248,7 +248,7 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
                    m->of_u16.lines + (size_t)l * WAVE_LINE + t);
 }
 
-/* -- The unit -- */
+/* -- A whole unit -- */
 
 void TARGET psti_pli_wave_avx2_rebuild_u16(struct psti_pli_wave_job *job)
 {

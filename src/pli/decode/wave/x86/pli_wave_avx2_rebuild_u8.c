@@ -1,8 +1,8 @@
 /* pli_wave_avx2_rebuild_u8.c - turns residuals into samples of 8 bits with AVX2, by predictors and
  * filters.
  *
- * It takes rows of residuals and gives lines of samples. pli_wave_rebuild_template.h has the code
- * that samples of 16 bits share. The functions are pure; any thread may call them. */
+ * It converts rows of residuals to lines of samples. pli_wave_rebuild_template.h has the code that
+ * is shared with samples of 16 bits. The functions are pure; any thread may call them. */
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -31,8 +31,8 @@ INLINE void vec_store(void *at, vec v) { row_store(at, v); }
 INLINE vec blend(vec no, vec yes, vec mask) { return _mm256_blendv_epi8(no, yes, mask); }
 INLINE vec turned(vec v) { return turn(v); }
 INLINE vec plus(vec a, vec b) { return _mm256_add_epi8(a, b); }
-/* Returns MED: l + u less the middle one of the three. L is known last, and this order leaves
- * little to do when it is. */
+/* Returns MED: l + u less the median of the three. L is known last, and with this order little work
+ * is left then. */
 INLINE vec med_of(vec l, vec u, vec ul)
 {
     v32 low = _mm256_min_epu8(u, ul), high = _mm256_max_epu8(u, ul);
@@ -56,7 +56,7 @@ INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
 #define LESS 0
 #include "pli/decode/wave/pli_wave_rebuild_template.h"
 
-/* -- Residuals and taps -- */
+/* -- Residuals and the terms of taps -- */
 
 INLINE const uint8_t *residual_row(const struct psti_pli_wave_memory *m, uint32_t t)
 {
@@ -67,9 +67,9 @@ INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
     return row_load(residual_row(m, t));
 }
 
-/* Sums of products with taps, 16 bits, of the lanes that unpacking puts low and high. Residuals
- * become unsigned by adding 128, which the last sum takes back. Nothing saturates, since |a| + |b|
- * <= 128. */
+/* Sums of products with taps, 16 bits, of the lanes that unpacking puts low and high. 128 is added
+ * to residuals, which makes them unsigned; the last sum subtracts its effect. Nothing saturates,
+ * since |a| + |b| <= 128. */
 struct words {
     v32 low, high;
 };
@@ -130,7 +130,8 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
     f->ul_ur[1] = _mm256_unpackhi_epi8(c[2], c[3]);
     f->uu_ll[0] = _mm256_unpacklo_epi8(c[4], c[5]);
     f->uu_ll[1] = _mm256_unpackhi_epi8(c[4], c[5]);
-    (void)taps; /* no shorter code for filters without taps: taps cost next to nothing more */
+    (void)taps; /* taps cost hardly any time, so filters without taps need no faster code of their
+                 * own */
     f->a = c[6];
     f->b = c[7];
     f->med = c[8];
@@ -160,7 +161,7 @@ INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct 
     return r->any_med ? blend(v, simple(MED, n), f->med) : v;
 }
 
-/* -- From rows of lanes to lines of samples -- */
+/* -- Transposition of rows of lanes to lines of samples -- */
 
 INLINE void interleave(const v32 *in, v32 *out)
 {
@@ -200,10 +201,10 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
                 m->of_u8.lines + t);
 }
 
-/* -- The unit -- */
+/* -- A whole unit -- */
 
 /* Returns whether the largest and the smallest sum a x + b y, with x and y in 0..255, fit 16 bits.
- * Those of all filters do. */
+ * The sums of all filters do. */
 static bool pair_fits(int a, int b)
 {
     int above = (a > 0 ? a : 0) + (b > 0 ? b : 0), below = (a < 0 ? a : 0) + (b < 0 ? b : 0);

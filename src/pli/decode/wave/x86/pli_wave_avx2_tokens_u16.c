@@ -1,15 +1,15 @@
 /* pli_wave_avx2_tokens_u16.c - the token loop of the wave decoder for samples of 16 bits with AVX2.
  *
- * It takes a parsed unit and its tables, and gives rows of 32 tokens. The functions are pure; any
- * thread may call them. A step's chain bounds its time: slots -> 32 look-ups -> states -> which
- * lanes take words -> slots. The order of a step's stages fills the waits of the chain with work
- * that the chain does not need: rows of tokens, and the next contexts. Two units of one shape go
- * through the loop together, so that each uses the waits of the other.
+ * It decodes a parsed unit, with its tables, to rows of 32 tokens. The functions are pure; any
+ * thread may call them. A step's dependent chain limits its speed: slots -> 32 look-ups -> states
+ * -> which lanes take words -> slots. The order of a step's stages fills the waits with other work:
+ * rows of tokens, and the next contexts. Two units of one shape go through the loop together, each
+ * in the waits of the other.
  *
  * States are stored as halves of 16 bits. Vector A has lanes 0..7 and 16..23, vector B the others;
  * unpacking and packing bytes gives this order. Look-ups go through general registers. The
- * processor's gather costs half as much again, and storing the indices and loading them again costs
- * twice as much. */
+ * processor's gather takes 1.5 times as long, and storing and loading the indices takes twice as
+ * long. */
 #include "pli/decode/x86/pli_spread_avx2.h"
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
@@ -21,18 +21,18 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-/* The state that passes from step to step. It is a struct of its own so that loops can hold it in
+/* The state that is passed from step to step. It is a struct of its own, which loops can keep in
  * registers. */
 struct states {
     /* Halves of the states. A lane that takes a word has 0 in lo_a or lo_b; the word is in
      * new_0..new_3. */
     v32 hi_a, lo_a, hi_b, lo_b;
-    /* The words that lanes 0..7, 8..15 and so on take; 0 in lanes that take none. */
+    /* The words that lanes 0..7, 8..15 and so on take; 0 in lanes that take no word. */
     __m128i new_0, new_1, new_2, new_3;
     v32 bias_a, high_a, bias_b, high_b; /* the halves of the entries that were looked up */
-    v32 empty_a, empty_b;               /* lanes that need a word */
-    /* Tokens of the last step. `above` has the same tokens, rotated so that each is at the lane
-     * below. */
+    v32 empty_a, empty_b;               /* mask of the lanes that need a word */
+    /* Tokens of the last step. `above` has the same tokens, rotated by one lane: each is at the
+     * lane below its own. */
     v32 tokens, above;
     v32 context; /* context of the next step, times 4 */
     const uint16_t *words;
@@ -43,16 +43,16 @@ struct stream {
     const uint16_t *end; /* end of the unit's words */
     struct psti_pli_wave_memory *memory;
     const uint32_t *slots;
-    uint32_t delay; /* rows from a row of a plane to the same row of the next plane */
+    uint32_t delay; /* distance in rows from a row of a plane to the same row of the next plane */
     v32 width;
-    v32 above_15, sixteen, fifteen; /* bytes of 0x70, 16 and 15 */
-    /* Tables of contexts, times 4: by energy below 16, by energy from 16 to 31, and by energy / 16
-     * for higher energies. */
+    v32 above_15, sixteen, fifteen; /* constants: vectors of the bytes 0x70, 16 and 15 */
+    /* Tables of contexts, times 4: indexed by energy below 16, by energy from 16 to 31, and by
+     * energy / 16 for higher energies. */
     v32 near, middle, far;
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
-/* -- Contexts and look-ups -- */
+/* -- Contexts and table look-ups -- */
 
 /* Returns half of each byte, rounded down. */
 INLINE v32 half_down(v32 v)
@@ -61,8 +61,8 @@ INLINE v32 half_down(v32 v)
 }
 
 /* Returns energies (docs/format-pli.md, 5.6) from a (near) and b (far): half of 2 a + b in lanes of
- * `first`, half of a + half(a) + b + 2 `twice` in the others. Tokens are at most 46, so that
- * nothing exceeds a byte. */
+ * `first`, half of a + half(a) + b + 2 `twice` in the others. Tokens are at most 46, so no sum
+ * exceeds a byte. */
 INLINE v32 all_energies(v32 a, v32 b, v32 first, v32 twice)
 {
     v32 others = _mm256_andnot_si256(first, a);
@@ -72,7 +72,7 @@ INLINE v32 all_energies(v32 a, v32 b, v32 first, v32 twice)
     return _mm256_add_epi8(_mm256_add_epi8(e, twice), _mm256_and_si256(a, first));
 }
 
-/* Returns the energies of all lanes. `odd`: the number of the step is odd. */
+/* Returns the energies of all lanes. `odd`: the step has an odd number. */
 INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *shape,
                     const struct states *x, struct step at, bool odd)
 {
@@ -116,7 +116,7 @@ INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *sh
 /* Returns the contexts times 4. */
 INLINE v32 contexts(const struct stream *s, v32 e)
 {
-    /* Sums have bit 7 set from 16 on, for which vpshufb gives 0. */
+    /* Sums from 16 on have bit 7 set, for which vpshufb gives 0. */
     const v32 above_15 = s->above_15;
     v32 near = _mm256_shuffle_epi8(s->near, _mm256_adds_epu8(e, above_15));
     v32 middle = _mm256_xor_si256(e, s->sixteen);
@@ -147,8 +147,8 @@ INLINE v32 eight(v32 a, v32 b, v32 c, v32 d, v32 e, v32 f, v32 g, v32 h)
 /* Looks up 16 entries by indices of 16 bits. Sets the lower and the upper halves of the entries. */
 INLINE void look_up(const uint32_t *slots, __m128i lower, __m128i upper, v32 *low, v32 *high)
 {
-    /* The empty asm hides these constants: compilers that know them make two or three instructions
-     * of each extraction. */
+    /* The empty asm hides these constants. If compilers know them, they make two or three
+     * instructions of each extraction. */
     uint64_t second = 0x1010, third = 0x1020, fourth = 0x1030;
     __asm__("" : "+r"(second), "+r"(third), "+r"(fourth));
     uint64_t a = (uint64_t)_mm_cvtsi128_si64(lower), b = (uint64_t)_mm_extract_epi64(lower, 1);
@@ -165,7 +165,7 @@ INLINE void look_up(const uint32_t *slots, __m128i lower, __m128i upper, v32 *lo
     *high = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
 }
 
-/* The stages of a step. */
+/* The functions from here on are the stages of a step, in order. */
 INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_shape *shape,
                           struct states *x, struct step at, bool odd)
 {
@@ -179,7 +179,7 @@ INLINE void look_up_all(const struct stream *s, struct states *x)
 {
     const v32 zero = _mm256_setzero_si256(), slot = _mm256_set1_epi16(PSTI_PLI_PROB_SUM - 1);
     const __m128i slot_8 = _mm256_castsi256_si128(slot);
-    /* The new words come last, because all other operands are ready before them. */
+    /* The new words are used last, because all other operands are ready before them. */
     v32 a = _mm256_and_si256(x->lo_a, slot), b = _mm256_and_si256(x->lo_b, slot);
     a = _mm256_or_si256(a, _mm256_unpacklo_epi8(zero, x->context));
     b = _mm256_or_si256(b, _mm256_unpackhi_epi8(zero, x->context));
@@ -193,9 +193,9 @@ INLINE void look_up_all(const struct stream *s, struct states *x)
     look_up(s->slots, b_1, b_3, &x->bias_b, &x->high_b);
 }
 
-/* -- States and words -- */
+/* -- States and the words that they take -- */
 
-/* Computes x := frequency * (x >> 10) + bias, without the word that may follow. Returns a mask of
+/* Computes x := frequency * (x >> 10) + bias, but loads no words. Returns a mask of
  * the lanes that need a word; their lower halves are 0. `high` is 64 * frequency + token, and
  * `bias` has bit 15 inverted. */
 INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
@@ -206,12 +206,12 @@ INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
     v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(f, upper_bits), bias);
     v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(f, *hi), small);
     v32 product = _mm256_mulhi_epu16(f, *hi);
-    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 where there is a carry */
+    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 in lanes with a carry */
     v32 new_lo = _mm256_xor_si256(sum, top);
     v32 new_hi = _mm256_sub_epi16(product, carry);
     /* Lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1. */
     v32 empty = _mm256_cmpeq_epi16(product, carry);
-    /* A token with all slots has a stored frequency of 0 and leaves the state as it is. */
+    /* A token with all slots has a stored frequency of 0 and must not change the state. */
     if (!whole) {
         v32 same = _mm256_cmpeq_epi16(f, _mm256_setzero_si256());
         new_hi = _mm256_blendv_epi8(new_hi, *hi, same);
@@ -357,8 +357,8 @@ INLINE void run(struct stream *s, const struct psti_pli_wave_job *job)
     s->states = x;
 }
 
-/* Does the same for two streams of one shape, so that each uses the waits of the other's chain.
- * Stops when the words of either are used up. */
+/* Runs two streams of one shape, each in the waits of the other's chain. Stops when the words of
+ * either stream are used up. */
 INLINE void run_two(struct stream s[2], const struct psti_pli_wave_job *job)
 {
     struct states x = s[0].states, y = s[1].states;

@@ -1,11 +1,11 @@
 /* pli_wave_avx2_tokens_u8.c - the token loop of the wave decoder for samples of 8 bits with AVX2.
  *
- * It takes a parsed unit and its tables, and gives rows of 32 activities of pairs. The functions
+ * It decodes a parsed unit, with its tables, to rows of 32 activities of pairs. The functions
  * are pure; any thread may call them. States are two vectors of bytes. A binary search finds the
  * token: each vector holds one bound for 16 contexts, and vpshufb picks the bound of each lane. The
- * new states are products of even and of odd lanes, in 16 bits. One vpshufb also brings the words:
- * running counts of the lanes that take a word are the words' places in the stream. Two units of
- * one shape go through the loop together, so that each uses the waits of the other.
+ * new states are products of even and of odd lanes, in 16 bits. One vpshufb also loads the words:
+ * running counts of the lanes that take a word are the words' indices in the stream. Two units of
+ * one shape go through the loop together, each in the waits of the other.
  *
  * Slots and bounds are compared with their bit 7 inverted, because AVX2 compares only signed bytes.
  */
@@ -17,17 +17,18 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-/* The state that passes from step to step. It is a struct of its own so that loops can hold it in
+/* The state that is passed from step to step. It is a struct of its own, which loops can keep in
  * registers. */
 struct states {
     v32 hi, lo;           /* halves of the states; lo has bit 7 inverted */
     v32 g;                /* activities of the last step */
     v32 above, above_2;   /* g, rotated by one lane and by two lanes */
-    v32 left;             /* gL of the step before, which is gLL of the next step */
-    v32 far_up, far_up_2; /* `above` and `above_2` of the step before */
+    v32 left;             /* gL of the last step, which is gLL of the next step */
+    v32 far_up, far_up_2; /* `above` and `above_2` of the last step */
     v32 context;          /* context of the next step */
     v32 freq, bias;       /* frequency and bias of the tokens found */
-    /* Lanes that need a word. Bit 7 of their lo is not inverted until they have the word. */
+    /* Mask of the lanes that need a word. Bit 7 of their `lo` is not inverted until they have the
+     * word. */
     v32 empty;
     const uint8_t *words;
 };
@@ -36,7 +37,7 @@ struct stream {
     struct states states;
     const uint8_t *end; /* end of the unit's words */
     struct psti_pli_wave_row *rows;
-    size_t delay; /* rows from a row of a plane to the same row of the next plane */
+    size_t delay; /* distance in rows from a row of a plane to the same row of the next plane */
     v32 width;
     v32 bounds[PSTI_PLI_N_TOKENS_8 - 1], activities;
     /* Bytes of 0x70, 0x60, 15, 2, 4, 8 and 0x7f. They are in memory because compilers would make
@@ -45,12 +46,12 @@ struct stream {
     v32 near, middle, far; /* tables of contexts, see contexts() */
 };
 
-/* The kinds of a band's extra term of energy (docs/format-pli.md, 5.6): gLL, g1, or either by the
- * lane. */
+/* The extra term of energy in a band (docs/format-pli.md, 5.6): gLL in all lanes, g1 in all lanes,
+ * or one of them by lane. */
 enum formula { LEFT, BEFORE, ANY, N_FORMULAS };
 
-/* Masks that are 0 for the lanes above the lanes that begin a plane: nothing is above those. [0] is
- * for steps 0..29 of the band, [1] for step 30, [2] for step 31. */
+/* Masks that are 0 for the lanes above the first lanes of a plane, because nothing is above these.
+ * [0] is for steps 0..29 of the band, [1] for step 30, [2] for step 31. */
 struct above {
     _Alignas(32) uint8_t masks[3][WAVE_LANES];
 };
@@ -74,7 +75,7 @@ static const uint8_t all_but_one_lane[2 * BAND] = {0, SEVEN, EIGHT, EIGHT, EIGHT
 /* Returns `no` where `mask` is 0, else `yes`. */
 INLINE v32 blend(v32 no, v32 yes, v32 mask) { return _mm256_blendv_epi8(no, yes, mask); }
 
-/* Returns the extra term of energy where lanes differ in its kind. `left` is gLL. */
+/* Returns the extra term of energy if lanes have different kinds of it. `left` is gLL. */
 INLINE v32 any_z(const struct stream *s, const struct psti_pli_wave_shape *shape, uint32_t t,
                  v32 left)
 {
@@ -125,7 +126,7 @@ INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_sha
     x->context = contexts(s, energies(s, shape, x, t, formula));
 }
 
-/* -- States and words -- */
+/* -- States and the words that they take -- */
 
 /* look_up() returns for each lane one of two bounds; the next function returns one of four. */
 INLINE v32 look_up(const struct stream *s, v32 c, int i, v32 m1)
@@ -144,7 +145,7 @@ INLINE void find_tokens(const struct stream *s, struct states *x)
 {
     v32 c = x->context, lo = x->lo;
     v32 b1 = _mm256_shuffle_epi8(s->bounds[0], c), m1 = _mm256_cmpgt_epi8(lo, b1);
-    /* The start and the end of the token's slots, less 1. */
+    /* The start and the end of the token's slots, each less 1. */
     v32 below = blend(s->none, b1, m1), above = blend(b1, s->none, m1);
     v32 b2 = look_up(s, c, 1, m1), m2 = _mm256_cmpgt_epi8(lo, b2);
     below = blend(below, b2, m2);
@@ -164,7 +165,7 @@ INLINE void find_tokens(const struct stream *s, struct states *x)
     x->g = _mm256_shuffle_epi8(s->activities, which);
 }
 
-/* Computes x := frequency * (x >> 8) + bias, without the word that may follow. */
+/* Computes x := frequency * (x >> 8) + bias, but loads no words. */
 INLINE void advance(const struct stream *s, const struct psti_pli_wave_shape *shape,
                     struct states *x, uint32_t t, bool whole)
 {
@@ -202,7 +203,7 @@ INLINE void take_words(struct states *x)
     v32 counts = _mm256_mullo_epi32(x->empty, _mm256_set1_epi32(-0x04030201));
     counts = _mm256_add_epi8(counts, _mm256_shuffle_epi8(counts, up_1));
     v32 before = _mm256_shuffle_epi8(counts, up_2);
-    /* Subtracts 1 in the lanes that take a word, since `empty` is -1 there. */
+    /* Subtracts 1 in lanes that take a word, because `empty` is -1 there. */
     counts = _mm256_add_epi8(_mm256_add_epi8(counts, x->empty), before);
     __m128i low = _mm_loadu_si128((const __m128i *)(const void *)words);
     __m128i high = _mm_loadu_si128((const __m128i *)(const void *)words_u16);
@@ -304,8 +305,8 @@ static void TARGET close_stream(const struct stream *s, struct psti_pli_wave_job
     job->ends = s->states.words == s->end && _mm256_movemask_epi8(ends) == -1;
 }
 
-/* Copies member by member. For a copy of the whole struct, compilers take an instruction that is
- * slow to begin. */
+/* Copies member by member. For a copy of the whole struct, compilers use an instruction that is
+ * slow to start. */
 INLINE void copy_states(struct states *to, const struct states *from)
 {
     to->hi = from->hi;
@@ -319,8 +320,8 @@ INLINE void copy_states(struct states *to, const struct states *from)
     to->words = from->words;
 }
 
-/* Does steps t .. end - 1 of one unit, or of two units of one shape so that each uses the waits of
- * the other's chain. Stops when the words of either are used up. */
+/* Does steps t .. end - 1 of one unit, or of two units of one shape, each in the waits of the
+ * other's chain. Stops when the words of either unit are used up. */
 INLINE void run_band(struct stream *s, const struct band *band, uint32_t t, uint32_t end,
                      enum formula formula, bool whole, bool two)
 {
@@ -376,7 +377,7 @@ typedef void run_function(struct stream *s, const struct band *band, uint32_t t,
 
 static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job, bool two)
 {
-    /* Indexed by [two?][whole?][formula]. Rare cases have no loop of their own. */
+    /* Indexed by [two units][all lanes active][formula]. Rare cases have no loop of their own. */
     static run_function *const loops[2][2][N_FORMULAS] = {
         {{one_part_left, one_part, one_part}, {one_left, one_before, one_any}},
         {{two_part_left, two_part, two_part}, {two_left, two_before, two_any}}};

@@ -2,12 +2,12 @@
  * a time.
  *
  * pli_wave_int.h says what goes in and out. Plain C gives the same samples and statuses. AVX2
- * decodes the units that are not worth AVX-512 code of their own: units of 16 bits, and units whose
- * taps exceed what 16-bit sums hold. The functions are pure; any thread may call them.
+ * decodes units for which AVX-512 code would not pay: units of 16 bits, and units whose taps exceed
+ * what 16-bit sums hold. The functions are pure; any thread may call them.
  *
  * Activities are decoded first, then residuals, then samples (the files pli_wave_avx512_*.c). Each
- * stage leaves rows of lanes, step by step. A transposition then gives each lane's samples of all
- * bands as one line, in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y). The
+ * stage leaves rows of lanes, step by step. A transposition makes one line of each lane's samples
+ * of all bands, in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y). The
  * planes that it returns describe these lines. */
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
 
@@ -18,7 +18,7 @@
 
 #define ROOM "decode"
 
-/* -- From rows of lanes to lines of samples -- */
+/* -- Transposition of rows of lanes to lines of samples -- */
 
 INLINE void interleave(const __m512i *in, __m512i *out)
 {
@@ -53,8 +53,8 @@ INLINE void turn_16(const uint8_t (*rows)[WAVE_ROW], uint8_t *lines, size_t line
     }
 }
 
-/* Returns the number of bytes from one lane's line to the next. It is no more cache lines than all
- * planes need, and an odd number of them, so that the lines are in different cache sets. */
+/* Returns the number of bytes from one lane's line to the next. It is as many cache lines as all
+ * planes need, rounded to an odd number, which puts the lines into different cache sets. */
 static uint32_t line_nbytes(const struct psti_pli_wave_head *head)
 {
     uint32_t n_steps = head->n_steps + 64 * head->bands_per_plane * head->n_constant;

@@ -1,8 +1,9 @@
 /* pli_wave_avx512.h - declarations that the files of the wave decoder's AVX-512 level share, and
  * the level's scratch.
  *
- * Two units make a job. The tokens of up to three jobs are decoded in turns, because one unit alone
- * waits for itself most of the time. A step of the cylinder (docs/format-pli.md, 5.5) is a row of
+ * Two units make a job. The tokens of up to three jobs are decoded in turns, because a single unit
+ * waits for its own results most of the time. A step of the cylinder (docs/format-pli.md, 5.5) is a
+ * row of
  * 64 bytes: the lanes of the first unit, then those of the second, so that one vector of bytes
  * holds both. If a job has only one unit, the other half of the bytes is idle. Masks of lanes have
  * one bit for each byte in the same order. */
@@ -14,7 +15,8 @@
 #include "base/machine/avx512.h"
 
 #if defined(__x86_64__)
-#if defined(PST_SIMDE) /* a copy of the emulation in every loop would take minutes to compile */
+#if defined(PST_SIMDE) /* a copy of the SIMDe emulation in every loop would take minutes to
+                        * compile */
 #define INLINE static inline
 #else
 #define INLINE PSTI_ICL_INLINE
@@ -24,19 +26,19 @@
 enum {
     WAVE_LANES = PSTI_PLI_LANES,
     WAVE_UNITS = 2,
-    WAVE_JOBS = 3, /* jobs of two units each, whose tokens are decoded at once */
+    WAVE_JOBS = 3, /* number of jobs of two units each, whose tokens are decoded at once */
     WAVE_ROW = WAVE_UNITS * WAVE_LANES,
     WAVE_SAMPLE_ROWS = (PSTI_PLI_WAVE_MAX_STEPS + 15) / 16 * 16,
-    /* The most words and raw bytes of a unit: a token of two samples takes at most one word, and
-     * two bytes of raw bits. */
+    /* Maximum numbers of words and raw bytes of a unit. A token of two samples takes at most one
+     * word and two bytes of raw bits. */
     WAVE_MAX_WORDS = 2 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
     WAVE_MAX_RAW_NBYTES = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE,
     WAVE_BEHIND = 128, /* bytes that may be read past words and bits */
     /* Bits of all rows. A row may take two bytes for each lane, 64 bytes a unit, whatever bits the
      * unit has. */
     WAVE_MAX_BITS_NBYTES = PSTI_PLI_WAVE_MAX_STEPS / 2 * WAVE_ROW + WAVE_BEHIND,
-    WAVE_LINE = WAVE_SAMPLE_ROWS, /* most bytes of one lane's samples of all bands */
-    WAVE_LINES_BEHIND = 96        /* bytes that may be read from the start of a row of 64 on */
+    WAVE_LINE = WAVE_SAMPLE_ROWS, /* maximum number of bytes of one lane's samples in all bands */
+    WAVE_LINES_BEHIND = 96        /* bytes that may be read from the start of a row of 64 */
 };
 
 struct psti_pli_wave512_memory {
@@ -59,30 +61,31 @@ _Static_assert(WAVE_JOBS * sizeof(struct psti_pli_wave512_memory) <= PSTI_PLI_WO
 #define WAVE_BOTH(lanes) (0x100000001ull * (lanes))
 
 /* One unit, or two units of the same shape: they have the same height and coded planes, and
- * therefore the same bands and steps. If the job has only one unit, it stands in `units` and
- * `heads` twice. */
+ * therefore the same bands and steps. If the job has only one unit, `units` and `heads` contain it
+ * twice. */
 struct psti_pli_wave512_job {
     uint32_t n_units;
     const struct psti_pli_unit *units[WAVE_UNITS];
     const struct psti_pli_wave_head *heads[WAVE_UNITS];
     struct psti_pli_wave_tables *tables;
     struct psti_pli_wave512_memory *memory;
-    uintptr_t next; /* about where in the file the bytes begin that the next such job will read */
+    uintptr_t next; /* approximate address in the file where the bytes of the next such job begin */
     uint8_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states after the last token */
     /* True if all words were used and all states are at their end. */
     bool ends[WAVE_UNITS];
 };
 
-/* Decodes the tokens (pli_wave_avx512_tokens.c) of one job, or of several jobs of one shape, of
- * which all but the last have two units. */
+/* Decodes the tokens of one job (pli_wave_avx512_tokens.c), or of several jobs of one shape. All
+ * jobs but the last must have two units. */
 void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs);
-/* Turns activities into residuals (pli_wave_avx512_raw.c). Sets `lacks` for a unit that has too few
- * bits. */
+/* Converts activities to residuals (pli_wave_avx512_raw.c). Sets `lacks` for a unit that has too
+ * few bits. */
 void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
 /* Turns residuals into samples (pli_wave_avx512_rebuild.c). */
 void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job);
-/* is_plain returns whether all planes of a job are MED without taps. psti_pli_wave512_plain does
- * both stages of such jobs at once (pli_wave_avx512_plain.c). */
+/* psti_pli_wave512_is_plain returns whether all planes of a job are MED without taps.
+ * psti_pli_wave512_plain does raw bits and samples of such jobs together
+ * (pli_wave_avx512_plain.c). */
 bool psti_pli_wave512_is_plain(const struct psti_pli_wave512_job *job);
 void psti_pli_wave512_plain(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
 
@@ -117,8 +120,8 @@ INLINE __m512i choose_bits(__m512i mask, __m512i yes, __m512i no)
 {
     return _mm512_ternarylogic_epi32(no, mask, yes, 0xB8);
 }
-/* Returns 64 bytes in memory: 0 for this lane of both units, 255 for all others. To make a mask in
- * registers would cost more. */
+/* Returns 64 bytes in memory: 0 for this lane of both units, 255 for all other lanes. Making the
+ * mask in registers would take longer. */
 INLINE const uint8_t *wave512_all_but(uint32_t lane)
 {
 #define ALL_8 255, 255, 255, 255, 255, 255, 255, 255
@@ -128,8 +131,8 @@ INLINE const uint8_t *wave512_all_but(uint32_t lane)
 #undef ALL_31
 #undef ALL_8
 }
-/* Returns the middle one of L, U and UL. MED is L + U less this one. L is known last and therefore
- * used last. */
+/* Returns the median of L, U and UL. MED is L + U less this median. L is known last, so it is used
+ * last. */
 INLINE __m512i wave512_middle(__m512i l, __m512i u, __m512i ul)
 {
     return _mm512_max_epu8(_mm512_min_epu8(u, ul), _mm512_min_epu8(l, _mm512_max_epu8(u, ul)));

@@ -1,28 +1,29 @@
 /* pli_wave_avx512_pairs.h - turns a row of activities and bits into pairs of residuals, inside the
  * AVX-512 level of the wave decoder.
  *
- * It takes rows of activities, one after another, and the bits of the units with the low halves of
- * their states after them. It gives the residuals of the pairs' first samples and of their second
- * ones. R and S stand for suffix1 and suffix2 (docs/format-pli.md, 5.4). A row's R and S are at
- * most 64 bytes of each unit's bits. Each eight lanes first take the bytes that hold their bits,
- * then each lane takes its bits of these bytes. That works for at most 57 bits for eight lanes,
- * wherever they begin. Rows with more are rare; their upper four lanes take bytes of their own.
- * Rows with any S have a branch of their own. They are not rare, but units have them in runs. */
+ * It takes rows of activities, one after another, and the bits of the units with the low halves
+ * of their states after them. The results are the residuals of the pairs' first samples and of
+ * their second samples. R and S stand for suffix1 and suffix2 (docs/format-pli.md, 5.4). A row's
+ * R and S are at most 64 bytes of each unit's bits. Each eight lanes first take the bytes that
+ * hold their bits, then each lane takes its bits of these bytes. This works if eight lanes have at
+ * most 57 bits, at whatever bit they begin. Rows with more are rare; their upper four lanes take
+ * bytes of their own. Rows with any S have a branch of their own. They are not rare, but units have
+ * them in runs. */
 #ifndef PST_PLI_WAVE_AVX512_PAIRS_H
 #define PST_PLI_WAVE_AVX512_PAIRS_H
 
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
-/* All constants, in one struct so that loops hold them in registers. */
+/* All constants, in one struct, which loops can keep in registers. */
 struct pair_constants {
     __m512i sizes_r, sizes_s; /* numbers of bits of R and of S, by the lower four bits of an
                                * activity */
-    /* By the lower four bits of an activity: masks of the bits that R / 4 has, and of the bits that
-     * S lacks. */
+    /* Indexed by the lower four bits of an activity: the bits that R / 4 can have, and the bits
+     * that S cannot have. */
     __m512i masks_r, no_bits_s;
-    /* The activities of the first token with S and of any pair, and a number of bits for eight
-     * lanes that is too many. */
+    /* least_square: activity of the first token that has S. any: activity of the token that stands
+     * for any pair. more: the smallest number of bits that eight lanes cannot take at once. */
     __m512i least_square, any, more;
     /* Indices of bytes among the sums of bits of all eights of lanes: the sums of R, then those of
      * S. below_r picks the sums before the word's R; in a unit's first word it picks all sums.
@@ -32,16 +33,18 @@ struct pair_constants {
     __m512i all;
     __m512i seven;     /* 7 in each word */
     __m512i ones, two; /* bytes of 1, and bytes of 2 */
-    __m512i bytes;     /* bytes of 3: the shift that turns a number of bits into one of bytes */
+    __m512i bytes;     /* bytes of 3: the shift that turns a number of bits into a number of
+                        * bytes */
     __m512i ascending; /* bytes 0..7 in each word, plus 64 in the second unit */
     /* Matrices: a product with them shifts bytes to the right by 2 bits or by 1 bit. */
     __m512i quarter, half;
-    /* By the lower four bits of an activity. `points`: the number of a token's first point, whose
-     * lowest bits R / 4 replaces. `offsets`: the difference between R / 4 and b less half of u. */
+    /* Indexed by the lower four bits of an activity. A token of triangles stands for the points
+     * `points` + R / 4; R / 4 only sets lowest bits that are 0 in `points`. For a token of squares,
+     * b is R / 4 + u / 2 + `offsets`. */
     __m512i points, offsets;
     __m512i points_a[2], points_b[2]; /* a and b of each point, by the point's number */
-    /* The words that are not the first of a unit. It is a member because compilers would make a
-     * constant anew in each turn. */
+    /* The words that are not the first of a unit. As a mere constant, compilers would build this
+     * mask again in each turn of a loop, so it is a member. */
     __mmask8 not_first;
 };
 
@@ -50,8 +53,8 @@ struct pair_bits {
     const uint8_t *of[WAVE_UNITS];
 };
 
-/* Where the bits of a row are: the bytes that each eight lanes read, and the bits of each lane in
- * them. */
+/* Where the bits of a row lie. `bytes` has the indices of the 8 bytes that each group of eight
+ * lanes reads. `bits` has the offset of each lane's bits in the 8 bytes of its group. */
 struct pair_place {
     __m512i bytes, bits;
 };
@@ -64,8 +67,8 @@ struct pair_row {
     uint64_t at;
     bool special; /* true if some lanes have S; struct pair_special then has more */
 };
-/* More about a row in which some lanes have S, and therefore u. `many` is true if some eight lanes
- * have more than 57 bits; only tokens with S can have 8 bits. */
+/* More about a row in which some lanes have S, and therefore u. `many` is true if a group of eight
+ * lanes has more than 57 bits, which only tokens with S can cause. */
 struct pair_special {
     __m512i u;
     bool many;
@@ -82,8 +85,8 @@ struct pair_residuals {
 INLINE struct pair_place pair_find(const struct pair_constants *c, __m512i begin, __m512i sizes)
 {
     __m512i bytes = _mm512_multishift_epi64_epi8(c->bytes, begin);
-    /* The product adds up the sizes of the lanes below, because its sums go from each byte to the
-     * bytes above. */
+    /* The product adds up the sizes of the lanes below, because its carries go from each byte to
+     * the bytes above. */
     __m512i shifted = _mm512_ternarylogic_epi64(begin, c->seven, _mm512_slli_epi64(sizes, 8), 0xEA);
     return (struct pair_place){_mm512_add_epi8(bytes, c->ascending),
                                _mm512_mullo_epi64(shifted, c->ones)};
@@ -101,7 +104,8 @@ INLINE __m512i pair_deal(const uint8_t *first, const uint8_t *second, struct pai
     return _mm512_multishift_epi64_epi8(place.bits, bytes);
 }
 
-/* Does the same if eight lanes have many bits: the upper four lanes read bytes of their own. */
+/* Returns the bits of each lane like pair_deal(), also for groups of eight lanes that have more
+ * than 57 bits: the upper four lanes of each group read bytes of their own. */
 TARGET __attribute__((noinline, unused)) static void pair_deal_many(const struct pair_bits *bits,
                                                                     uint64_t at,
                                                                     struct pair_place *place,
@@ -139,7 +143,7 @@ INLINE __m512i pair_take(const struct pair_bits *bits, uint64_t at, const struct
 
 /* -- Rows -- */
 
-/* Takes S of all lanes. Returns how many bits of S each eight lanes have. */
+/* Takes S of all lanes. Returns the number of bits of S for each eight lanes. */
 INLINE __m512i pair_find_special(const struct pair_constants *c, const struct pair_bits *bits,
                                  const struct pair_row *row, __m512i bit, __m512i eights,
                                  struct pair_special *special)
@@ -156,8 +160,8 @@ INLINE __m512i pair_find_special(const struct pair_constants *c, const struct pa
     return eights_s;
 }
 
-/* Locates the bits of a row. `at` says where they begin, and is moved to where the next row's
- * begin. Each word of a unit has the other unit's number in its upper half. */
+/* Locates the bits of a row. `at` is the bit at which they begin, and is moved to the beginning of
+ * the next row. Each word of a unit has the other unit's number in its upper half. */
 INLINE struct pair_row pair_find_row(const struct pair_constants *c, const uint8_t *activities,
                                      const struct pair_bits *bits, __m512i *at,
                                      struct pair_special *special)
@@ -224,7 +228,7 @@ INLINE struct pair_residuals pair_take_row(const struct pair_constants *c,
 
 /* -- Jobs -- */
 
-/* Copies the units' bits and returns the constants (pli_wave_avx512_raw.c). */
+/* Copies the units' bits. Returns the constants (pli_wave_avx512_raw.c). */
 struct pair_constants psti_pli_wave512_open_pairs(const struct psti_pli_wave512_job *job,
                                                   struct pair_bits *bits);
 /* Sets `lacks` for units with too few bits. `at` is the number of bits up to the end of the last

@@ -2,20 +2,22 @@
  * jobs whose planes are all MED without taps.
  *
  * It takes rows of activities, and the bits of the units with the low halves of their states after
- * them. It gives rows of samples by step, two for each row of activities. The functions are pure;
- * any thread may call them. These planes never look back at residuals, so residuals stay in
- * registers. While samples wait for those to their left, the next row's bits are located and taken.
+ * them. The results are rows of samples by step, two for each row of activities. The functions are
+ * pure; any thread may call them. These planes do not use residuals of other planes, so residuals
+ * stay in registers. While samples wait for the samples to their left, the next row's bits are
+ * located and taken.
  */
 #include "pli/decode/wave/x86/pli_wave_avx512_pairs.h"
 
 #if defined(__x86_64__)
-/* The samples of the last step, and those of the last three steps rotated to the lane below. */
+/* The samples of the last step, and the samples of the last three steps rotated to the lane
+ * below. */
 struct plain_samples {
     __m512i own, above1, above2, above3;
 };
 
-/* Does one step of MED, with the left neighbour as late as possible. At column 0 the left neighbour
- * is the sample above; then the prediction is that sample, and UL does not matter. In a plane's
+/* Does one step of MED, using the left neighbour as late as possible. At column 0 the left
+ * neighbour is the sample above; then the prediction is that sample, whatever UL is. In a plane's
  * first row the left neighbour is the prediction. */
 INLINE __m512i plain_step(struct plain_samples *s, __m512i residual, uint32_t t, bool even,
                           __mmask64 first)
@@ -58,8 +60,8 @@ bool psti_pli_wave512_is_plain(const struct psti_pli_wave512_job *job)
     return true;
 }
 
-/* Locates the bits of the next row while a row's samples are made. (Past the last row it locates
- * the last one once more.) */
+/* Makes the samples of a row while it locates the bits of the next row. (After the last row it
+ * locates the last row's bits again.) */
 TARGET void psti_pli_wave512_plain(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS])
 {
     const uint8_t(*rows)[2 * WAVE_ROW] = (const uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;

@@ -2,23 +2,23 @@
  * residuals.
  *
  * It takes rows of activities, and the bits of the units with the low halves of their states after
- * them. It gives rows of residuals, two for each row of activities. The functions are pure; any
- * thread may call them. */
+ * them. The results are rows of residuals, two for each row of activities. The functions are pure;
+ * any thread may call them. */
 #include "pli/decode/wave/x86/pli_wave_avx512_pairs.h"
 
 #if defined(__x86_64__)
 #include <string.h>
 
 enum {
-    MOST_OF_EIGHT = 57, /* the most bits that eight lanes can take at once */
-    /* The number of the first point. With this number the points of a token differ only in the
-     * lowest bits. */
+    MOST_OF_EIGHT = 57, /* maximum number of bits that eight lanes can take at once */
+    /* The number of the first point. With this start the numbers of a token's points differ only in
+     * the lowest bits. */
     FIRST_POINT = 5
 };
 
 /* -- Constants -- */
 
-/* Makes the constants that are looked up by the lower four bits of activities. */
+/* Makes the constants that are indexed by the lower four bits of activities. */
 TARGET static void make_parts(struct pair_constants *c)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -84,14 +84,14 @@ TARGET static void make_constants(struct pair_constants *c)
 
 /* -- Units -- */
 
-/* Returns the number of raw bytes to copy: samples need no more than the limit. */
+/* Returns the number of raw bytes to copy: samples use no more than the limit. */
 static size_t raw_nbytes(const struct psti_pli_wave_head *head)
 {
     return head->raw_nbytes < WAVE_MAX_RAW_NBYTES ? head->raw_nbytes : WAVE_MAX_RAW_NBYTES;
 }
 
-/* Copies a unit's raw bytes, and after them its states' low halves. Rows that take more bits than
- * that get what was in the memory before. */
+/* Copies a unit's raw bytes, followed by its states' low halves. Rows that take more bits get
+ * whatever the memory contained before. */
 static const uint8_t *open_bits(const struct psti_pli_wave512_job *job, uint32_t u)
 {
     const struct psti_pli_wave_head *head = job->heads[u];
@@ -108,7 +108,8 @@ TARGET __attribute__((noinline)) struct pair_constants psti_pli_wave512_open_pai
     struct pair_constants c;
     make_constants(&c);
     bits->of[0] = open_bits(job, 0);
-    /* A second unit that is missing takes the bits of the first; its values are not used. */
+    /* If there is no second unit, the first unit's bits are used for it, and its results are
+     * ignored. */
     bits->of[1] = job->n_units > 1 ? open_bits(job, 1) : bits->of[0];
     return c;
 }
@@ -121,8 +122,8 @@ void psti_pli_wave512_close_pairs(const struct psti_pli_wave512_job *job, uint64
         lacks[u] = ends[u] > 8 * (raw_nbytes(job->heads[u]) + PSTI_PLI_WAVE_STATE_NBYTES_8);
 }
 
-/* Locates the bits of the next row while a row's residuals are made. (Past the last row it
- * locates the last one once more.) */
+/* Makes the residuals of a row while it locates the bits of the next row. (After the last row it
+ * locates the last row's bits again.) */
 TARGET void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS])
 {
     uint8_t(*rows)[2 * WAVE_ROW] = (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;

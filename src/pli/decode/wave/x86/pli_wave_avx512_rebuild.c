@@ -1,8 +1,8 @@
 /* pli_wave_avx512_rebuild.c - turns residuals into samples with AVX-512, by predictors and filters.
  *
- * It takes rows of residuals and gives rows of samples by step. The functions are pure; any thread
+ * It converts rows of residuals to rows of samples by step. The functions are pure; any thread
  * may call them. A vector holds a step of both units. The samples of the last four steps stay in
- * registers, as they are and rotated to the lane below. Bands are done one after another. There are
+ * registers, unrotated and rotated to the lane below. Bands are done one after another. There are
  * loops for the common cases (MED with taps or without; filters) and one loop for everything else.
  */
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
@@ -12,22 +12,22 @@
 
 #include <string.h>
 
-/* The samples that pass from step to step. */
+/* The samples that are passed from step to step. */
 struct samples {
-    __m512i own1, own2; /* samples of the last step and of the one before */
+    __m512i own1, own2; /* samples of the last step and of the step before it */
     /* Samples of the last four steps, rotated to the lane below. */
     __m512i above1, above2, above3, above4;
 };
 
-/* The plane whose lanes begin in a band, or the one whose lanes end in it. to_0 and to_1 lead from
- * a row of residuals to the rows of planes 0 and 1 at the same place. Masks have all lanes of a
- * unit or none. */
+/* The plane whose lanes begin in a band, or the plane whose lanes end in it. to_0 and to_1 lead
+ * from a row of residuals to the rows of planes 0 and 1 at the same place. Masks have all lanes of
+ * a unit or none. */
 struct part {
     bool there;
     uint32_t index; /* index among the coded planes */
     ptrdiff_t to_0, to_1;
     __m512i a, b;                       /* taps as bytes */
-    uint64_t left, up, average, filter; /* lanes of units with this predictor; units in no mask have
+    uint64_t left, up, average, filter; /* lanes of units with this predictor; units in no mask use
                                          * MED */
 };
 
@@ -38,7 +38,7 @@ struct filter_tables {
     __m512i med; /* 255 in an entry's first byte if the filter is MED */
 };
 
-/* Numbers that give each byte its entry: `base`, with bits of x = (t & 63) + `minus_2l`. */
+/* Numbers that select the entry of each byte: `base`, plus bits of x = (t & 63) + `minus_2l`. */
 struct entry_places {
     __m512i minus_2l, base;
 };
@@ -49,11 +49,11 @@ struct rebuild {
     struct samples samples;
     uint32_t last[WAVE_UNITS]; /* number of the unit's last column */
     uint32_t bands_per_plane;
-    uint64_t first; /* lane 0 of both units, if that lane is in its plane's first row */
+    uint64_t first; /* lane 0 of both units, if this lane is in its plane's first row */
     struct part front, rear;
     struct filter_tables tables;
     bool has_places;
-    /* `low` and `high` serve bytes in the order of unpacking, `all` serves bytes in their own
+    /* `low` and `high` are for bytes in the order of unpacking, `all` is for bytes in their own
      * order. */
     struct entry_places low, high, all;
 };
@@ -71,7 +71,7 @@ INLINE __mmask64 last_lanes(const struct rebuild *r, uint32_t t)
     return (d & 1 ? 0 : 1ull << (d >> 1)) | (e & 1 ? 0 : 1ull << (WAVE_LANES + (e >> 1)));
 }
 
-/* Returns the mask of lanes 0 and 1 if they are in their plane's first two rows. Lane 1 enters a
+/* Returns the mask of lanes 0 and 1, if they are in their plane's first two rows. Lane 1 enters a
  * band two steps after lane 0. */
 INLINE __mmask64 rows_01(const struct rebuild *r, uint32_t t)
 {
@@ -125,7 +125,7 @@ INLINE __m512i average(const struct near *n)
     return _mm512_sub_epi8(_mm512_avg_epu8(n->l, n->u), odd);
 }
 
-/* Returns the units of one part in the lanes of `front`, and those of the other part in the other
+/* Returns the units of one part in the lanes of `front`, and the units of the other part in other
  * lanes. */
 INLINE __mmask64 of_parts(uint64_t front_units, uint64_t rear_units, uint64_t front)
 {
@@ -142,12 +142,12 @@ INLINE __m512i simple(const struct rebuild *r, const struct near *n, uint64_t fr
 
 /* -- Taps -- */
 
-/* Words of 16 bits, made of the bytes that unpacking puts low and high. */
+/* Words of 16 bits, made from the bytes that unpacking puts low and high. */
 struct words {
     __m512i low, high;
 };
-/* Pairs of coefficients, and the value with which their sums start: 16, which rounds, less 128
- * times both coefficients, since residuals become unsigned by adding 128. Nothing saturates, since
+/* Pairs of coefficients, and the start value of their sums: 16, for rounding, less 128 times both
+ * coefficients, because 128 is added to residuals to make them unsigned. Nothing saturates, since
  * |a| + |b| <= 128. */
 struct taps {
     struct words a_b, bias;
@@ -158,8 +158,9 @@ INLINE struct words unpack(__m512i a, __m512i b)
     return (struct words){_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)};
 }
 
-/* Returns the taps of a step. With `mixed` the lanes of `front` have those of the part that begins,
- * the others those of the part that ends. Without it all lanes have those of the front. */
+/* Returns the taps of a step. With `mixed` the lanes of `front` have the taps of the part that
+ * begins, and other lanes those of the part that ends. Without it all lanes have the taps of the
+ * front. */
 INLINE struct taps find_taps(const struct rebuild *r, uint64_t front, bool mixed)
 {
     const __m512i top = _mm512_set1_epi8((char)0x80), half = _mm512_set1_epi16(16);
@@ -243,8 +244,8 @@ INLINE void add_products(struct words *sums, __m512i a, __m512i b, const struct 
     sums->high = _mm512_add_epi16(sums->high, _mm512_maddubs_epi16(w.high, pairs->high));
 }
 
-/* Returns predictions by filters. The products of the left neighbour come last, because all other
- * operands are ready before it. */
+/* Returns the predictions by filters. The products of the left neighbour are added last, because
+ * all other operands are ready earlier. */
 INLINE __m512i filtered(const struct lane_filters *f, const struct near *n, struct words sums)
 {
     add_products(&sums, n->uu, n->ll, &f->uu_ll);
@@ -257,13 +258,13 @@ INLINE __m512i filtered(const struct lane_filters *f, const struct near *n, stru
 
 /* -- Bands -- */
 
-/* The properties that a band's loop is compiled for. */
+/* The properties of a band for which its loop is compiled. */
 struct kind {
-    bool filters; /* some lanes have filters */
-    bool others;  /* some lanes have other predictors */
-    bool not_med; /* the other predictors are not all MED */
-    bool taps;    /* some taps are not 0 */
-    bool mixed;   /* two different planes share the steps */
+    bool filters; /* true if some lanes have filters */
+    bool others;  /* true if some lanes have predictors other than filters */
+    bool not_med; /* true if some lanes have a predictor that is neither a filter nor MED */
+    bool taps;    /* true if some taps are not 0 */
+    bool mixed;   /* true if two different planes share the steps */
 };
 
 INLINE void one_step(const struct rebuild *r, struct samples *x, const struct lane_filters *f,
@@ -276,7 +277,7 @@ INLINE void one_step(const struct rebuild *r, struct samples *x, const struct la
         p = filtered(f, &n, tap_words(r, &f->taps, t, front, kind.mixed));
     if (kind.others) {
         __m512i q = kind.not_med ? simple(r, &n, front) : med(&n);
-        if (kind.taps) /* planes with filters have no taps besides those of the filters */
+        if (kind.taps) /* a plane with filters has no taps besides those of its filters */
             residual =
                 _mm512_add_epi8(residual, tap_bytes(tap_words(r, taps, t, front, kind.mixed)));
         p = kind.filters
@@ -415,7 +416,7 @@ TARGET static void open_tables(struct rebuild *r, const struct psti_pli_wave512_
                                        row_load(b.a_b), row_load(b.bias),  row_load(b.med)};
 }
 
-/* Makes the numbers that give bytes their entries. `order` says which byte of a row stands at each
+/* Makes the numbers that select the entries of bytes. `order` says which byte of a row is at each
  * place. `pair`: bytes are parts of pairs. */
 TARGET static struct entry_places places_of(const uint8_t order[64], bool pair)
 {
@@ -442,14 +443,14 @@ TARGET static void open_places(struct rebuild *r)
     r->all = places_of(all, false);
 }
 
-/* -- The units -- */
+/* -- A job of one or two units -- */
 
 TARGET static void open_band(struct rebuild *r, const struct psti_pli_wave512_job *job, uint32_t k)
 {
     const struct psti_pli_wave_head *head = job->heads[0];
     bool first = k < head->n_bands && k % head->bands_per_plane == 0;
     r->first = first ? WAVE_BOTH(1) : 0;
-    if (first) { /* the start sample, stored above lane 0 as a neighbour of (0, 0) */
+    if (first) { /* the start sample, stored above lane 0 as a neighbour of sample (0, 0) */
         uint32_t plane = k / head->bands_per_plane;
         __m512i starts = of_units((uint8_t)head->planes[plane].start,
                                   (uint8_t)job->heads[1]->planes[plane].start);

@@ -1,6 +1,6 @@
 /* pli_wave_avx512_tokens.c - the token loop of the wave decoder with AVX-512.
  *
- * It takes one to six parsed units and their tables, and gives rows of activities. The functions
+ * It decodes one to six parsed units, with their tables, to rows of activities. The functions
  * are pure; any thread may call them.
  *
  * All values are bytes, and a vector holds those of two units. Tokens are searched for among the
@@ -8,57 +8,57 @@
  * give its frequency. Words are expanded straight into the lanes whose states fell below 256.
  *
  * A step is a chain (slots -> comparisons -> frequencies -> states -> which lanes take words ->
- * slots). The chain takes more cycles than its instructions need, so pairs of units take turns.
- * Four comparisons find a token, one bit each. That takes the fewest instructions of all ways, and
- * the number of instructions bounds the time of three pairs. */
+ * slots). The latency of this chain is longer than the time to issue its instructions, so pairs of
+ * units take turns. Four comparisons find a token, one bit each. This way takes the fewest
+ * instructions, and with three pairs the number of instructions limits the speed. */
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
 #include <string.h>
 
-enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps of a band */ };
+enum { BAND = PSTI_PLI_WAVE_PAIRS /* number of steps of a band */ };
 
-/* The states of two units, as they pass from step to step. */
+/* The states of two units, which are passed from step to step. */
 struct pair {
     __m512i hi, lo;  /* halves of the states */
     __m512i context; /* context of the next step */
     /* Parts of the energy of the step after the next one: gUU + extra, and gUL (docs/format-pli.md,
      * 5.6). */
     __m512i sum, up_left;
-    __m512i widths; /* number of pairs of samples in a row, for each lane */
+    __m512i widths; /* number of pairs of samples in a row, by lane */
     struct words {
         /* The next word, and the end of the words. `at` is end + 1 if there were too few words. */
         const uint8_t *at, *end;
     } words[WAVE_UNITS];
     uint8_t (*rows)[2 * WAVE_ROW]; /* rows of activities, each in the first half of its row of
                                     * memory */
-    /* The rows of the plane before: they are in the same memory, or one row of zeros stands for
-     * all. */
+    /* The rows of the plane before: the same memory as `rows`, or a single row of zeros that is
+     * used for all rows. */
     const uint8_t (*before)[2 * WAVE_ROW];
 };
 
-/* What the steps of a band have in common. Masks of units have all lanes or none. In arrays of two,
- * [0] is for the band that begins and [1] for the one that ends. */
+/* Values that the steps of a band share. Masks of units have all lanes or none. In arrays of two,
+ * [0] is for the band that begins and [1] for the band that ends. */
 struct shape {
-    bool wide;          /* all lanes have pairs in all columns */
-    bool whole;         /* all lanes are active */
+    bool wide;          /* true if all lanes have pairs in all columns */
+    bool whole;         /* true if all lanes are active */
     uint64_t firsts[2]; /* mask of the units whose extra term of energy is gLL, not g1 */
-    uint64_t rows[2];   /* lanes that have rows of a plane */
+    uint64_t rows[2];   /* mask of the lanes that are in rows of a plane */
     /* Lanes that have a row above, and that have two rows above. [0] holds for the step after one
      * of the first 30 steps, [1] after the last but one, [2] after the last. */
     uint64_t up[3], up_up[3];
-    uint64_t up_up_before; /* lanes that have two rows above in the first step */
+    uint64_t up_up_before; /* mask of the lanes that have two rows above in the first step */
 };
 
 struct stream {
     struct pair pairs[WAVE_JOBS];
-    /* Rows of memory from a row of a plane to the same row of the next plane; UINT32_MAX if no
-     * other plane is read. */
+    /* Distance in rows of memory from a row of a plane to the same row of the next plane;
+     * UINT32_MAX if no other plane is read. */
     uint32_t delay;
-    __m512i contexts;                /* the context of energy E at min(E, 32 + E / 16) */
-    __m512i lane_above;              /* permutation that moves lane l to l + 1 */
-    __m512i lane_above_2;            /* permutation that moves lane l to l + 2 */
-    __m512i minus_l;                 /* -l in lane l */
+    __m512i contexts;                /* the context of energy E is at index min(E, 32 + E / 16) */
+    __m512i lane_above;              /* permutation that moves the value of lane l to lane l + 1 */
+    __m512i lane_above_2;            /* permutation that moves the value of lane l to lane l + 2 */
+    __m512i minus_l;                 /* the value -l in lane l */
     __m512i swap;                    /* permutation that swaps the bytes of 16 bits */
     __m512i halves[3], around[3][2]; /* tables of struct psti_pli_wave_indexed */
     __m512i activities_turned;       /* activities of tokens, whose bits are in reverse order in the
@@ -70,11 +70,12 @@ struct stream {
 /* The number of a step, and masks of lanes at the edges. */
 struct step {
     uint32_t t;
-    uint64_t front;        /* lanes in band t / BAND */
-    const uint8_t *newest; /* 255 for all lanes but the one at pair 0 */
-    const uint8_t *oldest; /* 255 for all lanes but the one at pair 31 */
-    __mmask64 next_up;     /* lanes that have a row above in the next step */
-    __mmask64 next_up_up;  /* lanes that have two rows above in the next step or the one after it */
+    uint64_t front;        /* mask of the lanes in band t / BAND */
+    const uint8_t *newest; /* 255 for all lanes except the lane at pair 0 */
+    const uint8_t *oldest; /* 255 for all lanes except the lane at pair 31 */
+    __mmask64 next_up;     /* mask of the lanes that have a row above in the next step */
+    __mmask64 next_up_up;  /* mask of the lanes that have two rows above in the next step, or in the
+                            * step after it */
 };
 
 INLINE struct step step_at(const struct shape *shape, uint32_t t)
@@ -95,11 +96,10 @@ INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
     return (lanes[0] & front) | (lanes[1] & ~front);
 }
 
-/* The kinds of the extra term of energy: gLL in all lanes, g1 in all lanes, or either by the lane.
- */
+/* The extra term of energy: gLL in all lanes, g1 in all lanes, or one of them by lane. */
 enum energy { FIRST, SECOND, MIXED };
 
-/* The activities of a step, moved to the lanes below: up_up to those two lanes below. */
+/* The activities of a step, moved by one lane (up) or by two lanes (up_up). */
 struct turned {
     __m512i up, up_up;
 };
@@ -111,7 +111,7 @@ INLINE struct turned turn_down(const struct stream *s, __m512i g, __mmask64 up, 
 }
 
 /* Stores the terms that activities add to the energy of step `at`, two steps later. `left` are the
- * activities of lanes that had a right neighbour in the step between. */
+ * activities of the step between, in lanes that had a right neighbour then. */
 INLINE void join(const struct stream *s, struct pair *x, const struct shape *shape,
                  const struct turned *turned, __m512i left, struct step at, enum energy energy)
 {
@@ -126,8 +126,8 @@ INLINE void join(const struct stream *s, struct pair *x, const struct shape *sha
 }
 
 /* Returns the energies of all lanes of both units in step `at`. `g` are the activities of the step
- * before. They are at most 46, so that only the last addition needs to saturate. Neighbours outside
- * the unit are left out of the sums. Those above were left out when they were moved to their lanes.
+ * before. They are at most 46, so only the last addition needs to saturate. Neighbours outside
+ * the unit do not count. Neighbours above were masked out when they were moved to their lanes.
  */
 INLINE __m512i energies(const struct stream *s, const struct shape *shape, struct pair *x,
                         __m512i g, const struct turned *turned, struct step at, struct step next,
@@ -141,7 +141,7 @@ INLINE __m512i energies(const struct stream *s, const struct shape *shape, struc
     return _mm512_adds_epu8(_mm512_add_epi8(side, side), rest);
 }
 
-/* Returns the matrix with which GF2P8AFFINEQB shifts bytes to the right by 4 bits. */
+/* Returns the matrix by which GF2P8AFFINEQB shifts bytes right by 4 bits. */
 INLINE __m512i to_the_right(void) { return _mm512_set1_epi64(0x1020408000000000); }
 
 INLINE __m512i contexts(const struct stream *s, __m512i e)
@@ -165,8 +165,8 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 /* -- Tokens -- */
 
 /* A step of a pair of units has two parts: the search, which is a long chain of few instructions,
- * and all the rest. While one pair finishes its step, two others search. IN_TURN keeps their
- * instructions interleaved, because the processor's queues are too short to find that order. */
+ * and all the rest. While one pair finishes its step, two other pairs search. IN_TURN keeps their
+ * instructions interleaved, because the processor's queues are too short to reorder them so far. */
 #if defined(PST_SIMDE)
 #define IN_TURN
 #else
@@ -182,7 +182,7 @@ struct found {
                           * 1 */
 };
 
-/* Each comparison gives a bit of the token, the highest bit first. */
+/* Each comparison finds one bit of the token, highest bit first. */
 INLINE void compare_half(const struct stream *s, const struct pair *x, struct found *y, uint32_t i)
 {
     __m512i index = i == 0 ? x->context : y->index;
@@ -269,8 +269,8 @@ INLINE void hold(struct pair *x)
             x->words[u].at = x->words[u].end + 1;
 }
 
-/* Returns a copy of the constants. Stores to rows cannot change a local copy, so that loops hold it
- * in registers. */
+/* Returns a copy of the constants. Stores to rows cannot change a local copy, so loops keep it in
+ * registers. */
 INLINE struct stream constants_of(const struct stream *s)
 {
     struct stream c;
@@ -290,23 +290,23 @@ INLINE struct stream constants_of(const struct stream *s)
     return c;
 }
 
-/* The properties that the loops of a band are compiled for. */
+/* The properties of a band for which its loops are compiled. */
 struct kind {
     uint32_t n_pairs;
     bool whole;
     enum energy energy;
 };
 
-/* A step that has been decoded, and the two after it. */
+/* A step that has been decoded, and the two steps after it. */
 struct steps {
     struct step at, next, after;
 };
 
-/* The step that a pair of units is to finish. Its tokens are found. */
+/* The step that a pair of units must finish. Its tokens are already found. */
 struct rest {
     struct pair *x;
     const struct found *found;
-    /* Intermediate results that one part of the step passes to the next. */
+    /* Intermediate results that one part of the step passes to the next part. */
     struct product product;
     struct turned turned;
     __mmask64 active;
@@ -337,11 +337,11 @@ INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *
     r->x->context = contexts(s, r->e);
 }
 
-/* Does a third of a step, as far as there are such pairs: pair i finishes its step, the next pair
- * searches for the second half of its tokens' bits, the pair after that for the first half. With
- * `opens` a band begins, and nothing is to be finished; in the first turn of a band, number 1, no
- * search is half done. All is in one function, because the compiler then finds a better order of
- * instructions. */
+/* Does a third of a step for up to three pairs: pair i finishes its step, the next pair searches
+ * for the second half of its tokens' bits, and the pair after that for the first half. With
+ * `opens` a band begins, and no step must be finished; in the first turn of a band, number 1, no
+ * search is half done. All of this is in one function, because the compiler then orders
+ * instructions better. */
 INLINE void take_turn(const struct stream *s, const struct shape *shape, const struct kind *k,
                       struct pair *x, struct found *in, uint32_t i, bool opens,
                       const struct steps *p)
@@ -390,8 +390,8 @@ INLINE void begin_pair(const struct stream *s, const struct shape *shape, struct
     x->context = contexts(s, e);
 }
 
-/* Does the steps of one band. At the end the searches of the first pairs are already a step ahead.
- * The next band repeats these searches, because its contexts may have another formula. */
+/* Does the steps of one band. At the end the searches of the first pairs are one step ahead. The
+ * next band repeats these searches, because its contexts may have another formula. */
 INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
                      const struct kind k)
 {
@@ -415,7 +415,7 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
             take_turn(&c, shape, &k, x, in, 0, false, &p);
         take_turn(&c, shape, &k, x, in, 1, false, &p);
         take_turn(&c, shape, &k, x, in, 2, false, &p);
-        if (n == 1) /* a pair alone does not search ahead */
+        if (n == 1) /* true for a single pair, which does not search ahead */
             take_turn(&c, shape, &k, x, in, 0, false, &p);
 #pragma GCC unroll 4
         for (uint32_t i = n; i-- > 0;) /* a step takes at most 32 words of each unit */
@@ -454,7 +454,7 @@ static band_loop *loop_for(const struct shape *shape, uint32_t n_pairs)
         {{three_any_first, three_any_second, three_any}, {three_first, three_second, three_mixed}}};
     bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
     bool second = (shape->firsts[0] | shape->firsts[1]) == 0;
-    /* A band that is not whole is most often the first of a unit, or past its last. */
+    /* A band in which not all lanes are active is mostly the first of a unit, or after its last. */
     return loops[n_pairs - 1][shape->whole][first ? 0 : second ? 1 : 2];
 }
 
@@ -489,7 +489,7 @@ static bool are_wide(const struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
     return all;
 }
 
-/* Finds the facts that steps [32 k, 32 k + 32) have in common. */
+/* Finds the values that steps [32 k, 32 k + 32) share. */
 static struct shape shape_of(const struct psti_pli_wave512_job *job, bool wide, uint32_t k)
 {
     const struct psti_pli_wave_head *head = job->heads[0];
@@ -512,10 +512,10 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, bool wide, 
     return shape;
 }
 
-/* The activities of a plane that is not coded. */
+/* The activities that are used for a plane that is not coded. */
 static const uint8_t no_plane[1][2 * WAVE_ROW];
 
-/* Returns whether a third plane has g1 in place of gLL in its energy, and plane 1 is coded. */
+/* Returns whether a third plane uses g1 instead of gLL in its energy, and plane 1 is coded. */
 static bool has_second_plane(const struct psti_pli_wave_head *head)
 {
     bool has = false;
@@ -525,22 +525,22 @@ static bool has_second_plane(const struct psti_pli_wave_head *head)
     return has;
 }
 
-/* Returns a unit's words. They stay where they are if the bytes after them may be read; otherwise
- * a copy has zeros after them. */
+/* Returns a unit's words. If bytes after them may be read, they are not moved; otherwise they are
+ * copied, with zeros after them. */
 static struct words open_words(const struct psti_pli_wave512_job *job, uint32_t u)
 {
     const struct psti_pli_wave_head *head = job->heads[u];
     if (job->units[u]->nbytes_behind >= WAVE_BEHIND)
         return (struct words){head->words, head->words + head->n_words};
     uint8_t *words = job->memory->words[u];
-    /* One word more than all tokens can take is as wrong as many more. */
+    /* One word more than all tokens can take is as wrong as many more, so no more are copied. */
     size_t n_words = head->n_words < WAVE_MAX_WORDS ? head->n_words : WAVE_MAX_WORDS;
     memcpy(words, head->words, n_words);
     memset(words + n_words, 0, WAVE_BEHIND);
     return (struct words){words, words + n_words};
 }
 
-/* Returns a byte of each of 32 states, from bit `by` on. */
+/* Returns a byte of each of 32 states: the bits from bit `by` on. */
 INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
 {
     __m512i low = _mm512_srli_epi32(row_load(states), by);
@@ -548,7 +548,7 @@ INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
     return _mm256_set_m128i(_mm512_cvtepi32_epi8(high), _mm512_cvtepi32_epi8(low));
 }
 
-/* Sets the states of two units to their start. A single unit takes both places; in the second, no
+/* Sets the states of two units to their start. A single unit is used for both; in the second, no
  * lane has pairs. */
 TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
 {

@@ -1,6 +1,7 @@
 /* pli_jpeg_encode_avx2.c - makes tokens and raw bits of AC coefficients with AVX2 and BMI2. The
- * results are those of pli_jpeg_encode_tokens.c. A group of 64 becomes masks of 64 bits, from which
- * pext takes the bits of the coefficients that have one. Pure; any thread. */
+ * results are those of pli_jpeg_encode_tokens.c. Bits of equal weight of a group of 64 form a mask
+ * of 64 bits, from which pext extracts the bits of the coefficients that have such a bit. Pure; any
+ * thread. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
 #if defined(__x86_64__)
@@ -14,13 +15,13 @@ enum { HALF = 32, GROUP = 64, LARGEST = PSTI_JPEG_N_AC_TOKENS - 1, N_CLASS_BITS 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 INLINE void store(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
 
-/* Returns 32 words as bytes, in order. */
+/* Narrows 32 words to bytes, in order. */
 INLINE __m256i narrow(__m256i low, __m256i high)
 {
     return _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
 }
 
-/* Returns bytes 0..15 as words or, if `half` is 1, bytes 16..31. The words are in the order of the
+/* Widens bytes 0..15 to words, or, if `half` is 1, bytes 16..31. The words are in the order of the
  * bytes. */
 INLINE __m256i widen(__m256i bytes, int half)
 {
@@ -49,7 +50,7 @@ TARGET static void find_tokens(const int16_t *values, uint32_t n, uint8_t *token
     }
 }
 
-/* Returns a mask of those of 64 bytes that are above `limit`. */
+/* Returns a mask of the bytes, among 64, that are above `limit`. */
 INLINE uint64_t above(const __m256i *bytes, int limit)
 {
     __m256i l = _mm256_set1_epi8((char)limit);
@@ -58,7 +59,7 @@ INLINE uint64_t above(const __m256i *bytes, int limit)
     return low | (uint64_t)high << HALF;
 }
 
-/* Returns a mask of bit b of 64 words. */
+/* Returns a mask of bit b of each of 64 words. */
 INLINE uint64_t bit_of(const __m256i *words, uint32_t b)
 {
     __m128i up = _mm_cvtsi32_si128((int)(15 - b));
@@ -76,8 +77,8 @@ INLINE void put_masked(struct psti_je_bits *bits, uint64_t values, uint64_t mask
     psti_pli_jpeg_encode_put_group(bits, _pext_u64(values, mask), (uint32_t)_mm_popcnt_u64(mask));
 }
 
-/* Writes bit 0 of the words that have at least one bit, then bit 1 of those that have more, and so
- * on. `n_bits` has the words' numbers of bits. */
+/* Writes bit 0 of the words that have at least one bit, then bit 1 of the words that have more, and
+ * so on. `n_bits` has the number of bits of each word. */
 INLINE void put_planes(struct psti_je_bits *bits, const __m256i *words, const __m256i *n_bits)
 {
     uint64_t mask = above(n_bits, 0);

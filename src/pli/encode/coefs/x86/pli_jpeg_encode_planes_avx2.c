@@ -87,14 +87,14 @@ TARGET void psti_pli_jpeg_encode_to_planes_avx2(const int16_t *const *blocks, co
 
 /* -- Codes -- */
 
-/* Fills a vector with weights or biases: in each 32 bits those of side 0, then those of side 1, as
- * two bytes or 16 bits each. */
+/* Fills a vector with weights or biases: each 32 bits have those of side 0, then those of side 1,
+ * as two bytes or as 16 bits each. */
 INLINE __m256i of_sides(uint32_t side_0, uint32_t side_1)
 {
     return _mm256_set1_epi32((int)((side_0 & 0xffff) | side_1 << 16));
 }
 
-/* What the contexts of a plane are computed from. */
+/* The values that the contexts of a plane are computed from. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES], *sides;
     __m256i weights[PSTI_JPEG_N_FEATURES / 2], bias;
@@ -117,7 +117,7 @@ INLINE __m256i sums_of(const struct plane *p, uint32_t base)
     return _mm256_packs_epi16(a, b);
 }
 
-/* Returns 8 in the lanes of a step that are before list position n, else 0. */
+/* Returns 8 in the lanes of a step that lie before list position n, else 0. */
 INLINE __m256i lanes_before(uint32_t n, uint32_t base)
 {
     const __m256i lanes =

@@ -22,7 +22,7 @@ INLINE __m256i take_eight(const uint8_t *tokens, const uint64_t *codes, __m256i 
     return psti_pli_rans_take_eight(PSTI_JPEG_PROB_BITS, even, odd, states, words);
 }
 
-/* Lets the first `n` vectors take the tokens of a group, or of the first part of one. */
+/* Codes a group of tokens, or the first part of one, into the first `n` vectors of states. */
 INLINE uint16_t *take_group(const uint8_t *group, const uint64_t *codes, uint32_t n, __m256i x[4],
                             uint16_t *words)
 {

@@ -45,8 +45,8 @@ INLINE void predict_half(const struct psti_packed_block *block, uint32_t y, uint
     } else {
         const uint8_t *above = block->samples->row_u8[y - 1] + START + x;
         __m256i u = load(above), ul = load(above - 1), ur = load(above + 1);
-        /* `smooth` is smooth() of section 4.5 for columns x .. x + 31, `before` that of columns x -
-         * 1 .. x + 30. */
+        /* `smooth` is smooth() of section 4.5 for columns x .. x + 31, `before` for columns x - 1
+         * .. x + 30. */
         __m256i sides = _mm256_avg_epu8(_mm256_xor_si256(ul, ones), _mm256_xor_si256(ur, ones));
         __m256i smooth = _mm256_avg_epu8(_mm256_xor_si256(sides, ones), u);
         sides = _mm256_avg_epu8(_mm256_xor_si256(load(above - 2), ones), _mm256_xor_si256(u, ones));
@@ -98,8 +98,8 @@ INLINE __m256i lengths_of(__m256i v)
         _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble)));
 }
 
-/* Returns the widths of four groups. Byte m of each lane is that of predictor m; bytes 5..7 are
- * 0. */
+/* Returns the widths of four groups. Byte m of each lane is the width with predictor m; bytes 5..7
+ * are 0. */
 INLINE __m256i widths_of(const __m256i residuals[N])
 {
     const __m256i byte = _mm256_set1_epi64x(0xFF);
@@ -121,8 +121,8 @@ INLINE __m256i costs_of(__m256i widths, __m256i above)
     return _mm256_add_epi8(v, _mm256_add_epi8(two, equal));
 }
 
-/* Fills lane k with the width of the group above group `from` + k, once for each predictor. Sets
- * lane k of `exists` to all ones if the group exists. */
+/* Fills lane k with the width of the group above group `from` + k, repeated for each predictor.
+ * Sets lane k of `exists` to all ones if the group exists. */
 INLINE void spread_above(const struct psti_packed_block *block, uint32_t from, __m256i *above,
                          __m256i *exists)
 {

@@ -1,9 +1,9 @@
 /* pli_wave_code_avx2.c - the last stage of the wave mode's encoder, with AVX2: it writes signs and
  * raw bits, and codes the tokens with rANS. The bytes are those of plain C.
  *
- * Each lane has a stream of records. A transposition puts the records that the lanes code in the
- * same step side by side. A lane that has no sample in a step gets a code that leaves its state as
- * it is; so all lanes work in all steps. The states of the lanes stay in vector registers: four for
+ * Each lane has a stream of records. A transposition puts the records that lanes code in the same
+ * step side by side. A lane without a sample in a step gets a code that does not change its state,
+ * so all lanes work in all steps. The states of the lanes stay in vector registers: four for
  * samples of 16 bits, two for samples of 8 bits. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"
@@ -110,7 +110,7 @@ INLINE void put_masked(struct writer *w, const uint64_t *values, const uint64_t 
     }
 }
 
-/* Returns a table by token: as many bits are set in an entry as the token has bits of R, or of
+/* Returns a table indexed by token: an entry has as many bits set as the token has bits of R, or of
  * S. */
 INLINE __m256i load_masks(const uint8_t *n_bits)
 {
@@ -166,12 +166,13 @@ INLINE void put_signs(struct writer *w, const uint16_t *indices, const uint16_t 
     put_bits(w, _pext_u32(negative, ~no_sign), LANES - (uint32_t)_mm_popcnt_u32(no_sign));
 }
 
-/* Writes the raw bits of 16 lanes. Those of four lanes are at most 56 bits. */
+/* Writes the raw bits of 16 lanes, four lanes at a time: they have at most 56 bits. */
 INLINE void put_raw_bits(struct writer *w, const uint16_t *indices, const uint16_t *values)
 {
     const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_16);
     __m256i v = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)indices), token);
-    v = _mm256_andnot_si256(_mm256_cmpeq_epi16(v, token), v); /* no sample counts as token 0 */
+    v = _mm256_andnot_si256(_mm256_cmpeq_epi16(v, token), v); /* a lane without a sample has token 0
+                                                               * and writes nothing */
     v = psti_pli_wave_raw_masks_u16(v);
     if (_mm256_testz_si256(v, v))
         return;
@@ -222,7 +223,7 @@ INLINE struct codes_u8 load_codes(const uint16_t *i, const uint64_t *codes)
     };
 }
 
-/* Codes a token into each of 16 states. Sets `full` to the lanes that lose a word first. */
+/* Codes a token into each of 16 states. Sets `full` to the lanes that must write a word first. */
 INLINE __m256i take_sixteen(const struct codes_u8 *c, __m256i x, __m256i *full)
 {
     const __m256i most = _mm256_set1_epi16(PSTI_PLI_PROB_SUM_8 - 1);
@@ -236,8 +237,8 @@ INLINE __m256i take_sixteen(const struct codes_u8 *c, __m256i x, __m256i *full)
     return _mm256_add_epi16(x, _mm256_mullo_epi16(quotient, rest));
 }
 
-/* Stores those of 32 bytes that the mask `full` selects before `end`, 8 bytes at a time. Returns
- * where they begin. */
+/* Stores the bytes, among 32, that the mask `full` selects before `end`, 8 bytes at a time. Returns
+ * the address of the first. */
 INLINE uint8_t *put_words(__m256i words, __m256i full, uint8_t *end)
 {
     uint64_t parts[4], masks[4];

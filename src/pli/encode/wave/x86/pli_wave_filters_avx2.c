@@ -17,7 +17,7 @@
 
 enum {
     EDGE = PSTI_WAVE_EDGE,
-    LANES = 16, /* samples in a vector of 16-bit lanes */
+    LANES = 16, /* number of samples in a vector of 16-bit lanes */
     N_VECTORS = EDGE / LANES,
     N_PAIRS = 4,
     AT_ONCE = 4, /* filters that are estimated together */
@@ -25,7 +25,7 @@ enum {
     FLOAT_FRACTION = 23
 };
 
-/* The kinds of filters, by the products that they need besides those of neighbours. */
+/* The kinds of filters, by the products that they need in addition to those of neighbours. */
 enum kind { MED, NO_TAPS, ONE_TAP, TWO_TAPS };
 
 /* A row of samples: its pairs of neighbours by vector, and the samples in the byte order of
@@ -77,7 +77,7 @@ INLINE void pair_row(const struct psti_wave_near_u8 *n, uint32_t i, const int16_
             _mm256_loadu_si256((const __m256i *)(n->s[i] + 2 * LANES * v)), 0xD8);
 }
 
-/* Clears the columns after the unit's width, so that every prediction there equals its sample. */
+/* Clears the columns after the unit's width. Every prediction there then equals its sample. */
 INLINE void cut_row(uint32_t width, struct row *row)
 {
     const __m256i no_taps = _mm256_set1_epi16((int16_t)(128 * 257));
@@ -100,7 +100,7 @@ struct filter {
 };
 
 /* Spreads a filter from 8 bytes: the coefficient of L, the others, the taps. With ONE_TAP the other
- * half of the pair subtracts what the 128 adds, 128 times the tap. */
+ * half of the pair subtracts 128 times the tap, which the addition of 128 has added. */
 INLINE struct filter spread(uint64_t bytes, enum kind kind)
 {
     const uint64_t tap = bytes >> 48 & UINT8_MAX;
@@ -193,7 +193,7 @@ INLINE __m128i sum_prices(__m256i all, uint32_t n_rows)
                          _mm_set1_epi32((int)bias));
 }
 
-/* Estimates the costs of the blocks under each of AT_ONCE filters. Rows are loaded once for all of
+/* Estimates the costs of the blocks for each of AT_ONCE filters. Rows are loaded once for all of
  * them. */
 INLINE void price(const struct row *rows, uint32_t n_rows, const struct filter *f, enum kind kind,
                   __m128i *prices)
@@ -222,7 +222,7 @@ INLINE void price(const struct row *rows, uint32_t n_rows, const struct filter *
         prices[k] = sum_prices(all[k], n_rows);
 }
 
-/* The filter of lowest cost so far, and its cost, for each block. */
+/* For each block: the filter that had the lowest cost so far, and that cost. */
 struct best {
     __m128i prices, numbers;
 };
@@ -246,7 +246,7 @@ INLINE void price_list(const struct row *rows, uint32_t n_rows,
         struct filter filters[AT_ONCE];
         __m128i now[AT_ONCE];
         uint32_t numbers[AT_ONCE];
-        /* Past the last filter the last one is repeated. */
+        /* If fewer than AT_ONCE filters are left, the last filter fills the other places. */
         for (uint32_t k = 0; k < AT_ONCE; k++) {
             numbers[k] = first + k < q->n_filters ? first + k : q->n_filters - 1;
             filters[k] = filter_of(&psti_pli_filters[q->list][numbers[k] - 1], kind);
@@ -267,7 +267,7 @@ TARGET void psti_pli_wave_price_filters_avx2(const struct psti_wave_work *work,
     const struct psti_wave_near_u8 *near = &work->near.of_u8;
     struct row rows[PSTI_WAVE_BLOCK];
     uint32_t n = 0;
-    /* Rows come in pairs. If the last row is alone, a row that costs nothing follows it. */
+    /* Rows come in pairs. If the last row has no partner, a row that costs nothing follows it. */
     for (uint32_t i = 0; i < q->n_rows; i += q->step)
         for (uint32_t y = i; y < i + 2; y++, n++) {
             size_t at = (size_t)(y < q->n_rows ? y : i) * EDGE;

@@ -16,10 +16,10 @@ enum {
     EDGE = PSTI_WAVE_EDGE,
     LANES = PSTI_WAVE_BLOCK,
     N_BLOCKS = EDGE / LANES,
-    N_PAIRS = 4 /* L and U, UL and UR, UU and LL, residuals of planes 0 and 1 */
+    N_PAIRS = 4 /* pairs: L and U, UL and UR, UU and LL, residuals of planes 0 and 1 */
 };
 
-/* 16 samples and their neighbours. Pairs are in the order in which unpacking leaves lanes. */
+/* 16 samples and their neighbours. Pairs are in the lane order of unpacking. */
 struct neighbours {
     __m256i low[N_PAIRS], high[N_PAIRS];
     __m256i samples, med; /* `med` is MED's prediction */
@@ -86,8 +86,8 @@ INLINE __m256i filtered(const struct neighbours *n, const struct filter *f, bool
     return _mm256_sub_epi16(n->samples, p);
 }
 
-/* Estimates the costs of the blocks under a filter (NULL: MED). Lanes hold 16 biased estimates,
- * below 65536 together. */
+/* Estimates the costs of the blocks with a filter (NULL: MED). A lane holds the sum of 16 biased
+ * estimates, which is below 65536. */
 INLINE __m128i price_filter(const struct neighbours (*rows)[N_BLOCKS], uint32_t n_rows,
                             const struct filter *f, bool taps, const __m256i *masks)
 {

@@ -10,7 +10,7 @@
 
 #define PSTI_WAVE_INLINE static inline __attribute__((always_inline, target("avx2")))
 
-/* psti_pli_wave_biased_prices_u16() exceeds the estimate by this amount, the bias of the
+/* The amount by which psti_pli_wave_biased_prices_u16() exceeds the estimate: the bias of the
  * exponent. */
 enum { PSTI_WAVE_PRICE_FRACTION = 4, PSTI_WAVE_PRICE_BIAS = 127 << PSTI_WAVE_PRICE_FRACTION };
 
@@ -27,7 +27,7 @@ PSTI_WAVE_INLINE __m256i psti_pli_wave_biased_prices_u16(__m256i residuals)
                                _mm256_srli_epi32(_mm256_castps_si256(high), SHIFT));
 }
 
-/* Returns all ones in the lanes of columns x .. x + 15 that the unit has. */
+/* Returns all ones in the lanes of columns x .. x + 15 that lie in the unit. */
 PSTI_WAVE_INLINE __m256i psti_pli_wave_columns_u16(uint32_t x, uint32_t width)
 {
     __m256i columns = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

@@ -16,7 +16,7 @@ enum { LANES = 32 };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* Returns 0xff in the columns x .. x + 31 that the unit has. */
+/* Returns 0xff in the columns x .. x + 31 that lie in the unit. */
 INLINE __m256i columns_of(uint32_t x, uint32_t width)
 {
     _Alignas(32) uint8_t mask[LANES];
@@ -60,8 +60,8 @@ static TARGET uint64_t price_plane_u8(const struct psti_pli_source *source,
     return sum_of(sum);
 }
 
-/* Subtracts the terms of the taps, a * g + b * r, from 16 residuals, and returns these modulo 256.
- * `r` is NULL if b is 0. vpmulhrsw by 1024 is (sum + 16) >> 5. */
+/* Subtracts the terms of the taps, a * g + b * r, from 16 residuals. Returns the results modulo
+ * 256. `r` is NULL if b is 0. vpmulhrsw by 1024 is (sum + 16) >> 5. */
 INLINE __m256i add_taps_to(const int16_t *from, __m256i a, __m256i b, const int16_t *g,
                            const int16_t *r)
 {
@@ -156,7 +156,7 @@ static TARGET void add_moments_by_hand_u8(const struct psti_pli_source *source, 
 #define BITS 8
 #define PRODUCTS int32_t
 #define price_lane psti_pli_wave_price_u8
-#define PSTI_WAVE_BY_HAND /* the loops above take the place of the template's */
+#define PSTI_WAVE_BY_HAND /* the loops above replace the template's loops */
 #include "pli/encode/wave/pli_wave_predict.h"
 
 const struct psti_wave_rows psti_wave_rows_u8_avx2 = {

@@ -47,7 +47,7 @@ INLINE void store_residuals(int16_t *to, __m256i v) { _mm256_storeu_si256((__m25
 #define BITS 16
 #define PRODUCTS int64_t
 #define price_lane psti_pli_wave_price_u16
-#define PSTI_WAVE_BY_HAND /* the loops above take the place of the template's */
+#define PSTI_WAVE_BY_HAND /* the loops above replace the template's loops */
 #define PSTI_WAVE_MOMENTS
 #include "pli/encode/wave/pli_wave_predict.h"
 

@@ -14,7 +14,7 @@ enum { HALF = 32 };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* Loads a table of 16 bytes into both halves. */
+/* Loads a table of 16 bytes into both halves of a vector. */
 INLINE __m256i load_table(const uint8_t *table)
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
@@ -70,8 +70,8 @@ INLINE __m256i energies_u16(enum psti_pli_energy kind, __m256i cross, __m256i fa
     return _mm256_add_epi8(half_of(cross, far), own);
 }
 
-/* The tables from which three shuffles take Q[energy]. From energy 32 on Q depends on energy >> 4
- * only. */
+/* The tables from which three shuffles look up Q[energy]. From energy 32 on, Q depends only on
+ * energy >> 4. */
 struct buckets {
     __m256i below_16, below_32, others;
 };
@@ -211,8 +211,7 @@ INLINE __m256i activities_of(__m256i token)
     return _mm256_permute4x64_epi64(g, 0xD8);
 }
 
-/* Returns all ones in the bytes that stand for columns below `width`. Byte 0 stands for column
- * `first`. */
+/* Returns all ones in the bytes of columns below `width`. Byte 0 is column `first`. */
 INLINE __m256i columns_below(uint32_t width, uint32_t first)
 {
     const __m256i column =
@@ -229,7 +228,7 @@ TARGET void psti_pli_wave_find_activities_u8_avx2(const int16_t *residuals, uint
     _mm256_storeu_si256((__m256i *)g, activities_of(p.token));
 }
 
-/* Move the bytes of a row up by n, with zeros below them, and down by one. */
+/* These macros move the bytes of a row up by n, with zeros below them, and down by one. */
 #define MOVED_UP(v, n) _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 0x08), 16 - (n))
 #define MOVED_DOWN(v) _mm256_alignr_epi8(_mm256_permute2x128_si256(v, v, 0x81), v, 1)
 

@@ -1,8 +1,7 @@
-"""Puts Penstock's steering into a Python program that `penstock analyze --command` starts: see hook.py beside
-this folder.
+"""Installs Penstock's measuring hook in a Python program that `penstock analyze --command` starts: see hook.py beside this folder.
 
-Python imports a module of this name by itself when it starts. Another sitecustomize further along the path, whose place this one
-took, is run as if this one were not there.
+Python imports a module of this name by itself when it starts. This file may hide another sitecustomize further along the path. That
+one is then run, too, as if this file did not exist.
 """
 
 import importlib.machinery
@@ -31,7 +30,7 @@ def _hook() -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules["_penstock_analyze_hook"] = module
     spec.loader.exec_module(module)
-    module.install(os.path.abspath(os.path.join(_HERE, *[os.pardir] * 4)))  # where the package lies
+    module.install(os.path.abspath(os.path.join(_HERE, *[os.pardir] * 4)))  # the folder of the package
 
 
 if os.environ.get("PENSTOCK_ANALYZE_OUT"):
