@@ -1,4 +1,4 @@
-"""FFCV in raw mode: pixels in its own file, nothing to decode."""
+"""FFCV in raw mode: its file holds decoded pixels, and nothing is decoded."""
 
 import numpy as np
 from ffcv.fields import RGBImageField
@@ -12,6 +12,6 @@ __all__ = ["AREA", "batches", "evaluate", "versions"]
 
 
 def prepare(work, labels=None):
-    """Writes the pixels, with labels of the caller's instead of the classes, in a file of its own then."""
+    """Writes the pixels. If the caller gives labels instead of the classes, they go into another file."""
     name = "raw.beton" if labels is None else "raw-numbered.beton"
     return written(work, name, RGBImageField(write_mode="raw"), lambda path: np.array(Image.open(path).convert("RGB")), labels)

@@ -3,5 +3,5 @@
 # that has imagenet_folder (default $PST_SHARED_DATA, then ../shared/data). Figures: OUT (default bench/out).
 source "$(dirname "$0")/../lib.sh"
 need "$data/imagenet_folder" "a folder that has one"
-exec "$root/.venv/bin/python" "$root/bench/parts/parts.py" --penstock "$root/.venv/bin/penstock" --data "$data/imagenet_folder" \
+exec "$root/.venv/bin/python" "$root/bench/parts/parts.py" --penstock "$root/.venv/bin/penstock" --data "$data" --build "$build" \
     --out "$out" "$@"

@@ -1,4 +1,4 @@
-"""make_containers.py FORM FOLDER STORE: writes a folder of class folders of JPEGs as a container, by its own library.
+"""make_containers.py FORM FOLDER STORE: writes JPEGs in class folders as a container, by the container's own library.
 
 Prints a line of JSON. A sample's label is its number among the sorted files; the bytes of the images stay as they are.
 
@@ -31,9 +31,9 @@ import common  # noqa: E402
 # The environment of bench/loader/environments.py with the library of each form.
 KINDS = {"parquet": "hub", "parquet_snappy": "hub", "arrow": "hub", "lance": "hub", "lmdb": "hub", "mds": "mosaic",
          "tfrecord": "tf", "recordio": "mxnet", "beton": "ffcv", "expected": "torch"}
-SHARDS = 8  # of forms of several files; as many as bench/sources has tars
-GROUP_ROWS = 100  # of images, as `datasets` writes them
-LMDB_SPARE = 1 << 28  # of the map, beside the images
+SHARDS = 8  # files of a container; bench/sources has as many tars
+GROUP_ROWS = 100  # rows of a row group, as `datasets` writes images
+LMDB_SPARE = 1 << 28  # bytes that the LMDB map is larger than the images
 EXPECTED = "expected.json"
 
 
@@ -43,13 +43,13 @@ def numbered(work: common.Work) -> Iterator[tuple[int, bytes]]:
 
 
 def parts(n: int) -> list[range]:
-    """Returns which samples each of SHARDS files has: neighbours, and no file without any."""
+    """Divides the samples among SHARDS files: neighbours lie in one file, and no file is empty."""
     n_files = max(1, min(SHARDS, n))
     return [range(n * i // n_files, n * (i + 1) // n_files) for i in range(n_files)]
 
 
 def hub_rows(work: common.Work):
-    """Returns the rows as `datasets` holds them: images as the Hub has them, a struct of bytes and path."""
+    """Returns the rows as `datasets` holds them. An image is a struct of bytes and path, as on the Hub."""
     import datasets
 
     features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
@@ -63,7 +63,7 @@ def write_parquet(work: common.Work, store: Path, compression: str = "none") -> 
 
     store.mkdir()
     table, ranges = hub_rows(work).with_format("arrow")[:], parts(len(work.files()))
-    for i, own in enumerate(ranges):  # named as the Hub names them; `datasets` sets the compression of images itself
+    for i, own in enumerate(ranges):  # files are named as the Hub names them; `datasets` sets the compression of images itself
         path = store / f"train-{i:05d}-of-{len(ranges):05d}.parquet"
         pq.write_table(table.slice(own.start, len(own)), path, compression=compression, row_group_size=GROUP_ROWS)
     return {name: version(name) for name in ("datasets", "pyarrow")}
@@ -136,15 +136,15 @@ def write_beton(work: common.Work, store: Path) -> dict:
     import peer_ffcv
 
     store.mkdir()
-    field, labels = peer_ffcv.OriginalField("jpg"), list(range(len(work.files())))
-    made = peer_ffcv.written(work, store.name + ".beton", field, Path.read_bytes, labels)  # FFCV wants to write beside
+    field, labels = peer_ffcv.original_field(), list(range(len(work.files())))
+    made = peer_ffcv.written(work, store.name + ".beton", field, Path.read_bytes, labels)  # FFCV also writes beside its output
     made.rename(store / "train.beton")
     return {"ffcv": version("ffcv")}
 
 
 def write_expected(work: common.Work, store: Path) -> dict:
     store.mkdir()
-    known, found = {}, []  # copies of an image are decoded once
+    known, found = {}, []  # copies of one image are decoded only once
     for _, data in numbered(work):
         crc = zlib.crc32(data)
         if crc not in known:
