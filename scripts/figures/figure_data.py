@@ -1,9 +1,10 @@
 """Reads what benches left in bench/results: files by their names without a date, values by paths and sums of paths.
 
-A path goes down a file: `groups[imagenet256].balanced`, `cells[group=imagenet,cores=1,peer=dali].images_per_s`. In brackets stands
-a key, an index, or conditions on the rows of a list (`=` or `!=`; `|` separates values; `a.b` is a member of a member); `[]` takes
-all rows. What holds for one row is a number, for several a list. An expression has paths, numbers, + - * / and functions; before a
-path may stand another file and a colon: `share_zen3:cells[n_jobs=8,kind=dali].images_per_s`. Operators take lists item by item.
+A path goes down a file: `groups[imagenet256].balanced`, `cells[group=imagenet,cores=1,peer=dali].images_per_s`. Brackets hold a
+key, an index, or conditions on the rows of a list (`=` or `!=`; `|` separates values; `a.b` is a member of a member); `[]` takes
+all rows. If one row matches, the value is a number; if several match, a list. An expression has paths, numbers, + - * / and
+functions. A path may begin with another file and a colon: `share_zen3:cells[n_jobs=8,kind=dali].images_per_s`. Operators work on
+lists item by item.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mu
 
 
 class FigureError(Exception):
-    """A marker that names no file, no value, or what cannot be computed."""
+    """A marker that names no file or no value, or that cannot be computed."""
 
 
 def newest(stem: str) -> Path:
-    """Returns the newest file of that name and a date. The name of another machine's file is another name."""
+    """Returns the newest results file with that name and a date. Files of other machines have other names."""
     dated = ((path, DATED.fullmatch(path.stem)) for path in RESULTS.glob(f"{stem}-*.json"))
-    found = [path for path, match in dated if match and match[1] == stem]  # a file of predictions is no result
+    found = [path for path, match in dated if match and match[1] == stem]  # files of predictions are not results
     if not found:
         raise FigureError(f"bench/results has no {stem}-DATE.json")
     return max(found)
@@ -64,7 +65,7 @@ def holds(row: Any, condition: str) -> bool:
 
 
 def pick(value: Any, path: str) -> Any:
-    """Returns what a path finds: a value, or a list where it went through several rows."""
+    """Returns the value at a path: a single value, or a list if the path goes through several rows."""
     rows = [value]
     for dotted, inside in re.findall(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]", path):
         if dotted or (inside and "=" not in inside):
@@ -95,7 +96,7 @@ def itemwise(function: Callable[..., Any], *values: Any) -> Any:
 
 
 def listed(function: Callable[[list[float]], float]) -> Callable[..., float]:
-    """Makes a function of one list or of several numbers."""
+    """Returns a function that takes either one list or several numbers."""
     return lambda *values: function([each for value in values for each in (value if isinstance(value, list) else [value])])
 
 
@@ -113,7 +114,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def compute(node: ast.AST, names: dict[str, Any]) -> Any:
-    """Computes an expression of the operators and functions above, of numbers and of names."""
+    """Computes an expression of numbers, names, and the operators and functions of this module."""
     match node:
         case ast.Expression(body=body):
             return compute(body, names)
@@ -131,7 +132,7 @@ def compute(node: ast.AST, names: dict[str, Any]) -> Any:
 
 
 def evaluate(expression: str, stem: str) -> float:
-    """Returns the number of an expression. Paths without a file of their own are of file `stem`."""
+    """Returns the value of an expression. Paths without a file name belong to the file `stem`."""
     names: dict[str, Any] = {}
 
     def named(match: re.Match[str]) -> str:

@@ -1,6 +1,7 @@
-"""The goals of the project, each with its bound and with what was measured; docs/figures.md is made from them.
+"""The goals of the project, each with its bound and its measured values; docs/figures.md is made from them.
 
-A goal is met if every figure of it keeps its bound: on each machine, and against each base that was measured, the harder ones too.
+A goal is met if all of its figures keep their bounds: on each machine, and against each baseline that was measured, including the
+harder ones.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Values = Callable[[], Iterable[float]]
 
 @dataclass
 class Known:
-    """Values that have no JSON, by a name of check_figures.KNOWN."""
+    """Values that have no JSON. They are found by a name of check_figures.KNOWN."""
 
     name: str
     values: tuple[float, ...]
@@ -35,7 +36,9 @@ class Known:
 
 @dataclass
 class Figure:
-    """What was measured of a goal: values in one place each, the bound that all must keep, digits, and of what they are."""
+    """Measured values of a goal that belong together, the bound that all must keep, the digits to print, and a text that says what
+    was measured.
+    """
 
     values: Values
     bound: str  # as ">= 12"
@@ -56,13 +59,13 @@ class Figure:
 
 @dataclass
 class Goal:
-    """`figures` is empty where no figure can show it: `note` then says what holds it, and is the verdict."""
+    """A goal. `figures` is empty if no figure can show it: then `note` is the verdict and says why."""
 
     text: str
     figures: list[Figure] = field(default_factory=list)
     page: str = ""
     note: str = ""
-    enough: int = 0  # so many values that keep the bound are enough; 0: all
+    enough: int = 0  # number of values that must keep the bound; 0: all
 
     def verdict(self) -> str:
         if not self.figures:
@@ -76,8 +79,22 @@ def sums(stem: str, *expressions: str) -> Values:
     return lambda: [evaluate(expression, stem) for expression in expressions]
 
 
+RECODED, PARTS = "sources_recoded_zen1", "parts_zen1"
+VERBS = ("pack", "repack", "verify", "index")
+
+
+def recoded(name: str, factor: int = 1) -> Values:
+    """A value of the cells of bench/cache/recode.py that re-code by idle workers."""
+    return sums("recode_zen1", *(f"{factor} * cells[set={kind},way=idle].{name}" for kind in ("folder", "tars")))
+
+
+def behind(source: str, *groups: str) -> Values:
+    """How many times the rate of another reader of these containers Penstock has in later epochs, on two cores."""
+    return sums("containers_zen1", *(f"cells[group={group},source={source},cores=2].behind_later" for group in groups))
+
+
 def codec(what: str, tier: str, *peers: str, level: str = "avx512") -> Values:
-    """Ratios of bytes, or of rates, to peers, of photographs."""
+    """Returns the ratios of bytes, or of rates, to other codecs on photographs."""
 
     def found() -> list[float]:
         run = views_codec.run_at(results("codec"), level)
@@ -96,7 +113,7 @@ MAPS = (("labels8",), ("inst16",), ("screens",))  # label maps, instance maps, s
 
 
 def map_bytes() -> list[float]:
-    """Bytes of MAPS to the smaller of PNG 9 and zstd -3."""
+    """Returns the bytes of MAPS divided by the smaller of PNG 9 and zstd -3."""
     run = views_codec.run_at(results("codec"), "avx512")
     least = [min(views_codec.nbytes(run, peer, group) for peer in ("png9", "zstd3_raw")) for group in MAPS]
     return [views_codec.nbytes(run, "pli_small", group) / other for group, other in zip(MAPS, least, strict=True)]
@@ -108,13 +125,13 @@ def map_rates(run: dict[str, Any]) -> list[float]:
 
 
 def jpeg(level: str, what: str) -> list[float]:
-    """Times libjpeg-turbo on ImageNet's files, on each machine that has the level."""
+    """Returns the speed relative to libjpeg-turbo on ImageNet's files, for each machine that has the level."""
     runs = [results(stem) for stem in ("codec_jpeg_zen4", "codec_jpeg_zen3")]
     return [views_codec.jpeg_ratio(run, level, what, views_codec.JPEGS[0][1]) for run in runs if level in run["levels"]]
 
 
 def loader(group: str, own: str, *stems: str) -> list[float]:
-    """Times the fastest other loader that decodes, on 1 and 2 cores of each run."""
+    """Returns the rate relative to the fastest other loader that decodes, on 1 and 2 cores of each run."""
     return [ratio for stem in stems for ratio in loader_ratios(results(stem), group, own)]
 
 
@@ -132,7 +149,9 @@ def jpeg_loaders(group: str) -> list[Figure]:
 
 
 def shared(kind: str, *, n_times: bool) -> list[float]:
-    """What 2, 4 and 8 jobs that share take, over n times one loader, or over as many jobs of another kind."""
+    """Returns the rate of 2, 4 and 8 jobs that share, divided by n times one loader's rate, or by that of as many jobs of another
+    kind.
+    """
     rate = partial(views_service.shared_rate, results("share_zen5"))
     return [rate("penstock_share", n) / (n * rate(kind, 1) if n_times else rate(kind, n)) for n in (2, 4, 8)]
 
@@ -146,23 +165,23 @@ def mixes(group: str) -> list[float]:
 
 
 def plan_cells() -> list[float]:
-    """The part of the cells whose prediction is within 5 %, in percent."""
+    """Returns the percentage of cells whose prediction is within 5 %."""
     errors = [abs(error) for each in views_plans.plan_errors(results(MIX)).values() for error in each]
     return [100 * sum(error <= 0.05 for error in errors) / len(errors)]
 
 
 def predicted(what: str) -> list[float]:
-    """A figure of the counted cells of bench-whatif, by its name in the summary, in percent."""
+    """Returns a figure of the counted cells of bench-whatif in percent, by its name in the summary."""
     return [100 * results("whatif_zen1")["summary"][what]]
 
 
 def end_to_end_means(name: str) -> list[float]:
-    """The mean over networks and machines beside the fastest other loader, FFCV's raw pixels among them."""
+    """Returns the mean, over networks and machines, of the ratio to the fastest other loader, FFCV with raw pixels included."""
     return [geometric([row["times_fastest"] for row in results("endtoend_granite_rapids")["epochs"] if row["set"] == name])]
 
 
 def planned(group: str) -> list[float]:
-    """What plans take, over the files as they are."""
+    """Returns the plans' rates divided by the rate of the original files."""
     found = views_plans.settings_of(results(MIX))
     return [views_plans.plan_ratio(setting) for name, _, setting in found if name.startswith(group)]
 
@@ -686,7 +705,43 @@ GOALS = [
         ],
         "sources",
     ),
-    Goal("tars of JPEG in place, from the second epoch: >= 6 x WebDataset", note="no figure yet"),
+    Goal(
+        "JPEGs of tars and folders, re-coded by idle workers in the first epoch: >= 6 x WebDataset in later ones",
+        [
+            Figure(sums(RECODED, f"cells[source={source},cores=2].times_later"), ">= 6", 1, of)
+            for source, of in (("penstock_recoded", "tars"), ("penstock_recoded_folder", "folder"))
+        ],
+        "sources",
+    ),
+    Goal(
+        "JPEGs re-coded by idle workers, first epoch at half pace: <= 1.2 x the time without re-coding",
+        [Figure(recoded("of_stored_s"), "<= 1.2", 2, "folder, tars")],
+        "cache",
+    ),
+    Goal("the same: >= 80 % re-coded by its end", [Figure(recoded("part", 100), ">= 80", 0, "folder, tars")], "cache"),
+    Goal(
+        "the same: later epochs cost what packed pli-jpeg costs",
+        [Figure(recoded("of_packed"), "<= 1.1", 2, "CPU time of an image: folder, tars")],
+        "cache",
+    ),
+    Goal(
+        "Parquet, shuffled rows of encoded bytes: >= 8 x a reader of row groups, >= Lance, >= 2 x LitData's reader",
+        [
+            Figure(behind(source, "rows", "rows_snappy"), f">= {times}", 1, f"{of}; not compressed, Snappy")
+            for source, times, of in (("rowgroups", 8, "row groups"), ("lance", 1, "Lance"), ("litdata", 2, "LitData"))
+        ],
+        "records",
+    ),
+    Goal(
+        "MDS and TFRecord: >= 3 x their libraries on two cores",
+        [Figure(behind("mosaic", "mds"), ">= 3", 1, "Streaming"), Figure(behind("tfrecord", "tfrecord"), ">= 3", 1, "tf.data")],
+        "records",
+    ),
+    Goal(
+        "pack, repack, verify, index by N parts on N cores: >= 0.95 N",
+        [Figure(sums(PARTS, *(f"results[verb={verb}].ratio" for verb in VERBS)), ">= 1.9", 2, ", ".join(VERBS))],
+        "records",
+    ),
     Goal("object storage: >= 2.5 GB/s a core, >= 6,000 samples/s a core, >= 95 % of 1 Gbit/s at 100 ms", note="no figure yet"),
     Goal(
         "faults: each kind injected >= 200 times, nothing lost, repeated, wrong or hung",

@@ -1,7 +1,8 @@
-"""Reads the pages of figures: their made tables, and the numbers of their sentences with the markers that say where each is from.
+"""Reads the pages of figures: their generated tables, and the numbers in their sentences with the markers that give the source of
+each.
 
-`<!-- table: VIEW FILE... OPTION=VALUE... -->` begins a made table, `<!-- end -->` ends it. `<!-- figures: FILE`, below a paragraph,
-opens lines that account for its numbers until `-->`:
+`<!-- table: VIEW FILE... OPTION=VALUE... -->` begins a generated table, `<!-- end -->` ends it. `<!-- figures: FILE`, below a
+paragraph, opens lines, up to `-->`, that give the sources of its numbers:
 
     1.46 = EXPRESSION         the number as it is printed, and what it is computed from (figure_data.py)
     set: 30 2048              settings of the bench, sizes of the data, goals
@@ -42,7 +43,7 @@ DISTANT = re.compile(r"`[^`]*`|\]\([^)]*\)|\b[A-Z]\w*\(\d+\)|\b(?:ECCV|APSys|VLD
 
 @dataclass
 class Marker:
-    """What accounts for the numbers of a paragraph."""
+    """A marker below a paragraph: it gives the sources of the paragraph's numbers."""
 
     stem: str
     sums: list[tuple[str, str]] = field(default_factory=list)
@@ -54,7 +55,7 @@ class Marker:
 
 
 def made(words: str, folder: Path) -> str:
-    """Returns what stands between a table's marker and its end. Links are relative to the folder of the page."""
+    """Returns the text between a table's marker and its end. Links are relative to the page's folder."""
     name, *rest = shlex.split(words)
     if name not in VIEWS:
         raise FigureError(f"{name}: there is no such view")
@@ -94,8 +95,9 @@ def marker_of(stem: str, lines: str) -> Marker:
 
 
 def numbers_of(text: str) -> list[str]:
-    """Returns the numbers of a text that need a source: with a point, of three digits and more, or before a unit. A number of a
-    range or a list needs one if the next does."""
+    """Returns the numbers of a text that need a source: numbers with a decimal point, with three digits and more, or before a unit.
+    A number in a range or a list needs a source if the next number does.
+    """
     plain = DATE.sub("", DISTANT.sub("", COMMENT.sub("", text)))
     found = list(NUMBER.finditer(plain))
     needed: list[str] = []
@@ -113,14 +115,14 @@ def numbers_of(text: str) -> list[str]:
 
 
 def is_printed(text: str, value: float) -> bool:
-    """Whether a value is printed so, to the digits that are printed, or in a word."""
+    """Returns whether a value is printed as this text: rounded to the printed digits, or as a word."""
     plain = SPELT.get(text, text.replace(",", ""))
     digits = len(plain.partition(".")[2])
     return abs(value - float(plain)) <= 0.5 * 10.0**-digits + 1e-9
 
 
 def marker_findings(marker: Marker, text: str) -> Iterator[str]:
-    """Compares a paragraph with its marker."""
+    """Compares the numbers of a paragraph with its marker. Returns the findings."""
     needed = numbers_of(text)
     for number in needed:
         if number not in marker.numbers():

@@ -1,6 +1,7 @@
-"""What the views have in common: a view makes a table in Markdown from one or several files of bench/results.
+"""Functions that all views share. A view makes a table in Markdown from one or several files of bench/results.
 
-`<!-- table: VIEW FILE... OPTION=VALUE... -->` in a page calls the view of that name with what the files hold, and with the options.
+`<!-- table: VIEW FILE... OPTION=VALUE... -->` in a page calls the view of that name with the contents of the files and with the
+options.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def percent(value: float, digits: int = 0) -> str:
 
 
 def signed(value: float) -> str:
-    """A difference in percent, with its sign."""
+    """Returns a difference in percent with its sign."""
     return f"{100 * value:+.1f} %"
 
 
@@ -51,7 +52,7 @@ def where(rows: Iterable[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]
 
 
 def only(rows: Iterable[dict[str, Any]], **wanted: Any) -> dict[str, Any]:
-    """Returns the one row that has these values."""
+    """Returns the only row that has these values."""
     found = where(rows, **wanted)
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows have {wanted}")

@@ -24,7 +24,7 @@ def nbytes(run: dict[str, Any], codec: str, groups: tuple[str, ...] = PHOTOGRAPH
 
 
 def rate(run: dict[str, Any], codec: str, what: str = "decode", groups: tuple[str, ...] = PHOTOGRAPHS) -> float:
-    """Returns MB/s over all images of the groups: `what` is decode, decode_undisturbed or encode."""
+    """Returns MB/s over all images of the groups. `what` is "decode", "decode_undisturbed" or "encode"."""
     rows = rows_of(run, codec, groups)
     return sum(row["raw_nbytes"] for row in rows) / sum(row["raw_nbytes"] / row[what] for row in rows)
 
@@ -44,7 +44,9 @@ def sizes(result: dict[str, Any], others: dict[str, Any]) -> list[str]:
 
 @view
 def decoding(result: dict[str, Any], others: dict[str, Any]) -> list[str]:
-    """Each ratio is of one process: Penstock's decoder of PNG and QOI ran beside a libpng and libwebp of their own."""
+    """Makes the table of decoding rates. A ratio compares figures of one process: libpng and libwebp were measured again beside
+    Penstock's decoders of PNG and QOI.
+    """
     runs = [run_at(result, level) for level in LEVELS[:2]]
     rows = []
     for codec, name in TIERS:
@@ -107,7 +109,7 @@ def other_images(result: dict[str, Any]) -> list[str]:
 
 @view
 def crops(run: dict[str, Any]) -> list[str]:
-    """How much faster a crop is than the whole image."""
+    """Makes the table of how much faster a crop is than the whole image."""
     rows = [
         [
             row["what"],
@@ -129,7 +131,7 @@ JPEGS = (
 
 
 def jpeg_rate(result: dict[str, Any], level: str, name: str, groups: tuple[str, ...]) -> float:
-    """Returns files, or rectangles, per second over all files of the groups."""
+    """Returns the files, or the rectangles, per second over all files of the groups."""
     rows = [only(result["levels"][level], group=group) for group in groups]
     return sum(row["files"] for row in rows) / sum(row["files"] / row[name] for row in rows)
 
@@ -145,7 +147,7 @@ def jpeg_bytes(result: dict[str, Any], groups: tuple[str, ...]) -> float:
 
 @view
 def jpegs(*results: dict[str, Any], names: str) -> list[str]:
-    """Times libjpeg-turbo by level: whole files, rectangles."""
+    """Makes the table of speeds relative to libjpeg-turbo, by level: whole files and rectangles."""
     rows = []
     for result, machine in zip(results, names.split(";"), strict=True):
         for title, groups in JPEGS:

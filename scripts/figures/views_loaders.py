@@ -22,13 +22,15 @@ def cells_of(run: dict[str, Any], group: str, cores: int) -> list[dict[str, Any]
 
 
 def fastest_other(cells: Iterable[dict[str, Any]]) -> float:
-    """Returns the rate of the fastest other loader that decodes."""
+    """Returns the rate of the fastest loader other than Penstock that decodes."""
     return max(cell["images_per_s"] for cell in cells if not is_own(cell) and cell.get("decodes", True))
 
 
 @view
 def loaders(run: dict[str, Any], group: str) -> list[str]:
-    """A row for each loader, fastest first; in brackets times the fastest other that decodes; bytes over those of the files."""
+    """Makes a row for each loader, fastest first. In brackets: the rate relative to the fastest other loader that decodes, and the
+    bytes relative to the files.
+    """
     one, two = cells_of(run, group, 1), cells_of(run, group, 2)
     files = only(one, peer="penstock")["stored_mb"]
     rows = []
@@ -42,20 +44,26 @@ def loaders(run: dict[str, Any], group: str) -> list[str]:
 
 
 def masked(run: dict[str, Any]) -> dict[str, Any]:
-    """Returns Penstock's cells at the level of AVX2, beside the peers of both parts of a run: the mask lowers its level alone."""
+    """Returns Penstock's cells at the level of AVX2 with the peers of both parts of a run. The CPU mask lowers only Penstock's
+    level.
+    """
     other = run["cells_with_cpu_mask_avx2"]
     return {"cells": [*other, *(cell for cell in run["cells"] if not is_own(cell))]}
 
 
 def loader_ratios(run: dict[str, Any], group: str, own: str) -> list[float]:
-    """Returns times the fastest other that decodes, on 1 and 2 cores; nothing where the loader was not measured."""
+    """Returns the rate relative to the fastest other loader that decodes, on 1 and 2 cores; nothing if the loader was not
+    measured.
+    """
     both = [cells_of(run, group, cores) for cores in (1, 2)]
     return [cell["images_per_s"] / fastest_other(cells) for cells in both for cell in cells if cell["peer"] == own]
 
 
 @view
 def ratios(*runs: dict[str, Any], names: str) -> list[str]:
-    """Times the fastest other that decodes, 1 and 2 cores, on each machine. A column named AVX2 is of a run's masked part."""
+    """Makes the table of rates relative to the fastest other loader that decodes, on 1 and 2 cores, for each machine. A column
+    whose name contains AVX2 shows the part of the run in which a CPU mask limited Penstock to AVX2.
+    """
     rows = []
     titles = names.split(";")
     parts = [
@@ -71,7 +79,7 @@ def ratios(*runs: dict[str, Any], names: str) -> list[str]:
 
 @view
 def sources(run: dict[str, Any], cores: str) -> list[str]:
-    """Loaders of other people's containers on so many cores, as bench/sources counts them."""
+    """Makes the table of loaders of containers on so many cores, from bench-sources."""
     rows = []
     for cell in where(run["cells"], cores=int(cores)):
         rates = f"{cell['first']:.0f}", f"{cell['later']:.0f}"
@@ -85,7 +93,9 @@ def sources(run: dict[str, Any], cores: str) -> list[str]:
 
 @view
 def containers(run: dict[str, Any], cores: str, titles: str) -> list[str]:
-    """Loaders of containers on so many cores, each beside Penstock on the same files. `titles`: group=title, joined by ";"."""
+    """Makes the table of loaders of containers on so many cores, each beside Penstock on the same files. `titles`: group=title,
+    joined by ";".
+    """
     rows = []
     for group, title in (each.split("=") for each in titles.split(";")):
         for cell in where(run["cells"], group=group, cores=int(cores)):
@@ -103,7 +113,7 @@ def containers(run: dict[str, Any], cores: str, titles: str) -> list[str]:
 
 @view
 def tasks(run: dict[str, Any], detect: dict[str, Any]) -> list[str]:
-    """CPU time and rates of whole recipes. Detection is of its own run."""
+    """Makes the table of CPU time and rates of whole recipes. Detection was measured in a run of its own."""
     rows = []
     for task, title, cells, cores in (
         ("classify", "classification", run["cells"], (1, 2)),
@@ -156,8 +166,9 @@ def pages(run: dict[str, Any], setting: str) -> list[str]:
 
 @view
 def slow(run: dict[str, Any]) -> list[str]:
-    """Rates with and without slow samples, the part of the rate that is kept, and the part that would be kept if no sample waited
-    for another."""
+    """Makes the table of rates with and without slow samples, the kept part of the rate, and the part that would be kept if no
+    sample waited for another.
+    """
     rows = []
     for workers, cells in run["cells"].items():
         base = cells["torch"]
@@ -208,7 +219,7 @@ def models(run: dict[str, Any], storage: str) -> list[str]:
 
 @view
 def dlio(run: dict[str, Any]) -> list[str]:
-    """What DLIO counts for each way in which Penstock takes part, and for DLIO's own loader."""
+    """Makes the table of DLIO's figures: for each way in which Penstock takes part, and for DLIO's own loader."""
     return table(
         ["way", "utilisation", "samples/s"],
         [[way, f"{each['au']:.3f}", f"{each['samples_per_second']:.1f}"] for way, each in run["ways"].items()],
@@ -217,7 +228,7 @@ def dlio(run: dict[str, Any]) -> list[str]:
 
 @view
 def clips(run: dict[str, Any]) -> list[str]:
-    """Clips of sound per second, through each loader that was there."""
+    """Makes the table of clips of sound per second, for each loader that was measured."""
     names = list(dict.fromkeys(name for cell in run["cells"] for name, rate in cell["clips_per_s"].items() if rate_of(rate)))
     rows = []
     for cell in run["cells"]:
@@ -234,13 +245,15 @@ def clips(run: dict[str, Any]) -> list[str]:
 
 
 def rate_of(rate: Any) -> float | None:
-    """Returns a rate; None for what is said of a loader that was not there."""
+    """Returns a rate; None for a loader that was not measured."""
     return rate if isinstance(rate, float) else None
 
 
 @view
 def short_epochs(run: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """What short epochs reach of the lower of two rates, now and when each epoch began cold."""
+    """Makes the table of short epochs: the share of the lower of two rates that is reached, now and when each epoch started
+    cold.
+    """
     rows = [
         [cell["samples"], f"{cell['step']:g}", f"{cell['part']:.3f}", f"{former['part']:.3f}"]
         for cell, former in zip(run["cells"], before["cells"], strict=True)

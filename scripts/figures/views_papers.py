@@ -1,4 +1,4 @@
-"""Tables beside the papers: bench/stalls, bench/records, bench/endtoend, bench/quality."""
+"""Tables of the benches that repeat papers: bench/stalls, bench/records, bench/endtoend, bench/quality."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from figure_views import only, percent, table, times, view, where, whole
 
 @view
 def stalls(run: dict[str, Any], storage: str) -> list[str]:
-    """Each model at its first rate, with three cores for each accelerator and what the paper cached."""
+    """Makes the table of each model at its first rate, with three cores for each accelerator and the paper's cached share."""
     rows = {}
     for cell in where(run["cells"], storage=storage, cores=3):
         cached = {"imagenet-22k": 0.35, "openimages": 0.65, "fma": 0.35}.get(cell["set"])
@@ -88,14 +88,16 @@ PEERS = {"dali": "DALI", "torchvision": "torch", "ffcv_raw": "FFCV raw"}
 
 
 def peers_of(run: dict[str, Any]) -> dict[str, str]:
-    """Returns the names of the other loaders that a run has."""
+    """Returns the names of the other loaders in a run."""
     return {peer: name for peer, name in PEERS.items() if any(cell["loader"] == peer for cell in run["cells"])}
 
 
 def ratios_to(run: dict[str, Any], name: str, peer: str) -> list[str]:
-    """Returns the geometric mean and the most of the ratios to a loader, or to the fastest one of each epoch for peer ""."""
+    """Returns the geometric mean and the maximum of the ratios to a loader, or, for peer "", to the fastest loader of each
+    epoch.
+    """
     ratios = [epoch["times"].get(peer) if peer else epoch["times_fastest"] for epoch in epochs_of(run, name)]
-    known = [ratio for ratio in ratios if ratio is not None]  # not every loader reads every set
+    known = [ratio for ratio in ratios if ratio is not None]  # some loaders cannot read some data sets
     return [f"{geometric(known):.2f}", f"{max(known):.2f}"] if known else ["-", "-"]
 
 
@@ -119,7 +121,7 @@ def endtoend(run: dict[str, Any]) -> list[str]:
 
 @view
 def endtoend_plans(run: dict[str, Any]) -> list[str]:
-    """What Penstock stored on each machine, and the loaders' rates alone."""
+    """Makes the table of the forms that Penstock stored on each machine, and the loaders' rates without an accelerator."""
     peers = peers_of(run)
     rows = []
     for name in run["sets"]:

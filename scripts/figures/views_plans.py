@@ -9,7 +9,7 @@ from typing import Any
 from figure_views import only, percent, signed, table, times, view, where, whole
 
 BESIDE_PLI = ("mix of", "half and half")
-SMALL = "all, training size"  # the plan that may store images at the training size
+SMALL = "all, training size"  # name of the plan that may store images at the training size
 
 
 def rates_of(setting: dict[str, Any], fraction: float = 4.0) -> dict[str, float]:
@@ -21,7 +21,9 @@ def settings_of(run: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]]
 
 
 def singles(setting: dict[str, Any], *, pli: bool) -> dict[str, float]:
-    """Returns rates of the single forms: all of them, or those without PLI. Raw pixels at the training size have no PLI."""
+    """Returns the rates of the single forms: all of them, or those without PLI. Raw pixels at the training size have no PLI
+    variant.
+    """
     found = {way: rate for way, rate in rates_of(setting).items() if not way.startswith(BESIDE_PLI)}
     return found if pli else {way: rate for way, rate in found.items() if not way.startswith("pli")}
 
@@ -35,7 +37,7 @@ def shares(mix: dict[str, float]) -> str:
 
 
 def mix_ratio(setting: dict[str, Any]) -> float | None:
-    """Returns the solved mix over the best single form, both without PLI; None where the mix is one form."""
+    """Returns the solved mix's rate divided by that of the best single form, both without PLI. None if the mix is a single form."""
     rates = rates_of(setting)
     return rates["mix of before"] / max(singles(setting, pli=False).values()) if "mix of before" in rates else None
 
@@ -69,13 +71,13 @@ def plan_rate(setting: dict[str, Any]) -> float:
 
 
 def plan_ratio(setting: dict[str, Any]) -> float:
-    """Returns the plan's rate over that of the files as they are."""
+    """Returns the plan's rate divided by that of the original files."""
     rates = rates_of(setting)
     return plan_rate(setting) / rates["png" if "png" in rates else "jpeg"]
 
 
 def at_training_size(setting: dict[str, Any]) -> list[str | None]:
-    """Returns what the plan stores that may have images at the training size, and its rate; None where there is no such plan."""
+    """Returns what the plan with images at the training size stores, and its rate; None if there is no such plan."""
     if SMALL not in setting["mixes"]:
         return [None, None]
     return [shares(setting["mixes"][SMALL]), whole(rates_of(setting)[f"mix of {SMALL}"])]
@@ -103,7 +105,7 @@ def mixes_of_all(run: dict[str, Any]) -> list[str]:
 
 
 def plan_errors(run: dict[str, Any]) -> dict[str, list[float]]:
-    """Returns predicted over measured, less one, at the highest rate, by the way."""
+    """Returns predicted / measured - 1 at the highest accelerator rate, by the way of storing."""
     found: dict[str, list[float]] = {}
     for _, _, setting in settings_of(run):
         for cell in where(setting["cells"], fraction=4.0):
@@ -174,10 +176,10 @@ PACES = {
 
 
 def pace(cell: dict[str, Any]) -> str:
-    """Says what a cell is paced by: cells paced by a throttle or a sleep can hardly miss."""
+    """Says what limits a cell's rate. Cells limited by a throttle or a sleep are easy to predict."""
     if "kind" in cell:
         return PACES[cell["kind"]]
-    group, binding = cell["group"], cell["predicted"]["binding"]  # of files before the cells had kinds
+    group, binding = cell["group"], cell["predicted"]["binding"]  # results from before cells had kinds
     if binding == "storage":
         return EASY[0]
     if binding == "accelerator":
@@ -192,12 +194,12 @@ def pace(cell: dict[str, Any]) -> str:
 
 
 def counts(cell: dict[str, Any]) -> bool:
-    """Whether goals hold for a cell: it can miss and, where cells have kinds, its GPU is not emulated."""
+    """Returns whether the goals hold for a cell: it is not easy to predict and, where cells have kinds, its GPU is not emulated."""
     return pace(cell) not in EASY and not ("kind" in cell and pace(cell) == EMULATED)
 
 
 def whatif_errors(run: dict[str, Any], *, easy: bool | None = None) -> list[float]:
-    """Returns how far off cells are: all, the easy ones or those that count."""
+    """Returns the errors of the predictions: of all cells, of the easy ones, or of those that count."""
     return [abs(cell["error"]) for cell in run["cells"]
             if easy is None or (pace(cell) in EASY if easy else counts(cell))]  # fmt: skip
 
@@ -271,7 +273,7 @@ def quartiles(values: list[float]) -> str:
 
 @view
 def turns(run: dict[str, Any]) -> list[str]:
-    """Zig's build over gcc's in loaders."""
+    """Makes the table of zig's build relative to gcc's, in loaders."""
     return table(
         ["zig over gcc", "median (quartiles)"],
         [[name.replace(", images per CPU second", ""), quartiles(values)] for name, values in run["ratios"].items()],
@@ -280,7 +282,7 @@ def turns(run: dict[str, Any]) -> list[str]:
 
 @view
 def turns_codec(run: dict[str, Any]) -> list[str]:
-    """The range of medians over the rows of a kind."""
+    """Returns the range of the medians over the rows of a kind."""
     kinds: dict[tuple[str, str], list[float]] = {}
     for name, values in run["ratios"].items():
         group, *tier, what = name.split()

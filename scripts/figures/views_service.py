@@ -1,11 +1,11 @@
-"""Tables of caches, sharing and fleets: bench/cache, bench/share, bench/fleet."""
+"""Tables of caches, sharing and fleets: bench/cache, bench/share, bench/fleet, bench/parts."""
 
 from __future__ import annotations
 
 import statistics
 from typing import Any
 
-from figure_views import only, table, times, view, where, whole
+from figure_views import only, percent, table, times, view, where, whole
 
 KINDS = (
     ("penstock-cache", "**Penstock, its cache**"),
@@ -76,7 +76,7 @@ def images(run: dict[str, Any]) -> list[str]:
     left, right = run["groups"]
     rows = []
     for cell in left["cells"]:
-        if cell["way"] == "arrays":  # nothing is done for an image there
+        if cell["way"] == "arrays":  # cached arrays are only returned: no work is done for an image
             continue
         other = where(right["cells"], way=cell["way"])
         row = [cell["way"].replace("penstock", "CachedImages,")]
@@ -111,7 +111,7 @@ SHARING = (
 
 
 def shared_rate(run: dict[str, Any], kind: str, n_jobs: int, name: str = "images_per_s") -> float:
-    """Returns the median of the windows."""
+    """Returns the median rate of the windows."""
     return statistics.median(cell[name] for cell in where(run["cells"], kind=kind, n_jobs=n_jobs))
 
 
@@ -128,7 +128,7 @@ def sharing(run: dict[str, Any]) -> list[str]:
 
 @view
 def sharing_ratios(run: dict[str, Any]) -> list[str]:
-    """What the goals ask: over n times one job, and over TensorSocket."""
+    """Returns the ratios that the goals are about: the rate relative to n times one job, and relative to TensorSocket."""
     rows: list[list[str]] = []
     for kind, name in (
         ("penstock_share", "over n x one job that shares"),
@@ -152,7 +152,7 @@ FLEET = {
 
 @view
 def fleet(run: dict[str, Any]) -> list[str]:
-    """The rows of no latency, and of the least and the greatest one."""
+    """Makes the rows without latency, and with the least and the greatest latency."""
     rows = []
     for cell in run["cells"]:
         if cell["latency_ms"] not in (0, 2):
@@ -217,3 +217,35 @@ def ahead(run: dict[str, Any]) -> list[str]:
             ]
         )
     return table(["training", "fill", "epoch 1: s, of it waited", "epoch 2", "reads of the loaders", "of the fill"], rows)
+
+
+WAYS = {
+    "files": "none",
+    "stored": "stored bytes",
+    "idle": "re-coded by idle workers",
+    "at-once": "re-coded when admitted",
+    "packed": "stored bytes of packed pli-jpeg",
+}
+
+
+@view
+def recode(run: dict[str, Any]) -> list[str]:
+    """Caches of JPEGs that are re-coded, as bench/cache/recode.py counts them: a paced first epoch, and later ones."""
+    rows = []
+    for cell in run["cells"]:
+        paced = cell["way"] != "files"
+        first = [times(cell["of_stored_s"], 2), percent(cell["part"]), f"{cell['rest_s']:.1f}"] if paced else ["", "", ""]
+        later = [f"{cell['later_cpu_ms']:.2f}", times(cell["of_files"], 2), times(cell["of_packed"], 2) if paced else ""]
+        rows.append([cell["set"], WAYS[cell["way"]], *first, *later, whole(cell["later"])])
+    heads = ["files in", "cache", "first epoch, of stored bytes", "re-coded by its end", "the rest, s"]
+    return table([*heads, "later: CPU ms an image", "of no cache", "of packed", "images/s"], rows)
+
+
+@view
+def parts(run: dict[str, Any]) -> list[str]:
+    rows = []
+    for cell in run["results"]:
+        one, merge = (statistics.median(each[name] for each in cell[of]) for name, of in (("parts_s", "one"), ("merge_s", "many")))
+        spread = f"{min(cell['ratios']):.2f} to {max(cell['ratios']):.2f}"
+        rows.append([f"`{cell['verb']}`", f"{cell['ratio']:.2f}", spread, f"{one:.2f}", f"{merge:.2f}"])
+    return table(["command", "2 parts on 2 cores: times one part", "range", "one part, s", "merge, s"], rows)
