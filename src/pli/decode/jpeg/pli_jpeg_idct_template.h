@@ -220,7 +220,8 @@ TARGET static void do_group(const struct unit *unit, const struct group *group, 
     }
     while (variants[i].last < group->last)
         i++;
-    find_places(unit, group, work); /* loaded early, because the stores need the places */
+    /* Before the stores: their addresses come from the places. */
+    find_places(unit, group, work);
     load_group(unit, group, variants[i].last, work);
     variants[i].run(work);
 }

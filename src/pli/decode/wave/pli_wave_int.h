@@ -42,15 +42,15 @@ struct psti_pli_wave_bounds {
 /* Tables for vectors that look up 64 bytes, 8 bits. `contexts` gives the context of an energy E at
  * index min(E, 32 + E / 16); indices 32 and 33 are not needed and hold the context of E = 32.
  * `halves` and `around` hold the starts of tokens less 1, as in the bounds above: 255 for token 0,
- * and 255 for the end of the last token. Their index is the context + 16 times the first bits of a
- * token, of which bit 3 of the token is the lowest. */
+ * and 255 for the end of the last token. Their index is context + 16 * i. The bits of i are the
+ * token's upper bits in reverse order: bits 0, 1 and 2 of i are bits 3, 2 and 1 of the token. */
 struct psti_pli_wave_indexed {
     _Alignas(64) uint8_t contexts[64];
-    /* Bounds of token 8; of tokens 4 and 12, indexed by bit 3; of tokens 2, 6, 10 and 14, indexed
-     * by two bits. */
+    /* The bound that decides the next bit of the token: token 8 (no bit is known); token 4 or 12
+     * (one bit is known); token 2, 6, 10 or 14 (two bits are known). */
     uint8_t halves[3][64];
-    /* Bounds of tokens 2 i, 2 i + 1 and 2 i + 2, indexed by i, the three upper bits of the
-     * token. */
+    /* The bounds of tokens t, t + 1 and t + 2, where t has the three upper bits of i and an even
+     * lowest bit. */
     uint8_t around[3][2 * 64];
 };
 
