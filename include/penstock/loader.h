@@ -121,8 +121,7 @@ enum pst_cache_recode {
      * its bytes for items being re-coded. Batches are bit-identical, whatever is re-coded already.
      * If the cache has no memory for its list of items (8 bytes each), items are re-coded at once.
      * PST_ERROR_ARGUMENT: there is no cache, cache_form is STORED, num_workers is 0, there is a
-     * fleet, or cache_resolution is TRAINING. PST_ERROR_UNSUPPORTED: the data set is a mixture and
-     * the cache belongs to this process. */
+     * fleet, or cache_resolution is TRAINING. */
     PST_CACHE_RECODE_IDLE = 1
 };
 

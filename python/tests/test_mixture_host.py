@@ -16,7 +16,7 @@ import penstock as ps
 from conftest import PROGRAM, encoded, host_service, picture
 from mixed_kinds import N, batches, loader_of, make_sources
 from penstock import transforms as T
-from penstock.errors import StateError, UnsupportedError
+from penstock.errors import StateError
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_forms_are_those_of_the_sources(paths: dict[str, Path], socket: Path, fo
 
 
 def test_items_are_recoded_later(paths: dict[str, Path], socket: Path) -> None:
-    """The service re-codes the items of each source later; a cache of this process re-codes them at once."""
+    """The service re-codes the items of each source later; idle workers do it for a cache of this process."""
     mixture = mixture_of(paths, *N)
     later = {"cache_form": "pli", "cache_recode": "idle", "num_workers": 2}
     with loader_of(mixture) as plain:
@@ -108,8 +108,12 @@ def test_items_are_recoded_later(paths: dict[str, Path], socket: Path) -> None:
         assert [entry["to_recode"] for entry in sets] == [0, 0, 0]
         assert all(entry["recoded"] > 0 for entry in sets)
         assert hosted.stats()["cache"]["fetched"] == sum(N.values())
-    with pytest.raises(UnsupportedError, match="a mixture"):
-        loader_of(mixture, cache="8MiB", **later)
+    with loader_of(mixture, cache="8MiB", **later) as own:
+        assert [batches(own), batches(own)] == wanted[:2]
+        while own.stats()["cache"]["to_recode"] > 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert batches(own) == wanted[2]
+        assert own.stats()["cache"]["items"] == sum(N.values()) and own.stats()["cache"]["recoded"] > 0
 
 
 def test_one_data_set_twice(paths: dict[str, Path], socket: Path) -> None:

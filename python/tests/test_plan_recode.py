@@ -153,10 +153,14 @@ def epoch_of(loader: ps.Loader) -> Any:
     return np.concatenate([batch["image"] for batch in loader])
 
 
-def test_idle_workers_of_a_planned_loader(folder: Path) -> None:
-    chain = [T.RandomResizedCrop(48), T.RandomHorizontalFlip()]
-    with ps.Loader(folder, 8, shuffle=True, seed=5, transforms=chain, output="numpy", cache=None) as plain, \
-            ps.Loader(folder, 8, shuffle=True, seed=5, transforms=chain, output="numpy", plan=made_plan()) as loader:  # fmt: skip
+@pytest.mark.parametrize("n_sources", [1, 2])
+def test_idle_workers_of_a_planned_loader(folder: Path, n_sources: int) -> None:
+    """Also of a mixture, here of the same data set twice."""
+    chain, plan = [T.RandomResizedCrop(48), T.RandomHorizontalFlip()], made_plan()
+    data = ps.Mixture([folder] * n_sources, fields=["image"]) if n_sources > 1 else ps.Dataset(folder)
+    plan["data"]["samples"] = plan["classes"][0]["samples"] = 24 * n_sources
+    with ps.Loader(data, 8, shuffle=True, seed=5, transforms=chain, output="numpy", cache=None) as plain, \
+            ps.Loader(data, 8, shuffle=True, seed=5, transforms=chain, output="numpy", plan=plan) as loader:  # fmt: skip
         for _ in range(3):
             assert np.array_equal(epoch_of(plain), epoch_of(loader))
             end = time.monotonic() + 30

@@ -83,11 +83,12 @@ unsigned psti_cache_enter(struct psti_cache_set *set);
 void psti_cache_leave(struct psti_cache_set *set, unsigned reader);
 
 /* From now on the set has a queue of the items that it holds, in the order in which they were kept.
- * It keeps 1/32 of the cache, if that is free, as room for items that are being replaced; where n
- * sets of the cache have queues, the last of them 1/32 of an n-th. False: the set's items cannot be
- * replaced: it has no forms, or is frozen; or there is no memory for the queue. May be called
- * again. */
-bool psti_cache_later_open(struct psti_cache_set *set);
+ * It keeps a part of the cache, if that is free, as room for items that are being replaced: 1/32 if
+ * it is the only set with a queue; where n sets have queues, the last of them 1/32 of an n-th.
+ * n_sets: the caller opens the queues of so many sets, at least 1, which share 1/32. False: the
+ * set's items cannot be replaced: it has no forms, or is frozen; or there is no memory for the
+ * queue. May be called again. */
+bool psti_cache_later_open(struct psti_cache_set *set, uint32_t n_sets);
 /* Number of items in the queue. */
 uint64_t psti_cache_later_count(struct psti_cache_set *set);
 

@@ -165,7 +165,7 @@ static bool install(struct psti_cache_set *set, struct psti_cache_queue *queue)
     return mine;
 }
 
-bool psti_cache_later_open(struct psti_cache_set *set)
+bool psti_cache_later_open(struct psti_cache_set *set, uint32_t n_sets)
 {
     uint64_t n = 0;
     if (set->shape.forms == 0 || atomic_load(&set->is_frozen))
@@ -177,8 +177,8 @@ bool psti_cache_later_open(struct psti_cache_set *set)
     if (!psti_cache_take(set, nbytes))
         return false;
     /* The queues of many sets, such as those of a mixture, leave most of the cache for items. */
-    uint64_t part = atomic_fetch_add(&set->cache->n_queues, 1) + 1;
-    uint64_t wanted = set->cache->limit / SPARE_PART / part;
+    uint64_t part = (uint64_t)atomic_fetch_add(&set->cache->n_queues, 1) + 1;
+    uint64_t wanted = set->cache->limit / SPARE_PART / (part > n_sets ? part : n_sets);
     uint64_t spare = psti_cache_take_free(set, wanted) ? wanted : 0;
     struct psti_cache_queue *queue = psti_cache_queue_make(n, waiting_of(set));
     if (queue) {

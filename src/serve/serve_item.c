@@ -164,7 +164,7 @@ static bool waits(const struct serve_read *read, const struct pst_item *item)
 {
     const struct serve_set *set = read->set;
     return read->later && !set->training && item->coding == PST_CODING_STORED &&
-           psti_cache_later_open(set->items_set);
+           psti_cache_later_open(set->items_set, 1);
 }
 
 /* Frees buffers of the worker that have grown large. */

@@ -193,7 +193,7 @@ static void run_later(struct psti_work *work, struct psti_worker *worker)
     struct psti_cache_set *items = later->set->items_set;
     struct psti_cache_later item;
     int64_t start = psti_clock_ns();
-    bool looked = !psti_cache_later_open(items);
+    bool looked = !psti_cache_later_open(items, 1);
     for (int i = 0; i < MOVES_AT_ONCE && !looked && !atomic_load(&worker->service->stopping) &&
                     psti_cache_later_take(items, &item);
          i++) {

@@ -108,8 +108,8 @@ static void test_replace(void **state)
     uint64_t n_replaced = 0;
     assert_true(visit(set, 0)); /* stores an item before the queue exists */
     assert_int_equal(psti_cache_later_count(set), 0);
-    assert_true(psti_cache_later_open(set));
-    assert_true(psti_cache_later_open(set));
+    assert_true(psti_cache_later_open(set, 1));
+    assert_true(psti_cache_later_open(set, 1));
     assert_true(visit(set, 1));
     assert_int_equal(psti_cache_later_count(set), 2);
     unsigned reader = psti_cache_enter(set);
@@ -147,7 +147,7 @@ static void test_slow_reader(void **state)
     struct psti_cache_set *set = open_set(cache, 1);
     struct psti_cache_span old[N];
     uint64_t n_replaced = 0;
-    assert_true(psti_cache_later_open(set));
+    assert_true(psti_cache_later_open(set, 1));
     unsigned reader = psti_cache_enter(set);
     for (uint64_t i = 0; i < N; i++) {
         assert_true(visit(set, i));
@@ -173,7 +173,7 @@ static void test_full(void **state)
     pst_cache *cache = open_cache(2 * MIB);
     struct psti_cache_set *set = open_set(cache, 1);
     uint64_t n_replaced = 0, n_first = 0, n_last = 0;
-    assert_true(psti_cache_later_open(set));
+    assert_true(psti_cache_later_open(set, 1));
     for (uint64_t i = 0; i < N; i++)
         n_first += visit(set, i);
     assert_true(n_first < N);
@@ -215,7 +215,7 @@ static void test_file(void **state)
     pst_cache_close(&cache);
     cache = open_cache(5 * MIB);
     set = open_set(cache, 1);
-    assert_true(psti_cache_later_open(set));
+    assert_true(psti_cache_later_open(set, 1));
     assert_ok(pst_cache_load(cache, path, &report, sizeof report, &err));
     assert_int_equal(report.n_items, N);
     assert_int_equal(psti_cache_later_count(set), N);
@@ -250,7 +250,7 @@ static void test_longer(void **state)
     struct psti_cache_later later;
     unsigned char *bytes = calloc(1, 2 * MIB);
     assert_non_null(bytes);
-    assert_true(psti_cache_later_open(set));
+    assert_true(psti_cache_later_open(set, 1));
     assert_true(visit(set, 0));
     assert_true(visit(set, 1));
     uint64_t used = use_of(cache).nbytes_used;
@@ -282,7 +282,7 @@ static void test_large(void **state)
     unsigned char *bytes = calloc(1, MIB / 4);
     uint64_t n_replaced = 0, n = 1;
     assert_non_null(bytes);
-    assert_true(psti_cache_later_open(set));
+    assert_true(psti_cache_later_open(set, 1));
     assert_int_equal(psti_cache_ask(set, 0, 0, MIB / 4, &span), PSTI_CACHE_ADMIT);
     span = (struct psti_cache_span){bytes, MIB / 4, 0};
     assert_true(psti_cache_keep(set, 0, 0, MIB / 4, &span));
@@ -307,12 +307,12 @@ static void test_refused(void **state)
     pst_cache *cache = open_cache(2 * MIB);
     struct psti_cache_later later;
     struct psti_cache_set *stored = open_set(cache, 0), *set = open_set(cache, 1);
-    assert_false(psti_cache_later_open(stored));
+    assert_false(psti_cache_later_open(stored, 1));
     assert_int_equal(psti_cache_enter(stored), 0);
     uint64_t n = 0;
     while (n < N && visit(stored, n))
         n++;
-    assert_false(psti_cache_later_open(set));
+    assert_false(psti_cache_later_open(set, 1));
     assert_false(psti_cache_later_take(set, &later));
     assert_int_equal(psti_cache_later_count(set), 0);
     psti_cache_set_close(&stored);
@@ -351,7 +351,7 @@ static void test_threads(void **state)
     struct pst_error err;
     pst_cache *cache = open_cache(3 * MIB); /* a cache that is too small for all items */
     struct psti_cache_set *set = open_set(cache, 1);
-    assert_true(psti_cache_later_open(set));
+    assert_true(psti_cache_later_open(set, 1));
     for (unsigned i = 0; i < N_THREADS; i++) {
         work[i] = (struct work){set, cache, i, &n_replaced};
         assert_ok(psti_thread_start(&threads[i], "later", run, &work[i], &err));

@@ -110,7 +110,7 @@ static void rounds_free_what_was_replaced(void **state)
     pst_cache *cache;
     struct psti_cache_set *set;
     open_set(MIB, &cache, &set);
-    assert_true(psti_cache_later_open(set));
+    assert_true(psti_cache_later_open(set, 1));
     uint64_t n = fill(set), n_done = 0;
     assert_true(n < N);
     struct psti_cache_view *view = open_view(set);
@@ -168,7 +168,7 @@ static void frozen_sets_stay(void **state)
         uint64_t n = 0;
         if (before)
             psti_cache_later_freeze(set); /* freezing works before the queue exists, too */
-        assert_int_equal(psti_cache_later_open(set), !before);
+        assert_int_equal(psti_cache_later_open(set, 1), !before);
         n = fill(set);
         struct psti_cache_view *view = open_view(set);
         for (uint64_t i = 0; i < n; i++)
@@ -245,7 +245,7 @@ static void many_at_once(void **state)
         struct pst_error err;
         pst_cache *cache;
         open_set(MIB, &cache, &race.set);
-        assert_true(psti_cache_later_open(race.set));
+        assert_true(psti_cache_later_open(race.set, 1));
         uint64_t n = fill(race.set);
         for (int i = 0; i < N_VIEWS; i++)
             race.views[i] = open_view(race.set);

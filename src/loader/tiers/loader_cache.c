@@ -170,15 +170,29 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
     }
 }
 
+/* True if a part before this one has the same set: one data set may be there several times, with
+ * other fields as the mixture's. */
+static bool is_repeated(const pst_loader *loader, uint32_t i_part)
+{
+    uint32_t i = 0;
+    while (loader->tiers.cache[i] != loader->tiers.cache[i_part])
+        i++;
+    return i < i_part;
+}
+
 static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct pst_cache_stats cache = {0}, set;
     for (uint32_t i = 0; i < loader->kept.parts.n; i++) {
         uint64_t n_items = cache.n_items;
+        if (!loader->tiers.cache[i] || is_repeated(loader, i))
+            continue;
         psti_cache_set_stats(loader->tiers.cache[i], &set);
         cache = set; /* n_items counts the items of one set; all other members are those of the
                         whole cache */
         cache.n_items += n_items;
+        if (loader->kept.parts.list[i].later)
+            stats->n_cache_to_recode += psti_cache_later_count(loader->tiers.cache[i]);
     }
     psti_loader_kept_stats(loader, &cache, stats);
 }

@@ -1,7 +1,8 @@
 /* loader_later.c - workers that have nothing to prepare re-code items of the cache.
  *
  * In: items that the cache of this process keeps as they are stored, in the order in which it kept
- * them. Out: the same items in options.cache_form (cache/cache_later.c). A row never waits for an
+ * them. Out: the same items in options.cache_form (cache/cache_later.c). A mixture has a queue of
+ * items for each of its parts (loader_parts.c), and the parts take turns. A row never waits for an
  * item to be re-coded: a worker looks for rows first, and re-codes one item only when it finds none
  * while the caller has its next batch, or while another worker is free to take the next row.
  * Re-coding goes on between epochs and in later epochs until no item is left. Before another epoch
@@ -33,23 +34,45 @@ bool psti_loader_later_is_asked(const pst_loader *loader)
     return loader->options.cache_recode == PST_CACHE_RECODE_IDLE && loader->kept.recode_key != 0;
 }
 
+/* Number of parts whose items are re-coded. */
+static uint32_t count_parts(const struct psti_loader_parts *parts)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < parts->n; i++)
+        n += parts->list[i].shape.forms != 0;
+    return n;
+}
+
 void psti_loader_later_open(pst_loader *loader)
 {
     const struct psti_loader_tiers *tiers = &loader->tiers;
-    loader->kept.later = psti_loader_later_is_asked(loader) &&
-                         (tiers->host || (tiers->cache && psti_cache_later_open(tiers->cache[0])));
+    struct psti_loader_parts *parts = &loader->kept.parts;
+    uint32_t n = count_parts(parts);
+    bool is_asked = psti_loader_later_is_asked(loader);
+    loader->kept.later = is_asked && tiers->host;
+    for (uint32_t i = 0; i < parts->n; i++) {
+        struct psti_cache_set *set = tiers->cache ? tiers->cache[i] : NULL;
+        parts->list[i].later = is_asked && set && psti_cache_later_open(set, n);
+        loader->kept.later |= parts->list[i].later;
+    }
 }
 
 bool psti_loader_later_waits(const pst_loader *loader, const struct psti_loader_source *source)
 {
-    return loader->kept.later && source->is_wanted;
+    return loader->kept.later && source->is_wanted &&
+           loader->kept.parts.list[psti_loader_kept_place(loader, source).i_part].later;
 }
 
 static bool has_waiting(const pst_loader *loader)
 {
+    const struct psti_loader_parts *parts = &loader->kept.parts;
     uint32_t i_set;
-    return loader->tiers.host ? psti_share_cache_has_later(loader->tiers.host, &i_set)
-                              : psti_cache_later_count(loader->tiers.cache[0]) > 0;
+    bool found = false;
+    if (loader->tiers.host)
+        return psti_share_cache_has_later(loader->tiers.host, &i_set);
+    for (uint32_t i = 0; i < parts->n && !found; i++)
+        found = parts->list[i].later && psti_cache_later_count(loader->tiers.cache[i]) > 0;
+    return found;
 }
 
 bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_worker *worker)
@@ -68,19 +91,34 @@ bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_wo
            (is_whole || n_asked + queue->n_later + 1 < loader->crew.n);
 }
 
-/* Reads the description of the item with that number from the data set. False: there is no such
- * item, or its field is not re-coded. */
-static bool describe(const pst_loader *loader, const struct psti_cache_later *later,
-                     struct psti_loader_source *source, uint32_t *i_field)
+/* Takes an item out of the queue of a part. Each call begins at another part. */
+static bool take(pst_loader *loader, struct psti_cache_later *later, uint32_t *i_part)
 {
-    uint32_t n_items = loader->kept.shape.n_items;
+    const struct psti_loader_parts *parts = &loader->kept.parts;
+    uint32_t first = atomic_fetch_add_explicit(&loader->tiers.later_turn, 1, memory_order_relaxed);
+    bool found = false;
+    for (uint32_t k = 0; k < parts->n && !found; k++) {
+        *i_part = (first % parts->n + k) % parts->n;
+        found = parts->list[*i_part].later &&
+                psti_cache_later_take(loader->tiers.cache[*i_part], later);
+    }
+    return found;
+}
+
+/* Reads the description of the item with that number from the part's data set. False: there is no
+ * such item, or its field is not re-coded. Another loader may have kept an item of a field that
+ * this one does not deliver. */
+static bool describe(const struct psti_loader_part *part, const struct psti_cache_later *later,
+                     struct psti_loader_source *source)
+{
+    uint32_t n_items = part->shape.n_items, i_field;
     *source = (struct psti_loader_source){.sample = later->number / n_items,
                                           .data = later->span.bytes};
-    psti_share_cache_field(loader->dataset, loader->kept.numbers,
-                           (uint32_t)(later->number % n_items), i_field, &source->variant);
+    psti_share_cache_field(part->dataset, part->numbers, (uint32_t)(later->number % n_items),
+                           &i_field, &source->variant);
     return later->span.form == PSTI_CACHE_AS_STORED &&
-           psti_recode_has_field(loader->kept.recode_key, *i_field) &&
-           psti_dataset_item_is_kept(loader->dataset, source->sample, *i_field, source->variant,
+           psti_recode_has_field(part->shape.forms, i_field) &&
+           psti_dataset_item_is_kept(part->dataset, source->sample, i_field, source->variant,
                                      later->span.nbytes, &source->item);
 }
 
@@ -107,29 +145,31 @@ static bool decode(struct psti_loader_worker *worker, struct psti_loader_source 
     return true;
 }
 
-/* Re-codes the item, or leaves it as stored. True if the item was decompressed or re-coded, also
- * without success, so that time has passed. */
-static bool replace(struct psti_loader_worker *worker, const struct psti_cache_later *later)
+/* Re-codes the item of the part, or leaves it as stored. True if the item was decompressed or
+ * re-coded, also without success, so that time has passed. */
+static bool replace(struct psti_loader_worker *worker, uint32_t i_part,
+                    const struct psti_cache_later *later)
 {
     pst_loader *loader = worker->loader;
+    const struct psti_loader_part *part = &loader->kept.parts.list[i_part];
     struct psti_loader_source source;
     struct psti_loader_copy copy = {.stored = later->span,
                                     .item = later->span,
                                     .result = PSTI_RECODE_NOT_FOR};
     struct psti_buffer decoded = {0};
-    uint32_t i_field;
     bool is_coded = false;
-    if (describe(loader, later, &source, &i_field) &&
+    if (describe(part, later, &source) &&
         psti_loader_worker_ready(worker, NULL) == PST_OK) {
         is_coded = source.item.coding != PST_CODING_STORED;
         copy.result = PSTI_RECODE_FAILED;
         if (decode(worker, &source, &decoded))
-            copy.result = psti_loader_recode_later(worker, i_field, &source, decoded.capacity,
-                                                   &copy.buffer, &copy.item);
+            copy.result =
+                psti_loader_recode_later(worker, psti_recode_form(part->shape.forms), &source,
+                                         decoded.capacity, &copy.buffer, &copy.item);
     }
     bool is_new = copy.result == PSTI_RECODE_DONE;
     enum psti_cache_replaced replaced =
-        psti_cache_later_put(loader->tiers.cache[0], later, is_new ? &copy.item : NULL);
+        psti_cache_later_put(loader->tiers.cache[i_part], later, is_new ? &copy.item : NULL);
     if (is_new && replaced == PSTI_CACHE_TOO_LONG)
         psti_loader_kept_as_stored(&copy);
     if (replaced != PSTI_CACHE_AGAIN)
@@ -170,13 +210,14 @@ bool psti_loader_later_do(struct psti_loader_worker *worker)
     if (loader->tiers.host)
         return ask_host(loader->tiers.host);
     struct psti_cache_later later;
+    uint32_t i_part = 0;
     int64_t start = psti_clock_ns();
     bool done = false, found = true;
     for (int i = 0; i < MOVES_AT_ONCE && found && !done; i++) {
         found = !atomic_load_explicit(&loader->queue.cancelled, memory_order_relaxed) &&
-                psti_cache_later_take(loader->tiers.cache[0], &later);
+                take(loader, &later, &i_part);
         if (found)
-            done = replace(worker, &later);
+            done = replace(worker, i_part, &later);
     }
     if (worker->decoder) /* clears the decoder's statistics, which would count for the next row */
         psti_decode_stats(worker->decoder, &worker->seen);
@@ -188,6 +229,4 @@ bool psti_loader_later_do(struct psti_loader_worker *worker)
 void psti_loader_later_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     stats->cache_recode_ns = atomic_load(&loader->tiers.later_ns);
-    if (loader->kept.later && loader->tiers.cache)
-        stats->n_cache_to_recode = psti_cache_later_count(loader->tiers.cache[0]);
 }

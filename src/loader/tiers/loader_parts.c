@@ -83,9 +83,8 @@ static enum pst_status describe_source(const pst_loader *loader, uint32_t i_sour
                                        struct pst_error *err)
 {
     const pst_dataset *dataset = loader->dataset, *source = pst_dataset_source(dataset, i_source);
-    uint32_t firsts[PST_MAX_FIELDS];
     *part = (struct psti_loader_part){.dataset = source, .i_source = i_source};
-    psti_share_cache_shape(source, &part->shape, firsts);
+    psti_share_cache_shape(source, &part->shape, part->numbers);
     part->shape.lacks_sums = !psti_loader_noted_can_check_source(loader, i_source);
     for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++) {
         const struct pst_field *field = pst_dataset_field(dataset, f);
@@ -94,7 +93,8 @@ static enum pst_status describe_source(const pst_loader *loader, uint32_t i_sour
                              v < field->n_variants;
              v++)
             items[loader->kept.numbers[f] + v] =
-                v < pst_dataset_field(source, own)->n_variants ? firsts[own] + v : UINT32_MAX;
+                v < pst_dataset_field(source, own)->n_variants ? part->numbers[own] + v
+                                                               : UINT32_MAX;
     }
     part->shape.forms = loader->kept.key ? recode_of(loader, i_source) : 0;
     return loader->kept.training ? make_rule(loader, i_source, part, err) : PST_OK;
@@ -143,6 +143,7 @@ static enum pst_status make_one(const pst_loader *loader, struct psti_loader_par
     parts->list[0].dataset = loader->dataset;
     parts->list[0].shape = loader->kept.shape;
     parts->list[0].shape.forms = loader->kept.key;
+    memcpy(parts->list[0].numbers, loader->kept.numbers, sizeof parts->list[0].numbers);
     return loader->kept.training ? keep_rule(loader->kept.training, parts->list, err) : PST_OK;
 }
 

@@ -21,6 +21,10 @@ struct psti_loader_part {
     const pst_dataset *dataset; /* the loader's data set, or the first source that has this part */
     uint32_t i_source;          /* number of that source in the mixture */
     struct psti_cache_shape shape;
+    uint32_t numbers[PST_MAX_FIELDS]; /* number in the shape of each field's first variant */
+    /* The cache of this process keeps the part's images as they are stored, and idle workers
+     * re-code them. psti_loader_later_open sets it. */
+    bool later;
     /* The rule of pictures at the training size, with the part's numbers of fields. 0 bytes: there
      * is none. */
     uint32_t rule_nbytes;

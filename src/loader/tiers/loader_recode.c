@@ -163,15 +163,15 @@ static enum psti_recode_result recode_whole(struct psti_loader_worker *worker, u
 }
 
 enum psti_recode_result psti_loader_recode_later(struct psti_loader_worker *worker,
-                                                 uint32_t i_field,
+                                                 enum psti_recode_form form,
                                                  const struct psti_loader_source *source,
                                                  uint64_t held, struct psti_buffer *out,
                                                  struct psti_cache_span *item)
 {
     struct psti_recoded recoded;
     const struct psti_recode_tools tools = tools_with(worker, held);
-    enum psti_recode_result result =
-        recode_whole(worker, i_field, &tools, source, out, &recoded);
+    const struct psti_recode_source image = image_of(source);
+    enum psti_recode_result result = psti_decode_recode(&tools, form, &image, out, &recoded);
     if (result == PSTI_RECODE_DONE)
         *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
     return result;

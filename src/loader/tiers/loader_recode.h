@@ -18,11 +18,11 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
                                            const struct psti_loader_source *source,
                                            struct psti_buffer *out, struct psti_cache_span *item);
 
-/* Re-codes like psti_loader_recode, but bytes that belong to no row: of *source, only `data` and
- * `item` are read. The field is one of the data set. held: bytes of the memory for re-coding that
- * the caller already uses. */
+/* Re-codes like psti_loader_recode, but in that form, and bytes that belong to no row: of *source,
+ * only `data` and `item` are read. held: bytes of the memory for re-coding that the caller already
+ * uses. */
 enum psti_recode_result psti_loader_recode_later(struct psti_loader_worker *worker,
-                                                 uint32_t i_field,
+                                                 enum psti_recode_form form,
                                                  const struct psti_loader_source *source,
                                                  uint64_t held, struct psti_buffer *out,
                                                  struct psti_cache_span *item);

@@ -147,6 +147,7 @@ struct psti_loader_tiers {
     /* Counters, to which any thread adds: */
     atomic_uint_fast64_t n_hits, n_training_hits, nbytes_hit, n_misses;
     atomic_uint_fast64_t n_recoded, nbytes_saved, later_ns;
+    atomic_uint later_turn; /* of the part whose item is re-coded next, without end */
     atomic_uint_fast64_t n_fetched, nbytes_fetched;
 };
 

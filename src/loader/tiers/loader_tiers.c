@@ -35,11 +35,6 @@ static enum pst_status describe(pst_loader *loader, struct pst_error *err)
     psti_share_cache_shape(loader->dataset, &loader->kept.shape, loader->kept.numbers);
     loader->kept.shape.lacks_sums = !psti_loader_noted_can_check(loader);
     loader->kept.shape.forms = loader->kept.key;
-    if (options->cache_recode && pst_dataset_n_sources(loader->dataset) > 0 &&
-        !psti_cache_remote(options->cache))
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
-                         "cache_recode IDLE is not possible: the data set is a mixture, which only "
-                         "the host cache re-codes later");
     return psti_loader_parts_make(loader, &loader->kept.parts, err);
 }
 

@@ -102,8 +102,8 @@ class CacheUse:
             epochs, and in later epochs until all are done. In the host cache, the service re-codes its items, one at a time for
             each idle worker. The batches are the same to the bit, whatever has been re-coded so far. The cache reserves 1/32 of its
             bytes for this work. ``stats()["cache"]["to_recode"]`` counts the items that still wait. Only with a cache, at least one
-            worker, a ``form`` other than "stored" and ``resolution`` "full", and without a fleet; with a mixture only in the host
-            cache. A ``plan`` uses "idle" where it is possible.
+            worker, a ``form`` other than "stored" and ``resolution`` "full", and without a fleet. A ``plan`` uses "idle" where it
+            is possible.
     """
 
     cache: _cache.Cache | int | str | None = "auto"

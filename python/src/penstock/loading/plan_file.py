@@ -123,9 +123,8 @@ def _may_wait(found: Mapping[str, Any]) -> bool:
     """Whether a loader with these flat arguments can use recode="idle", as a plan proposes it. Arguments that the user gave besides
     the plan may prevent that."""
     keeps_whole = found["cache_form"] != "stored" and found["cache_resolution"] == "full"
-    is_mixture = getattr(found["dataset"], "kind", "") == "mixture"
     has_fleet = fleet.is_wanted(found["fleet"], found["storage"] == "memory")
-    has_cache = found["cache"] == "host" or (cache.is_own(found["cache"]) and not is_mixture)
+    has_cache = found["cache"] == "host" or cache.is_own(found["cache"])
     return has_cache and keeps_whole and found["num_workers"] != 0 and not has_fleet
 
 

@@ -636,7 +636,7 @@ def _loader_section(
     found: dict[str, Any] = {**chosen, "cache": None, "cache_form": "stored"}
     if any(way.cache_form for _, way in parts):
         is_host = _ways.consumers(subject) > 1
-        found.update(_ways.of_cache(solution.cache_form), **recoding.loader_options(solution, is_host, "sources" in subject))
+        found.update(_ways.of_cache(solution.cache_form), **recoding.loader_options(solution))
         is_idle = found.get("cache_recode") == "idle"
         needed = sum(p * whole * recoding.room_of(way, is_idle) for p, way in parts if way.cache_form)
         entries = sum(part.samples * part.per_draw for part in classes)

@@ -12,11 +12,10 @@ from . import ways as _ways
 from .classes import Class
 
 
-def loader_options(solution: _ways.Solution, is_host: bool, is_mixture: bool) -> dict[str, str]:
-    """Returns when a Loader with the plan's cache re-codes. Idle workers re-code if the cache keeps whole images (for a mixture
-    only in the host cache). Otherwise images are re-coded when they are admitted, which is the default."""
-    may_wait = is_whole(solution.cache_form) and (is_host or not is_mixture)
-    return {"cache_recode": "idle"} if may_wait else {}
+def loader_options(solution: _ways.Solution) -> dict[str, str]:
+    """Returns when a Loader with the plan's cache re-codes. Idle workers re-code if the cache keeps whole images. Otherwise images
+    are re-coded when they are admitted, which is the default."""
+    return {"cache_recode": "idle"} if is_whole(solution.cache_form) else {}
 
 
 def is_whole(cache_form: str) -> bool:
