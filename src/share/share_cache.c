@@ -9,9 +9,9 @@
  *
  * Before the service reuses the memory of items that were re-coded, it begins a round: it asks each
  * session to report when all its threads that read the set at that time have left the set
- * (cache_view.c). The session's thread answers. A session that counts as lost sends no answer. What
- * it has mapped does not change, because the service waits for its answer or for the end of its
- * process. */
+ * (cache_view.c). The session's thread answers. It also does so after the session was lost because
+ * the service was silent: the service may only have stood still, and rows still read what is
+ * mapped. If the service has ended, nobody asks, and mapped memory does not change any more. */
 #include "share/share_cache.h"
 
 #include "base/alloc.h"
@@ -127,17 +127,17 @@ void psti_share_cache_cancel(struct psti_share_cache *cache)
     answer_all(all);
 }
 
-/* Marks the session as lost: from now on every wish (request for an item) fails. */
+/* Marks the session as lost, if it is not yet: from now on every wish (request for an item) fails.
+ */
 static void lose(struct psti_share_cache *cache, const char *why)
 {
-    bool closing;
     pthread_mutex_lock(&cache->lock);
-    closing = cache->closing;
+    bool says = !cache->closing && !atomic_load(&cache->lost);
     atomic_store(&cache->lost, true);
     atomic_store(&cache->n_later, 0);
     struct psti_share_wish *all = take_all(cache);
     pthread_mutex_unlock(&cache->lock);
-    if (!closing)
+    if (says)
         psti_log(PST_LOG_WARNING, "share",
                  "the host service is lost (%s): this process reads for itself until it has found "
                  "the service again",
@@ -343,7 +343,8 @@ static bool take_round(struct psti_share_cache *cache, struct psti_wire_in *in)
     return true;
 }
 
-/* Handles the answer to a request to re-code. False: no such request was open. */
+/* Handles the answer to a request to re-code. False: no such request was open. A lost session has
+ * forgotten its requests, so it accepts every answer. */
 static bool take_later(struct psti_share_cache *cache, const struct psti_cache_ready *ready)
 {
     pthread_mutex_lock(&cache->lock);
@@ -353,7 +354,7 @@ static bool take_later(struct psti_share_cache *cache, const struct psti_cache_r
     pthread_mutex_unlock(&cache->lock);
     if (was_asked)
         cache->later_done(cache->later_ctx, ready);
-    return was_asked;
+    return was_asked || atomic_load(&cache->lost);
 }
 
 /* Handles one message. False: the session is over. */
@@ -450,10 +451,8 @@ static bool turn(struct psti_share_cache *cache)
     }
     if (cache->n_rounds > 0)
         end_rounds(cache);
-    if (n == 0 && is_late(cache)) {
-        lose(cache, "it does not answer");
-        return false;
-    }
+    if (n == 0 && !atomic_load(&cache->lost) && is_late(cache))
+        lose(cache, "it does not answer"); /* but rounds are answered as before */
     if (n == 0)
         tell_use(cache);
     return true;

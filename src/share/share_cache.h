@@ -8,7 +8,8 @@
  * which is a request for one item. The session answers it by calling its `done`, on a thread of its
  * own. Then the loader asks again, and finds the item or reads it itself. If the service is lost
  * (killed, stopped, removed), all wishes are answered at once or after the deadline, later wishes
- * are refused, and mapped memory stays readable. */
+ * are refused, and mapped memory stays readable. If the service was only stopped and goes on, it
+ * waits for the readers of a lost session as for those of others, and no longer. */
 #ifndef PST_SHARE_SHARE_CACHE_H
 #define PST_SHARE_SHARE_CACHE_H
 

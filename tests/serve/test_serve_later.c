@@ -2,7 +2,7 @@
  * idle. Batches are bit-identical to those of a loader without a service, whatever was re-coded
  * before; no item is re-coded twice; a reader of old bytes keeps them, in any session; the cache's
  * limit holds, and the saved memory takes further items; clients that are killed, stopped or
- * dropped cause no wrong byte. */
+ * dropped, or that have lost the service, cause no wrong byte. */
 #include "../decode/decode_make.h"
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
@@ -13,11 +13,18 @@
 #include "share/share.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* The linker puts it in the place of psti_clock_ns: this process may be ahead of others. */
+static atomic_int_fast64_t ahead_ns;
+int64_t __real_psti_clock_ns(void);
+int64_t __wrap_psti_clock_ns(void);
+int64_t __wrap_psti_clock_ns(void) { return __real_psti_clock_ns() + atomic_load(&ahead_ns); }
 
 enum { N = 288, N_REFUSED = N / 16, MIB = 1 << 20, BATCH = 16, N_BATCHES = N / BATCH };
 #define SECOND ((int64_t)1000 * 1000 * 1000)
@@ -400,6 +407,62 @@ static void killed_and_stopped_clients(void **state)
     serve_fixture_kill(service, SIGKILL);
 }
 
+static void note_done(struct psti_share_wish *wish)
+{
+    atomic_bool *done = wish->user;
+    atomic_store(done, true);
+}
+
+/* Wishes for an item, and lets the deadline of the wish pass, while the service stands still. */
+static void lose_service(struct psti_share_cache *session)
+{
+    atomic_bool done = false;
+    struct psti_share_wish wish = {
+        .number = psti_share_cache_number(session, 0, 0, 0), .user = &done, .done = note_done};
+    struct psti_share_wish *wishes[] = {&wish};
+    psti_share_cache_submit(session, wishes, 1);
+    atomic_store(&ahead_ns, PSTI_LINK_WAIT_NS + SECOND);
+    while (!atomic_load(&done))
+        usleep(2000);
+    atomic_store(&ahead_ns, 0);
+    assert_int_equal(wish.result, PSTI_CACHE_RESULT_FAILED);
+    assert_true(psti_share_cache_is_lost(session));
+}
+
+/* The service stands still until a client gives it up, and goes on then. What the client reads
+ * stays as it is. When its readers have left, items are re-coded as if it had no session. */
+static void lost_clients_hold_nothing_back(void **state)
+{
+    (void)state;
+    struct held held[N];
+    if (TEST_TSAN)
+        skip(); /* a child of a process with threads may start none */
+    const struct pst_service_options options = service_of(MIB);
+    pid_t service = serve_fixture_fork(&fixture, &options);
+    struct psti_share_cache *session = open_session();
+    assert_int_equal(hold_all(session, held), ask_set().n_items);
+    assert_int_equal(kill(service, SIGSTOP), 0);
+    lose_service(session);
+    assert_int_equal(kill(service, SIGCONT), 0);
+    pst_loader *loader = open_host_loader(PST_CACHE_RECODE_IDLE);
+    go_on(loader, 3);
+    check_held(held);
+    assert_true(ask_set().n_to_recode > 0); /* a round waits for the readers */
+    leave_all(session, held);
+    int64_t deadline = psti_clock_ns() + 60 * SECOND;
+    while (stats_of(loader).n_cache_to_recode > 0) {
+        assert_true(psti_clock_ns() < deadline);
+        go_on(loader, 1);
+    }
+    assert_true(psti_share_cache_is_lost(session));
+    assert_true(hold_all(session, held) < ask_set().n_items); /* it sees what was re-coded */
+    leave_all(session, held);
+    psti_share_cache_close(&session);
+    pst_loader_close(&loader);
+    serve_fixture_await_no_sessions(&fixture);
+    serve_fixture_kill(service, SIGKILL);
+}
+
 /* Sends one message that the test has composed. */
 static void send_by_hand(int fd, const void *body, size_t nbytes, enum psti_message_kind kind)
 {
@@ -523,6 +586,7 @@ int main(void)
         cmocka_unit_test(readers_keep_what_they_have),
         cmocka_unit_test(a_full_cache),
         cmocka_unit_test(killed_and_stopped_clients),
+        cmocka_unit_test(lost_clients_hold_nothing_back),
         cmocka_unit_test(dropped_clients_keep_what_they_have),
         cmocka_unit_test(messages_that_cannot_be),
     };
