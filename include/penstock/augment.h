@@ -402,7 +402,8 @@ struct pst_mix {
     /* PST_MIX_MOSAIC: n_ops operations that follow the mosaic, of op_nbytes = sizeof(struct pst_op)
      * each; NULL, 0: none. The caller's array, which pst_loader_open copies. They need images of 8
      * or 16 bits. pst_loader_open gives PST_ERROR_ARGUMENT if one changes the size, normalises, or
-     * needs the sample's boxes (PST_OP_RANDOM_IOU_CROP). */
+     * needs the sample's boxes (PST_OP_RANDOM_IOU_CROP). It takes from host_memory what a copy of
+     * a batch and the largest scratch of any draw need. */
     const struct pst_op *ops;
     size_t n_ops, op_nbytes;
 };

@@ -184,6 +184,18 @@ uint64_t psti_augment_run_scratch_nbytes(const struct psti_run *run);
 /* Sets the limit of a run's scratch, 1 GiB by default. A sample that needs more is
  * PST_ERROR_LIMIT. */
 void psti_augment_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes);
+/* The most scratch that runs need, by buffer. Zero-initialise it. */
+enum { PSTI_SCRATCH_BUFFERS = 16 };
+struct psti_scratch_bound {
+    uint64_t nbytes[PSTI_SCRATCH_BUFFERS];
+};
+/* Raises the bound to what samples of the chain can need whose source has height x width pixels,
+ * whatever is drawn. */
+void psti_augment_chain_bound(const struct psti_chain *chain, uint32_t height, uint32_t width,
+                              struct psti_scratch_bound *bound);
+/* Returns a limit with which a run never fails for want of scratch, if all of its samples are those
+ * for which the bound was raised. */
+uint64_t psti_augment_bound_nbytes(const struct psti_scratch_bound *bound);
 /* Allocates `nbytes` of scratch now. Samples that need no more then allocate nothing. Call it only
  * between samples. If memory is short, nothing fails: samples allocate their scratch when they
  * run. */

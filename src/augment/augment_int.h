@@ -333,6 +333,9 @@ bool psti_augment_picks_build(const struct psti_axis_spec *spec, const struct ps
 /* These functions do for quad kernels what the functions _picks_ do for pick kernels. */
 bool psti_augment_quads_suit(const struct psti_axis_spec *spec);
 size_t psti_augment_quads_nbytes(const struct psti_axis_spec *spec);
+/* Returns not less than the bytes of picks or quads of an axis of at most n outputs, whose windows
+ * have at most that many taps. */
+uint64_t psti_augment_picks_most(uint64_t n, uint64_t channels, uint64_t taps);
 bool psti_augment_quads_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
                               void *memory, struct psti_quads *quads);
 
@@ -449,6 +452,8 @@ void psti_augment_autocontrast(const struct psti_samples *s);
 void psti_augment_equalize(const struct psti_samples *s);
 /* Operations that combine neighbouring pixels (augment_blur.c). They change run->picture. */
 enum { PSTI_BLUR_MAX_TAPS = 255 };
+/* Returns the number of taps of the blur of an elastic warp's displacements; axis 0 is x. */
+uint32_t psti_augment_elastic_taps(const struct pst_op *op, int axis);
 /* Computes the n <= PSTI_BLUR_MAX_TAPS taps of a Gaussian blur. */
 void psti_augment_blur_taps(float *taps, uint32_t n, float sigma);
 enum pst_status psti_augment_sharpen(struct psti_run *run, float factor, struct pst_error *err);

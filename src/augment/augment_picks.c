@@ -211,3 +211,15 @@ bool psti_augment_quads_build(const struct psti_axis_spec *spec, const struct ps
                                  .step_nbytes = 2 * channels};
     return true;
 }
+
+uint64_t psti_augment_picks_most(uint64_t n, uint64_t channels, uint64_t taps)
+{
+    uint64_t n_lanes = n * channels, reach = REACH / channels;
+    uint64_t steps = ((taps < reach ? taps : reach) + 1) / 2;
+    uint64_t picks = (n_lanes + LEAST_LANES - 1) / LEAST_LANES *
+                     (sizeof(struct psti_pick) + steps * sizeof(uint32_t) * LANES);
+    uint64_t quads = (n_lanes + PSTI_QUAD_LANES - 1) / PSTI_QUAD_LANES *
+                     (sizeof(struct psti_quads_vector) +
+                      steps * sizeof(uint32_t) * PSTI_QUAD_LANES);
+    return picks > quads ? picks : quads;
+}

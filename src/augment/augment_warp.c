@@ -432,6 +432,12 @@ static void make_view(const struct psti_run *run, const struct pst_op *op,
     }
 }
 
+uint32_t psti_augment_elastic_taps(const struct pst_op *op, int axis)
+{
+    uint32_t taps = (uint32_t)(8 * op->sigma[axis] + 1) | 1;
+    return taps > PSTI_BLUR_MAX_TAPS ? PSTI_BLUR_MAX_TAPS : taps;
+}
+
 /* Computes the displacements of an elastic warp in pixels, first all of x and then all of y: noise
  * from -1 to 1, blurred, times half of alpha, as in torchvision 0.28. (Older versions divide x by
  * the height and y by the width, so alpha does not mean the same number of pixels on both axes
@@ -453,8 +459,7 @@ static enum pst_status make_shifts(struct psti_run *run, const struct psti_step 
             for (size_t k = 0; k < 4 && i + k < n; k++)
                 plane[i + k] = psti_uniform01(r[k]) * 2 - 1;
         }
-        uint32_t taps = (uint32_t)(8 * op->sigma[axis] + 1) | 1;
-        taps = taps > PSTI_BLUR_MAX_TAPS ? PSTI_BLUR_MAX_TAPS : taps;
+        uint32_t taps = psti_augment_elastic_taps(op, (int)axis);
         const uint32_t both_taps[2] = {taps, taps};
         const float both_sigma[2] = {op->sigma[axis], op->sigma[axis]};
         if (op->sigma[axis] > 0)

@@ -203,9 +203,6 @@ void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, in
 /* Ends the filling of a batch of n_rows rows. Rows with bad[row] != 0 are removed, and later rows
  * move up. bad NULL: all rows are good. */
 void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad);
-/* Returns memory, charged to the budget, for the thread that has the finished batch. It is valid
- * until psti_batch_collate or the next call. Returns NULL on failure; *status says why. */
-void *psti_batch_hold(pst_batch *batch, size_t nbytes, enum pst_status *status);
 /* Combines the rows of a finished batch for all fields with a `ragged` setting, in memory that is
  * charged to the budget. Returns PST_ERROR_LIMIT if the budget is too small, or PST_ERROR_ARGUMENT
  * if rows cannot be combined. One thread calls it, once for each batch. */

@@ -293,8 +293,7 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
         if (!place_parts(&batch->collated[i], &total))
             return psti_fail(err, PST_ERROR_LIMIT, "batch", "the padded rows are too large");
     }
-    enum pst_status status;
-    (void)psti_batch_hold(batch, total, &status);
+    enum pst_status status = psti_batch_hold(batch, total);
     if (status != PST_OK)
         return psti_fail(err, status, "batch", "no memory to put the rows of a batch together");
     for (uint32_t i = 0; i < pool->n_fields; i++) {

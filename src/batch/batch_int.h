@@ -115,6 +115,10 @@ struct psti_chunk *psti_batch_add_chunk(pst_batch *batch, size_t nbytes, enum ps
 void psti_batch_free_chunks(pst_batch *batch);
 /* Gives a slot without chunks a first chunk of the pool's rows_nbytes, if the budget has plenty. */
 void psti_batch_hold_rows(pst_batch *batch);
+/* Makes sure that the block of combined rows has at least `nbytes`, charged to the budget. A block
+ * that grows loses its contents. The thread that has the finished batch calls it. Returns
+ * PST_ERROR_LIMIT or PST_ERROR_MEMORY on failure. */
+enum pst_status psti_batch_hold(pst_batch *batch, size_t nbytes);
 /* Frees the block and returns its bytes to the budget. The caller must hold the pool's lock, or be
  * the only user of the batch. */
 void psti_batch_block_free(pst_batch *batch);

@@ -122,8 +122,7 @@ static enum pst_status make_block(pst_batch *batch, size_t nbytes)
     return PST_OK;
 }
 
-/* Makes sure that the block of combined rows has at least `nbytes`. */
-static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
+enum pst_status psti_batch_hold(pst_batch *batch, size_t nbytes)
 {
     struct psti_pool *pool = batch->pool;
     if (nbytes <= batch->block.nbytes)
@@ -147,10 +146,4 @@ static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
     if (status != PST_OK)
         psti_batch_pool_uncharge(pool, wanted);
     return status;
-}
-
-void *psti_batch_hold(pst_batch *batch, size_t nbytes, enum pst_status *status)
-{
-    *status = hold_block(batch, nbytes);
-    return *status == PST_OK ? batch->block.data : NULL;
 }

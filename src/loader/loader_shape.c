@@ -2,9 +2,10 @@
  * threads. It is made when a loader is opened, and anew for each pst_loader_set.
  *
  * host_memory is divided here: files in memory, the arena of read buffers, first scratch of each
- * worker, two slots at least (a loop holds one batch while the next is made), and a reserve for
- * rows that need more. The rest makes slots. The reserve lends memory for a row only, except for
- * the fetcher's first scratch. So a row that waits for the reserve always gets all of it. */
+ * worker, for mosaics one workspace at least, two slots at least (a loop holds one batch while the
+ * next is made), and a reserve for rows that need more. The rest makes slots. The reserve lends
+ * memory for a row only, except for the fetcher's first scratch. So a row that waits for the
+ * reserve always gets all of it. */
 #include "loader/loader_shape.h"
 #include "loader/epoch/loader_arena.h"
 #include "loader/loader_fallback.h"
@@ -14,6 +15,7 @@
 #include "loader/epoch/loader_pump.h"
 #include "loader/rows/loader_row.h"
 #include "loader/epoch/loader_run.h"
+#include "loader/epoch/loader_workspaces.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -99,13 +101,18 @@ static void set_tasks(pst_loader *loader)
 static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint64_t item,
                                   uint64_t scratch, uint64_t needed, struct pst_error *err)
 {
+    size_t block;
+    uint64_t space = psti_loader_mosaic_nbytes(loader, &block);
+    char also[96] = "";
+    if (space > 0)
+        snprintf(also, sizeof also, "mosaics and operations behind them %" PRIu64 ", ", space);
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory of %" PRIu64 " bytes is too small: a batch takes %" PRIu64
                      " (twice: you hold one while the next is made), the largest sample's stored "
-                     "bytes %" PRIu64 " (twice), scratch %" PRIu64 ", files in memory and "
+                     "bytes %" PRIu64 " (twice), scratch %" PRIu64 ", %sfiles in memory and "
                      "tables %" PRIu64 ": at least %" PRIu64 " are needed",
-                     loader->options.host_memory, slot, item, scratch, loader->memory_nbytes,
-                     needed);
+                     loader->options.host_memory, slot, item, scratch, also,
+                     loader->memory_nbytes, needed);
 }
 
 /* The item that needs the most memory. */
@@ -207,8 +214,27 @@ static enum pst_status charge_jobs(pst_loader *loader, struct pst_error *err)
     return status;
 }
 
-/* Divides host_memory. *arena: bytes of the read buffers' region. */
-static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct pst_error *err)
+/* Returns the number of workspaces for mosaics. The first one has its bytes already. The bytes of
+ * the others are taken from *spare. */
+static uint32_t divide_workspaces(const pst_loader *loader, uint64_t space, uint64_t *spare)
+{
+    uint64_t more = psti_loader_workspaces_wanted(loader) - 1;
+    if (space == 0)
+        return 0;
+    more = more < *spare / space ? more : *spare / space;
+    *spare -= more * space;
+    return (uint32_t)more + 1;
+}
+
+/* What host_memory is divided into. */
+struct division {
+    uint64_t arena;        /* bytes of the read buffers' region */
+    uint32_t n_workspaces; /* for mosaics */
+    size_t block;          /* bytes of a workspace without scratch */
+};
+
+static enum pst_status divide_memory(pst_loader *loader, struct division *division,
+                                     struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
@@ -217,11 +243,12 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
                                                                                  for repairs */
     uint64_t item = psti_loader_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
                                                     loader->in_memory);
-    uint64_t fixed, needed;
+    uint64_t fixed, needed, space = psti_loader_mosaic_nbytes(loader, &division->block);
     size_t slot;
-    if (!psti_batch_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
+    if (!psti_batch_pool_slot_nbytes(loader->pool, options->batch_size, &slot) ||
+        space == UINT64_MAX)
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
-    fixed = SLOTS_MIN * (uint64_t)slot + scratch + loader->memory_nbytes;
+    fixed = SLOTS_MIN * (uint64_t)slot + scratch + space + loader->memory_nbytes;
     uint64_t least = worker; /* scratch of the fetcher's thread, which may start later */
     uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
     if (item > left / 2 || fixed + least > limit) {
@@ -240,19 +267,19 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     if (reserve < RESERVE_MIN_NBYTES)
         reserve = room < RESERVE_MIN_NBYTES ? room : RESERVE_MIN_NBYTES;
     left -= reserve;
-    *arena = item;
+    uint64_t slots = (uint64_t)slot * options->prefetch, spare = left > slots ? left - slots : 0;
+    division->n_workspaces = divide_workspaces(loader, space, &spare);
+    division->arena = item;
     if (options->num_workers && item) {
         uint64_t wanted = loader->queue.n_tasks * item;
         uint64_t most = loader->gather.n_rows ? ARENA_MAX_PAGES_NBYTES : ARENA_MAX_NBYTES;
         most = limit / 4 < most ? limit / 4 : most;
-        uint64_t slots = (uint64_t)slot * options->prefetch;
-        uint64_t spare = left > slots ? left - slots : 0;
         wanted = wanted < most ? wanted : most;
         wanted = wanted > item ? wanted - item : 0;
-        *arena += wanted < spare ? wanted : spare;
+        division->arena += wanted < spare ? wanted : spare;
     }
     if (!options->num_workers)
-        *arena = 0;
+        division->arena = 0;
     loader->block_nbytes_max = item;
     loader->scratch_max = PSTI_LOADER_GRANT_MIN_NBYTES + reserve / 2;
     psti_batch_pool_set_reserve(loader->pool, item + least + reserve);
@@ -388,13 +415,15 @@ static void close_tasks(pst_loader *loader)
 
 enum pst_status psti_loader_shape_open(pst_loader *loader, struct pst_error *err)
 {
-    uint64_t arena = 0;
+    struct division division = {0};
     set_tasks(loader);
     enum pst_status status = charge_jobs(loader, err);
     if (status == PST_OK)
-        status = divide_memory(loader, &arena, err);
+        status = divide_memory(loader, &division, err);
     if (status == PST_OK)
-        status = open_arena(loader, arena, err);
+        status = open_arena(loader, division.arena, err);
+    if (status == PST_OK)
+        status = psti_loader_workspaces_open(loader, division.n_workspaces, division.block, err);
     if (status == PST_OK)
         status = open_workers(loader, err); /* before the slots, because they take all remaining
                                                memory */
@@ -417,6 +446,7 @@ void psti_loader_shape_close(pst_loader *loader)
         psti_loader_job_close(&loader->queue.ring[i]);
     psti_free(loader->queue.ring);
     loader->queue.ring = NULL;
+    psti_loader_workspaces_close(loader);
     close_tasks(loader);
     if (loader->pool)
         psti_batch_pool_uncharge(loader->pool, loader->jobs_nbytes);

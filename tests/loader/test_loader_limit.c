@@ -1,6 +1,6 @@
 /* test_loader_limit.c - a small host_memory only costs time: no good sample is lost, in any order
- * and with any on_error. If a loader opens, it also runs in a loop that holds a batch. An image
- * that needs more scratch than there can be is refused by its size alone. */
+ * and with any on_error. If a loader opens, it also runs in a loop that holds a batch, also with
+ * mosaics. An image that needs more scratch than there can be is refused by its size alone. */
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 #include "test.h"
@@ -192,6 +192,103 @@ static void test_what_opens_runs(void **state)
     assert_true(n_opened > 0 && n_refused > 0);
 }
 
+/* Mosaics of 256 x 256, with operations behind them whose need of scratch differs from row to row.
+ */
+struct mosaic_kept {
+    struct pst_op resize, behind[3];
+    struct pst_field_output output;
+    struct pst_mix way;
+};
+
+static struct pst_loader_options mosaic_options(struct mosaic_kept *kept)
+{
+    enum { SIDE = 256 };
+    pst_op_init(&kept->resize, sizeof kept->resize, PST_OP_RESIZE);
+    pst_op_init(&kept->behind[0], sizeof kept->behind[0], PST_OP_AFFINE);
+    pst_op_init(&kept->behind[1], sizeof kept->behind[1], PST_OP_SCALE_JITTER);
+    pst_op_init(&kept->behind[2], sizeof kept->behind[2], PST_OP_RANDOM_RESIZED_CROP);
+    kept->behind[0].degrees[1] = 20;
+    kept->behind[1].scale[0] = 0.3f;
+    kept->behind[1].scale[1] = 1.8f;
+    kept->resize.height = kept->resize.width = SIDE;
+    kept->behind[2].height = kept->behind[2].width = SIDE;
+    kept->output = (struct pst_field_output){.name = "image", .ops = &kept->resize, .n_ops = 1};
+    kept->way = (struct pst_mix){.kind = PST_MIX_MOSAIC,
+                                 .ops = kept->behind,
+                                 .n_ops = 3,
+                                 .op_nbytes = sizeof kept->behind[0]};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 8,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 5,
+                                       .fields = &kept->output,
+                                       .n_fields = 1,
+                                       .mixes = &kept->way,
+                                       .n_mixes = 1,
+                                       .mix_nbytes = sizeof kept->way,
+                                       TEST_ELEMENT_SIZES};
+}
+
+/* Runs an epoch in a loop that holds a batch until it has the next one. */
+static void run_and_hold(const struct pst_loader_options *options, const struct epoch *want)
+{
+    pst_batch *batch, *last = NULL;
+    struct pst_error err;
+    enum pst_status status;
+    size_t n = 0;
+    pst_loader *loader = open_loader(small, options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    for (; (status = pst_loader_next(loader, &batch, &err)) == PST_OK; last = batch) {
+        assert_true(n < want->n && hash_batch(batch) == want->hashes[n++]);
+        pst_batch_release(last);
+    }
+    if (status != PST_END)
+        assert_ok(status);
+    assert_int_equal(n, want->n);
+    assert_true(stats_of(loader).host_memory_peak <= options->host_memory);
+    pst_batch_release(last);
+    pst_loader_close(&loader);
+}
+
+/* Returns what the refusal of a small host_memory says is needed; 0: it is not refused. */
+static uint64_t needed_of(struct pst_loader_options options, uint64_t host_memory)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    options.host_memory = host_memory;
+    enum pst_status status = pst_loader_open(small, &options, &loader, &err);
+    pst_loader_close(&loader);
+    if (status == PST_OK)
+        return 0;
+    const char *at = strstr(err.text, "at least ");
+    assert_int_equal(status, PST_ERROR_LIMIT);
+    assert_non_null(at);
+    assert_non_null(strstr(err.text, "mosaics and operations behind them"));
+    return strtoull(at + strlen("at least "), NULL, 10);
+}
+
+/* What an error says is needed is enough for any draw, and a byte less is refused at once. */
+static void test_mosaics_that_open_run(void **state)
+{
+    static const uint64_t more[] = {0, 100000, MIB, 3 * MIB, 9 * MIB};
+    struct mosaic_kept kept;
+    struct epoch want = {.n = 0};
+    (void)state;
+    struct pst_loader_options options = mosaic_options(&kept);
+    want.n = drain_alone(small, options, 0, want.hashes);
+    for (uint32_t workers = 0; workers <= 5; workers++) {
+        options.num_workers = workers;
+        uint64_t needed = needed_of(options, 6 * MIB);
+        assert_true(needed > 6 * MIB);
+        assert_int_equal(needed_of(options, needed - 1), needed);
+        for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+            options.host_memory = needed + more[i];
+            run_and_hold(&options, &want);
+        }
+        options.host_memory = 0;
+    }
+}
+
 /* The tables of a subset and of weights count as memory of the loader. */
 static void test_tables_count(void **state)
 {
@@ -227,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_good_sample_is_lost),
         cmocka_unit_test(test_what_opens_runs),
+        cmocka_unit_test(test_mosaics_that_open_run),
         cmocka_unit_test(test_tables_count),
     };
     alarm(900);

@@ -17,8 +17,6 @@
 /* `own` in the keys of these draws. Fields with a geometry of their own have small numbers, so the
  * draws differ. */
 #define OWN 0xFFFF
-/* First scratch of a run. It doubles until the operations have enough. */
-#define SCRATCH_NBYTES ((uint64_t)1 << 20)
 
 static bool is_planar(const struct psti_loader_plan_field *field)
 {
@@ -35,6 +33,15 @@ bool psti_loader_behind_moves(const pst_loader *loader, uint32_t i_field)
     int i_image = loader->mix.i_field;
     return field->fill == PSTI_LOADER_FILL_PIXELS &&
            ((int)i_field == i_image || (field->follows && field->i_geometry == i_image));
+}
+
+void psti_loader_behind_size(const pst_loader *loader, uint32_t *height, uint32_t *width)
+{
+    uint32_t i_field = (uint32_t)loader->mix.i_field;
+    const int64_t *shape = loader->plan.slots[i_field].shape;
+    bool planar = loader->plan.fields[i_field].layout == PST_LAYOUT_CHW;
+    *height = (uint32_t)shape[planar ? 1 : 0];
+    *width = (uint32_t)shape[planar ? 2 : 1];
 }
 
 static enum pst_status read_ops(const struct pst_mix *way, struct pst_op ops[PSTI_AUGMENT_MAX_OPS],
@@ -164,46 +171,31 @@ void psti_loader_behind_close(pst_loader *loader)
         psti_augment_chain_free(&loader->mix.behind[i]);
 }
 
+uint64_t psti_loader_behind_scratch(const pst_loader *loader)
+{
+    struct psti_scratch_bound bound = {0};
+    uint32_t height, width;
+    psti_loader_behind_size(loader, &height, &width);
+    for (uint32_t i = 0; i < loader->plan.n_fields; i++)
+        if (loader->mix.behind[i])
+            psti_augment_chain_bound(loader->mix.behind[i], height, width, &bound);
+    return psti_augment_bound_nbytes(&bound);
+}
+
 /* A batch
  * ------------------------------------------------------------------------------------------------
  */
 
-enum pst_status psti_loader_behind_begin(struct psti_loader_behind *behind,
-                                         const pst_loader *loader, uint32_t height, uint32_t width,
-                                         struct pst_error *err)
+void psti_loader_behind_begin(struct psti_loader_behind *behind, const pst_loader *loader,
+                              struct psti_run *run, uint32_t height, uint32_t width)
 {
     *behind = (struct psti_loader_behind){.loader = loader,
                                           .chain = loader->mix.behind[loader->mix.i_field],
+                                          .run = run,
                                           .height = height,
                                           .width = width,
                                           .matrix = {1, 0, 0, 0, 1, 0, 0, 0, 1},
                                           .area_scale = 1};
-    if (!behind->chain)
-        return PST_OK;
-    enum pst_status status = psti_augment_run_open(&behind->run, err);
-    if (status == PST_OK)
-        psti_augment_run_set_scratch_limit(behind->run, 0);
-    return status;
-}
-
-void psti_loader_behind_end(struct psti_loader_behind *behind)
-{
-    psti_augment_run_close(&behind->run);
-    if (behind->charged)
-        psti_batch_pool_uncharge(behind->loader->pool, behind->charged);
-    behind->charged = 0;
-}
-
-/* Gives the run more scratch. False: host_memory has no more for it. */
-static bool grow(struct psti_loader_behind *behind)
-{
-    uint64_t wanted = behind->charged ? 2 * behind->charged : SCRATCH_NBYTES;
-    if (wanted > behind->loader->options.host_memory ||
-        !psti_batch_pool_charge(behind->loader->pool, wanted - behind->charged, false))
-        return false;
-    behind->charged = wanted;
-    psti_augment_run_set_scratch_limit(behind->run, wanted);
-    return true;
 }
 
 /* Takes over the matrix of the draw for coordinates, unless no array of the batch needs it. */
@@ -289,7 +281,7 @@ static void gather(const struct psti_loader_behind *behind, uint32_t i_field, co
     }
 }
 
-static enum pst_status run_once(struct psti_loader_behind *behind, uint32_t i_field,
+static enum pst_status move_rows(struct psti_loader_behind *behind, uint32_t i_field,
                                 const struct psti_draw *draw, const char *picture, char *line,
                                 char *to, struct pst_error *err)
 {
@@ -324,10 +316,5 @@ enum pst_status psti_loader_behind_pixels(struct psti_loader_behind *behind, uin
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the operations behind a mosaic make a picture %ux%u of one of %ux%u",
                          draw.out_height, draw.out_width, behind->height, behind->width);
-    if (status != PST_OK)
-        return status;
-    do
-        status = run_once(behind, i_field, &draw, picture, line, to, err);
-    while (status == PST_ERROR_LIMIT && grow(behind));
-    return status;
+    return status == PST_OK ? move_rows(behind, i_field, &draw, picture, line, to, err) : status;
 }

@@ -12,7 +12,6 @@ struct psti_loader_behind {
     const pst_loader *loader;
     const struct psti_chain *chain; /* chain of the image; NULL: no operations follow mosaics */
     struct psti_run *run;
-    uint64_t charged; /* bytes of host_memory for the scratch of `run` */
     uint32_t height, width;
     struct psti_draw_key key;
     struct psti_draw draw; /* for the row's image; boxes and points use it, too */
@@ -25,6 +24,8 @@ struct psti_loader_behind {
 /* True if mosaics move the field's pixels: the image that is mixed, and fields that follow its
  * geometry. */
 bool psti_loader_behind_moves(const pst_loader *loader, uint32_t i_field);
+/* Gives the size of the images that are mixed, all of which have it. The plan is made. */
+void psti_loader_behind_size(const pst_loader *loader, uint32_t *height, uint32_t *width);
 /* Compiles the operations of a mosaic for all pixels that it has, and sets loader->mix.behind.
  * The plan is made. */
 enum pst_status psti_loader_behind_open(pst_loader *loader, const struct pst_mix *way,
@@ -34,18 +35,21 @@ void psti_loader_behind_close(pst_loader *loader);
 enum pst_status psti_loader_behind_check(const pst_loader *loader, uint32_t height, uint32_t width,
                                          struct pst_error *err);
 
-/* The operations for a batch of pictures of height x width. The caller ends them. */
-enum pst_status psti_loader_behind_begin(struct psti_loader_behind *behind,
-                                         const pst_loader *loader, uint32_t height, uint32_t width,
-                                         struct pst_error *err);
-void psti_loader_behind_end(struct psti_loader_behind *behind);
+/* Returns the most scratch that the operations need, for pictures of the loader's plan. 0: there
+ * are no operations. */
+uint64_t psti_loader_behind_scratch(const pst_loader *loader);
+
+/* The operations for a batch of pictures of height x width. `run` may have that scratch; NULL:
+ * there are no operations. */
+void psti_loader_behind_begin(struct psti_loader_behind *behind, const pst_loader *loader,
+                              struct psti_run *run, uint32_t height, uint32_t width);
 /* Draws for row `row` of the batch whose first row has that position in the epoch. */
 enum pst_status psti_loader_behind_draw(struct psti_loader_behind *behind, uint64_t epoch,
                                         uint64_t position, uint32_t row, struct pst_error *err);
 /* Returns the bytes of the line buffer that psti_loader_behind_pixels needs besides the picture. */
 size_t psti_loader_behind_line_nbytes(const pst_loader *loader, uint32_t width);
 /* Writes to `to` what the operations make of a field's finished picture, in the form of the batch.
- * PST_ERROR_LIMIT: host_memory is too small. */
+ */
 enum pst_status psti_loader_behind_pixels(struct psti_loader_behind *behind, uint32_t i_field,
                                           const char *picture, char *line, char *to,
                                           struct pst_error *err);

@@ -4,6 +4,7 @@
  * batch does it, so that it costs the caller nothing; where the host service made the batch, or the
  * GPU gave rows back, the caller's thread does it before the batch is handed out. Batches that lie
  * on a GPU are told how, and mixed by whoever has them. No lock is held. */
+#include "loader/epoch/loader_behind.h"
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/epoch/loader_mix.h"
@@ -94,13 +95,12 @@ void psti_loader_mix_job(const pst_loader *loader, struct psti_loader_job *job)
     bool planar = field->layout == PST_LAYOUT_CHW;
     struct psti_mix_images images = {
         .n_rows = pst_batch_count(job->batch),
-        .height = (uint32_t)slot->shape[planar ? 1 : 0],
-        .width = (uint32_t)slot->shape[planar ? 2 : 1],
         .channels = (uint32_t)slot->shape[planar ? 0 : 2],
         .dtype = slot->dtype,
         .layout = field->layout,
     };
     struct pst_batch_mix drawn;
+    psti_loader_behind_size(loader, &images.height, &images.width);
     psti_augment_mix_draw(mix->ways, mix->n_ways, loader->options.seed, job->epoch,
                           job->positions[0], images.height, images.width, &drawn);
     drawn.is_applied = pst_batch_device(job->batch) < 0;

@@ -8,6 +8,7 @@
 struct psti_chain;
 struct psti_loader_job;
 struct psti_loader_plan_field;
+struct psti_loader_workspaces;
 struct psti_slot_field;
 
 struct psti_loader_mix {
@@ -17,6 +18,8 @@ struct psti_loader_mix {
     /* Chains of the operations that follow mosaics, by plan field; NULL: none. They work for any
      * size of picture. */
     struct psti_chain *behind[PST_MAX_FIELDS];
+    /* Memory for mosaics (loader_workspaces.c); NULL: none are made. */
+    struct psti_loader_workspaces *workspaces;
 };
 
 /* Reads the options for mixing. The plan must be made already. */
@@ -28,7 +31,11 @@ void psti_loader_mix_job(const pst_loader *loader, struct psti_loader_job *job);
 /* loader_mosaic.c */
 /* Refuses loaders whose batches mosaics cannot be made of. mix.ways must be set already. */
 enum pst_status psti_loader_mosaic_open(pst_loader *loader, struct pst_error *err);
-/* Makes mosaics of all rows of a job. PST_ERROR_LIMIT: host_memory is too small. */
+/* Returns the bytes of host_memory that a workspace takes in which mosaics of a batch are made. 0:
+ * no mosaics are made. UINT64_MAX: no memory is enough. *block: of these, those for copies. */
+uint64_t psti_loader_mosaic_nbytes(const pst_loader *loader, size_t *block);
+/* Makes mosaics of all rows of a job. PST_ERROR_LIMIT: host_memory is too small for the boxes or
+ * points of this batch. */
 enum pst_status psti_loader_mosaic(const pst_loader *loader, struct psti_loader_job *job,
                                    struct pst_error *err);
 

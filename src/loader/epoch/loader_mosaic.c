@@ -4,13 +4,16 @@
  * keypoints and what belongs to them moved, clipped and dropped by the rule of loader_boxes.c;
  * what the batch says of the tiles. Operations behind mosaics (loader_behind.c) then move each row,
  * also one that became none: it has one tile. One thread has the batch. Images and what is said of
- * them are copied to the slot's block first, because each row is read by several. */
+ * them are copied to a workspace of the loader (loader_workspaces.c) first, because each row is
+ * read by several. */
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_behind.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/epoch/loader_mix.h"
+#include "loader/epoch/loader_workspaces.h"
 #include "loader/loader_plan.h"
 
+#include "base/checked.h"
 #include "base/fail.h"
 
 #include <string.h>
@@ -412,25 +415,56 @@ static bool has_rows(const struct psti_loader_plan_field *field)
     return is_one_by_one(field) || field->i_boxes >= 0;
 }
 
-/* Notes where the rows are, and copies the pixels and what is said of tiles. */
-static enum pst_status look(struct mosaic *mosaic, struct pst_error *err)
+/* Gives the bytes of a row of each field that is copied, 0 of the others. Returns the bytes of a
+ * finished picture and of a line of it, which operations behind mosaics take. */
+static size_t find_rows(const pst_loader *loader, uint32_t width, size_t *line,
+                        size_t row_nbytes[PST_MAX_FIELDS])
+{
+    const struct psti_loader_plan *plan = &loader->plan;
+    size_t offset, nbytes, picture = 0;
+    *line = psti_loader_behind_line_nbytes(loader, width);
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        bool is_copied = psti_loader_behind_moves(loader, i) || is_of_tiles(&plan->fields[i]);
+        row_nbytes[i] = 0;
+        if (!is_copied || !psti_batch_pool_place_of(loader->pool, i, &offset, &nbytes))
+            continue;
+        row_nbytes[i] = nbytes;
+        picture = nbytes > picture ? nbytes : picture;
+    }
+    return *line ? picture : 0;
+}
+
+/* Computes the bytes of copies of a batch, and of a picture. False: too many. */
+static bool find_block(const pst_loader *loader, size_t *nbytes)
+{
+    size_t row_nbytes[PST_MAX_FIELDS], line, row = sizeof(struct seen) * loader->plan.n_fields;
+    uint32_t height, width;
+    psti_loader_behind_size(loader, &height, &width);
+    size_t picture = find_rows(loader, width, &line, row_nbytes);
+    for (uint32_t i = 0; i < loader->plan.n_fields; i++)
+        if (!psti_add_size(row, row_nbytes[i], &row))
+            return false;
+    return psti_mul_size(row, loader->options.batch_size, nbytes) &&
+           psti_add_size(*nbytes, picture, nbytes) && psti_add_size(*nbytes, line, nbytes) &&
+           *nbytes < SIZE_MAX / 4;
+}
+
+uint64_t psti_loader_mosaic_nbytes(const pst_loader *loader, size_t *block)
+{
+    *block = 0;
+    if (!loader->plan.mosaics)
+        return 0;
+    if (!find_block(loader, block))
+        return UINT64_MAX;
+    return *block + psti_loader_behind_scratch(loader);
+}
+
+/* Notes where the rows are, and copies the pixels and what is said of tiles to the block. */
+static enum pst_status look(struct mosaic *mosaic, char *block, struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &mosaic->loader->plan;
     pst_batch *batch = mosaic->job->batch;
-    size_t total = sizeof(struct seen) * plan->n_fields * mosaic->n_rows, offset, picture = 0,
-           line = psti_loader_behind_line_nbytes(mosaic->loader, mosaic->width);
-    enum pst_status status;
-    for (uint32_t i = 0; i < plan->n_fields; i++)
-        if ((psti_loader_behind_moves(mosaic->loader, i) || is_of_tiles(&plan->fields[i])) &&
-            psti_batch_place_of(batch, i, &offset, &mosaic->row_nbytes[i])) {
-            total += mosaic->row_nbytes[i] * mosaic->n_rows;
-            if (mosaic->row_nbytes[i] > picture)
-                picture = mosaic->row_nbytes[i];
-        }
-    picture = line ? picture : 0;
-    char *block = psti_batch_hold(batch, total + picture + line, &status);
-    if (!block)
-        return psti_fail(err, status, "loader", "no memory to make mosaics of a batch");
+    size_t line, picture = find_rows(mosaic->loader, mosaic->width, &line, mosaic->row_nbytes);
     mosaic->seen = (struct seen *)(void *)block;
     block += sizeof(struct seen) * plan->n_fields * mosaic->n_rows;
     mosaic->line = block;
@@ -503,27 +537,23 @@ static bool draw_row(struct mosaic *mosaic, struct psti_mosaic *drawn, enum pst_
 enum pst_status psti_loader_mosaic(const pst_loader *loader, struct psti_loader_job *job,
                                    struct pst_error *err)
 {
-    const struct psti_slot_field *slot = &loader->plan.slots[loader->mix.i_field];
-    bool planar = loader->plan.fields[loader->mix.i_field].layout == PST_LAYOUT_CHW;
     struct psti_loader_behind behind;
     struct psti_mosaic drawn;
     struct mosaic mosaic = {.loader = loader,
                             .job = job,
                             .n_rows = pst_batch_count(job->batch),
-                            .height = (uint32_t)slot->shape[planar ? 1 : 0],
-                            .width = (uint32_t)slot->shape[planar ? 2 : 1],
                             .behind = &behind,
                             .drawn = &drawn};
     if (mosaic.n_rows == 0)
         return PST_OK;
-    enum pst_status status =
-        psti_loader_behind_begin(&behind, loader, mosaic.height, mosaic.width, err);
-    if (status == PST_OK)
-        status = look(&mosaic, err);
+    struct psti_loader_workspace *workspace = psti_loader_workspace_take(loader);
+    psti_loader_behind_size(loader, &mosaic.height, &mosaic.width);
+    psti_loader_behind_begin(&behind, loader, workspace->run, mosaic.height, mosaic.width);
+    enum pst_status status = look(&mosaic, workspace->block, err);
     for (; status == PST_OK && mosaic.row < mosaic.n_rows; mosaic.row++)
         if (draw_row(&mosaic, &drawn, &status, err))
             status = place_row(&mosaic, err);
-    psti_loader_behind_end(&behind);
+    psti_loader_workspace_give(loader, workspace);
     return status;
 }
 
@@ -552,10 +582,7 @@ enum pst_status psti_loader_mosaic_open(pst_loader *loader, struct pst_error *er
     }
     enum pst_status status = psti_loader_behind_open(loader, &loader->mix.ways[0], err);
     loader->mix.ways[0].ops = NULL; /* the caller's */
-    const struct psti_slot_field *image = &plan->slots[i_image];
-    uint32_t at = plan->fields[i_image].layout == PST_LAYOUT_CHW;
-    return status == PST_OK
-               ? psti_loader_behind_check(loader, (uint32_t)image->shape[at],
-                                          (uint32_t)image->shape[at + 1], err)
-               : status;
+    uint32_t height, width;
+    psti_loader_behind_size(loader, &height, &width);
+    return status == PST_OK ? psti_loader_behind_check(loader, height, width, err) : status;
 }
