@@ -73,6 +73,15 @@ def test_rates_are_the_mean_of_the_epochs() -> None:
 
 
 @needs_highs()
+def test_what_the_cache_keeps_free_is_counted() -> None:
+    """A cache with room for all items as pli-jpeg, but for 1/32 of it, which re-coding needs."""
+    plan = ps.plan(report(), cache=int(N * PLI_JPEG["item_nbytes"]), forms=())
+    ways_used = plan.data["classes"][0]["ways"]
+    assert [way["share"] for way in ways_used if way["cache"] == "pli-jpeg"] == [pytest.approx(31 / 32, rel=1e-3)]
+    assert {way["cached_nbytes"] for way in ways_used if way["cache"]} == {PLI_JPEG["item_nbytes"]}
+
+
+@needs_highs()
 def test_what_it_costs_and_saves() -> None:
     plan = planned(30)
     assert plan.data["epochs"] == 30 and plan.data["recode"] == {

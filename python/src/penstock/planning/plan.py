@@ -637,8 +637,7 @@ def _loader_section(
     if any(way.cache_form for _, way in parts):
         is_host = _ways.consumers(subject) > 1
         found.update(_ways.of_cache(solution.cache_form), **recoding.loader_options(solution))
-        is_idle = found.get("cache_recode") == "idle"
-        needed = sum(p * whole * recoding.room_of(way, is_idle) for p, way in parts if way.cache_form)
+        needed = sum(p * whole * recoding.room_of(way) for p, way in parts if way.cache_form)
         entries = sum(part.samples * part.per_draw for part in classes)
         room = int(min(limits.cache_nbytes, 1.02 * needed + 72 * entries + (1 << 20)))
         found.update(cache="host" if is_host else room, cache_nbytes=room)

@@ -15,19 +15,14 @@ from .classes import Class
 def loader_options(solution: _ways.Solution) -> dict[str, str]:
     """Returns when a Loader with the plan's cache re-codes. Idle workers re-code if the cache keeps whole images. Otherwise images
     are re-coded when they are admitted, which is the default."""
-    return {"cache_recode": "idle"} if is_whole(solution.cache_form) else {}
+    return {"cache_recode": "idle"} if _ways.is_whole(solution.cache_form) else {}
 
 
-def is_whole(cache_form: str) -> bool:
-    """Whether a cache of that form re-codes whole images."""
-    return cache_form in _ways.CACHE_FORMS[1:]
-
-
-def room_of(way: _ways.Way, is_idle: bool) -> float:
-    """Returns the bytes of the cache that a sample takes. With idle re-coding, the sample is first kept as stored, and the cache
-    reserves a part of its bytes for re-coding."""
-    kept = way.demands["cache"]
-    return max(kept, way.stored_nbytes) * 33 / 32 if is_idle else kept
+def room_of(way: _ways.Way) -> float:
+    """Returns the largest number of bytes of the cache that a sample takes. With idle re-coding, the sample is first kept as
+    stored."""
+    at_first = _ways.room_of(way.stored_nbytes, way.cache_form) if _ways.is_whole(way.cache_form) else 0.0
+    return max(way.demands["cache"], at_first)
 
 
 def section(solution: _ways.Solution, classes: Sequence[Class], limits: _ways.Limits) -> dict[str, Any] | None:
@@ -35,7 +30,7 @@ def section(solution: _ways.Solution, classes: Sequence[Class], limits: _ways.Li
     pay first. None: there is no cache, or no re-coding of whole images is possible.
     """
     planned = next((way.cache_form for way, _ in solution.used() if way.cache_form not in ("", "stored")), "")
-    if limits.cache_nbytes <= 0 or (planned and not is_whole(planned)):
+    if limits.cache_nbytes <= 0 or (planned and not _ways.is_whole(planned)):
         return None
     forms = (planned,) if planned else _ways.CACHE_FORMS[1:]
     rows = [row for row in (_row(solution, classes, form) for form in forms) if row is not None]

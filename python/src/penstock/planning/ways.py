@@ -28,6 +28,7 @@ _NEARLY = 0.01  # plans whose rates differ by less than this fraction count as e
 _WORTH = 0.02  # a smaller plan is preferred only if it saves more than this fraction of the stored bytes
 _LARGER = 0.1  # a plan that needs no writing may be larger by this fraction
 _SMALLEST = 1e-3  # smallest share of a way that is kept
+_RECODED_PART = 31 / 32  # part of a cache for items, if idle workers re-code them: see src/cache/cache_later.c
 
 _RATE, _STORED, _COST = ("samples_per_second", 1.0), ("stored_nbytes", -1.0), ("cost", -1.0)
 _BY_RATE, _BY_STORAGE, _BY_COST = (_RATE, _STORED), (_STORED, _RATE), (_COST, _STORED)
@@ -180,6 +181,16 @@ def kept_costs(part: Class, form: str, place: str, cache_form: str) -> Mapping[s
     return part.in_cache.get(_kept(part, form, cache_form) or "", {}).get(place)
 
 
+def is_whole(cache_form: str) -> bool:
+    """Whether a cache of that form re-codes images as a whole. Idle workers of a loader with a plan do that."""
+    return cache_form in CACHE_FORMS[1:]
+
+
+def room_of(nbytes: float, cache_form: str) -> float:
+    """Returns the bytes of a cache of that form that items of `nbytes` take, with what it keeps free for images on their way."""
+    return nbytes / _RECODED_PART if is_whole(cache_form) else nbytes
+
+
 def _kept(part: Class, form: str, cache_form: str) -> str | None:
     """Returns the form whose costs a cached sample has. None: the cache would keep it as stored, which is the way of another
     cache_form."""
@@ -267,7 +278,7 @@ def _cached(
     }
     demands = {name: misses * amount + (1 - misses) * later.get(name, 0.0) for name, amount in way.demands.items()}
     demands["cores"] += recoded / speed / _once(report)
-    demands["cache"] = costs.get("item_nbytes", 0.0)
+    demands["cache"] = room_of(costs.get("item_nbytes", 0.0), cache_form)
     return replace(
         way,
         cache_form=cache_form,
@@ -530,7 +541,7 @@ def saved_by(solution: Solution, way: Way, part: Class) -> dict[str, Any]:
     decodes = way.cache_form != "stored" and part.pixels > 0
     by_nbyte = saved["storage"] + (0.0 if decodes else saved["cores"])
     saves = {"sample": saved["reads"], "nbyte": by_nbyte / nbytes, "pixel": saved["cores"] / pixels if decodes else 0.0}
-    return {"cached_nbytes": way.demands["cache"], "saves": saves}
+    return {"cached_nbytes": way.costs.get("item_nbytes", 0.0), "saves": saves}
 
 
 def is_mix(solution: Solution) -> bool:
