@@ -56,9 +56,10 @@ class OnError:
         action: "raise", "skip" or "replace", as for ``on_error`` of :class:`Loader`.
         max_errors: an epoch with more bad samples ends with a LimitError; None: no limit. Samples for which ``Functions.sample``
             raises an error are counted separately.
-        on_empty: with "skip": what happens with a batch that has only bad samples. "pad": it gets one other sample, drawn as for
-            "replace" and counted as replaced. "empty": the batch is delivered without rows, and an epoch in which a rank has no
-            good sample ends with an error. Either way, every rank gets ``len(loader)`` batches, whatever samples are bad. None: "pad".
+        on_empty: with "skip": what happens with a batch that has only bad samples. "pad": it gets one other sample, drawn as
+            for "replace" and counted as replaced. "empty": the batch is delivered without rows, and an epoch in which a rank
+            has no good sample ends with an error. Either way, every rank gets ``len(loader)`` batches, whatever samples are
+            bad. None: "pad".
     """
 
     action: str
