@@ -12,8 +12,8 @@ licence is the AGPL, does not run. torch is the newest build for CPUs, as in che
 operators do not load, and python/tests/conftest.py replaces them; so pytest and Pillow are installed, too.
 
 The exit status is 1 if a page fails. At the end the script lists, with reasons, the pages that cannot run here (no index, no build
-of torch for CPUs, no memcached), and the pages with blocks that are only compiled because the page does not install the packages
-that they use.
+of torch for CPUs, no memcached, no Java), and the pages with blocks that are only compiled because the page does not install the
+packages that they use.
 """
 
 from __future__ import annotations
@@ -81,6 +81,8 @@ def missing(text: str) -> str:
         return "memcached is not installed"
     if "pkg-config" in text and "PKG_CONFIG_PATH" not in environment():
         return "the C library is not in build/installed"
+    if "```python peer pyspark" in text and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        return "Java is not installed"
     return ""
 
 
@@ -101,12 +103,12 @@ def install(session: Session, wheel: str, words: tuple[str, ...], helped: bool, 
     status, output = session.run(sys.executable, "-m", "venv", session.folder / "venv")
     if status != 0:
         return status, output
-    extras = "".join(word for word in words if word.startswith("["))
+    extras = ",".join(word.strip("[]") for word in words if word.startswith("["))  # pip takes one pair of brackets
     packages = [torch if word == "torch" else word for word in words if not word.startswith("[")]
     if "torch" not in words and torch != "torch" and packages:
         (session.folder / "constraints.txt").write_text(torch + "\n")
         packages = ["--constraint", str(session.folder / "constraints.txt"), *packages]
-    return session.run(session.python, "-m", "pip", "install", "--quiet", wheel + extras, *packages,
+    return session.run(session.python, "-m", "pip", "install", "--quiet", f"{wheel}[{extras}]" if extras else wheel, *packages,
                        *(["pytest", "pillow"] if helped else []), seconds=MOST_OF_INSTALL)
 
 
@@ -196,7 +198,9 @@ def run_all(wheel: str, pages: list[str], torch: str | None, commands: Sequence[
             status, output = install(session, wheel, words, helped, torch or "torch")
             why = f"pip: {last_line(output)}" if status else ""
         for page, text in texts.items():
+            began = time.monotonic()
             verdict, detail = (FAILS if status else UNTRIED, why) if why else try_page(session, page, text)
+            print(f"{page}: {verdict} after {time.monotonic() - began:.0f} s {detail}".rstrip(), flush=True)
             rows.append(Row(page, verdict, detail, " ".join(words), must=True))
         if words in commands:
             rows += [Row("environment", FAILS, why, " ".join(words), must=True)] if why else try_commands(session, words)

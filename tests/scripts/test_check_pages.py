@@ -31,6 +31,27 @@ def test_frameworks_are_named_by_the_pages_that_import_them():
         assert package in pages.needs((pages.ROOT / "docs" / "guide" / f"{name}.md").read_text())
 
 
+@pytest.mark.parametrize(
+    ("words", "installed"),
+    [
+        ((), ["w.whl"]),
+        (("[view]",), ["w.whl[view]"]),
+        (("[ray]", "[spark]"), ["w.whl[ray,spark]"]),
+        (("[view]", "timm", "torch"), ["w.whl[view]", "timm", "torch==2.13.0+cpu"]),
+    ],
+)
+def test_what_pip_gets(words, installed, tmp_path, monkeypatch):
+    commands = []
+
+    def run(session, *command, **more):
+        commands.append(command)
+        return 0, ""
+
+    monkeypatch.setattr(Session, "run", run)
+    assert pages.install(Session(tmp_path / "1", 0.0), "w.whl", words, False, "torch==2.13.0+cpu")[0] == 0
+    assert list(commands[-1][commands[-1].index("--quiet") + 1 :]) == installed
+
+
 def test_verdicts(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "make_folder", lambda folder, page: folder)
     answers = {"good.md": (0, ""), "bad.md": (1, "Traceback\nAssertionError\n"), "slow.md": (124, "")}
@@ -45,6 +66,8 @@ def test_verdicts(tmp_path, monkeypatch):
     assert pages.try_page(session, "good.md", "from ultralytics import YOLO")[0] == UNTRIED
     monkeypatch.setattr(pages.shutil, "which", lambda name: None)
     assert pages.try_page(session, "good.md", "memcached -M")[1] == "memcached is not installed"
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert pages.try_page(session, "good.md", "```python peer pyspark\n") == (UNTRIED, "Java is not installed")
 
 
 def test_verdicts_of_demo_and_doctor():
