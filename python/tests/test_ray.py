@@ -460,3 +460,11 @@ def test_without_ray_the_words_say_what_to_install():
     import textwrap
 
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_a_program_need_not_start_ray(folder, tmp_path):
+    """The first call of a program starts Ray, or joins the cluster of RAY_ADDRESS, as remote functions do."""
+    ray.shutdown()
+    assert pst_ray.pack(folder, tmp_path / "ray.pst", **SMALL).n_samples == 30
+    ray.shutdown()
+    assert pst_ray.verify(tmp_path / "ray.pst").ok and ray.is_initialized()

@@ -142,6 +142,7 @@ class RemoteFunction:
         self._function = function
 
     def remote(self, *arguments):
+        init()  # as Ray does
         return pickle.loads(pickle.dumps(self._function))(*pickle.loads(pickle.dumps(arguments)))
 
 
@@ -153,7 +154,24 @@ def get(results):
     return list(results)
 
 
+_started: list[bool] = []
+
+
+def init():
+    _started[:] = [True]
+
+
+def is_initialized():
+    return bool(_started)
+
+
+def shutdown():
+    _started.clear()
+
+
 def cluster_resources():
+    if not is_initialized():
+        raise RuntimeError("Ray has not been started yet")
     return {"CPU": 2.0}
 
 
@@ -164,7 +182,8 @@ def install() -> ModuleType:
         setattr(data, thing.__name__, thing)
     block.BlockAccessor, block.BlockMetadata = BlockAccessor, BlockMetadata
     ray.data, data.block, ray.is_stand_in = data, block, True
-    ray.remote, ray.get, ray.cluster_resources = remote, get, cluster_resources
+    for function in (remote, get, init, is_initialized, shutdown, cluster_resources):
+        setattr(ray, function.__name__, function)
     sys.modules.update({"ray": ray, "ray.data": data, "ray.data.block": block})
     return ray
 

@@ -113,6 +113,9 @@ def verify(
 
 
 def _tasks() -> int:
+    """Returns the usual number of tasks: two for each CPU of the cluster."""
+    if not ray.is_initialized():
+        ray.init()  # remote functions do this themselves; cluster_resources() raises an error instead
     return max(1, 2 * int(ray.cluster_resources().get("CPU", 1)))
 
 
