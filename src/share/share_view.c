@@ -63,10 +63,12 @@ static size_t lay_out(struct psti_share_view *view, const struct psti_stream_lay
     size_t total = 0;
     for (uint32_t i = 0; i < layout->n_fields; i++) {
         size_t nbytes = layout->fields[i].row_nbytes * layout->extent_rows;
-        if (!psti_share_view_shows(layout->fields[i].row_nbytes, layout->extent_rows, view->page) ||
-            layout->fields[i].offset % view->page != 0)
+        if (!psti_share_view_shows(layout->fields[i].row_nbytes, layout->extent_rows, view->page))
             continue;
-        if (nbytes > (SIZE_MAX / 4 - total) / view->n_places)
+        /* The caller takes each such field from the view. One that the service has put between
+         * pages cannot be mapped, so all fields are copied then. */
+        if (layout->fields[i].offset % view->page != 0 ||
+            nbytes > (SIZE_MAX / 4 - total) / view->n_places)
             return 0;
         view->fields[i].nbytes = nbytes;
         view->fields[i].offset = layout->fields[i].offset;

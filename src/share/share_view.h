@@ -28,7 +28,8 @@ struct psti_share_view_run {
 bool psti_share_view_shows(uint64_t row_nbytes, uint32_t extent_rows, size_t page);
 
 /* Makes a view for an arena of that layout, for batches of at most `span` extents. Returns
- * NULL if no field's extents are whole pages, or if there is no address space. */
+ * NULL if no field's extents are whole pages, if such a field lies between pages, or if there is no
+ * address space. */
 struct psti_share_view *psti_share_view_open(const struct psti_stream_layout *layout,
                                              uint32_t span);
 /* Releases the view, which is freed with its last run. NULL is allowed. */

@@ -118,6 +118,22 @@ static void only_whole_pages_are_shown(void **state)
     assert_null(psti_share_view_open(&layout, 4));
 }
 
+/* A service that lies puts the second field between pages: there is no view, and the job copies. */
+static void fields_between_pages_are_not_shown(void **state)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct psti_stream_layout layout = {
+        .extent_rows = 8, .n_slots = 4, .n_fields = 2, .stride = 32 * page, .own = 32 * page};
+    (void)state;
+    for (uint64_t off = 0; off < 2; off++) {
+        layout.fields[0] = (struct psti_stream_field){page, page};
+        layout.fields[1] = (struct psti_stream_field){10 * page + 64 * off, page};
+        struct psti_share_view *view = psti_share_view_open(&layout, 4);
+        assert_true((view != NULL) == (off == 0));
+        psti_share_view_release(view);
+    }
+}
+
 /* Rows of neighbouring, distant and wrapped slots appear one after another. */
 static void rows_follow_one_another(void **state)
 {
@@ -279,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_whole_pages_are_shown),
+        cmocka_unit_test(fields_between_pages_are_not_shown),
         cmocka_unit_test(rows_follow_one_another),
         cmocka_unit_test(batches_meet_in_an_extent),
         cmocka_unit_test(a_run_outlives_the_view),
