@@ -125,9 +125,11 @@ def measure(args, kind: kinds.Kind, folder: Path) -> dict:
             process.say("go")
         found: dict = {}
         if not args.epoch:
-            wait_for_all(counts, WARM_BATCHES, time.monotonic() + DEADLINE_S,
+            work = kinds.setting_of(args.root, 1, 0, 1, folder).work
+            batch = work.batch
+            before = len(work.files()) // batch if args.later else 0
+            wait_for_all(counts, before + WARM_BATCHES, time.monotonic() + DEADLINE_S,
                          [*jobs, *([service] if service else [])])
-            batch = kinds.setting_of(args.root, 1, 0, 1, folder).work.batch
             found = window(args, counts, batch)
             counts.stop()
         reports, told = ended(jobs, service, EPOCH_S if args.epoch else END_S)
@@ -147,6 +149,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--serve", default="", help="options of `penstock serve`")
     parser.add_argument("--epoch", action="store_true", help="each job takes one epoch; counts, no times")
+    parser.add_argument("--later", action="store_true", help="count after the first epoch of every job")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="penstock-share-") as folder:
         try:

@@ -75,7 +75,7 @@ def check_pixels(args, pipeline: str, name: str) -> dict:
 def command_of(args, kind: str, n_jobs: int, *more: str) -> list[str]:
     python = environments.python_of(args.build, kinds.KINDS[kind].environment)
     command = [str(python), str(HERE / "cell.py"), kind, str(args.root), str(n_jobs), "--build", str(args.build),
-               "--seconds", str(args.seconds), f"--serve={args.serve}", *more]
+               "--seconds", str(args.seconds), f"--serve={args.serve}", *(["--later"] if args.later else []), *more]
     if kinds.KINDS[kind].network:
         user = [] if os.geteuid() == 0 else ["-r"]
         command = ["unshare", *user, "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "cell", *command]
@@ -245,6 +245,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=6.0, help="of a window")
     parser.add_argument("--retries", type=int, default=2)
     parser.add_argument("--serve", default="", help="options of `penstock serve`")
+    parser.add_argument("--later", action="store_true", help="windows begin after the first epoch, which fills the service's cache")
     parser.add_argument("--append", type=Path, metavar="FILE.json", help="add the cells to those of an earlier run")
     parser.add_argument("--no-install", action="store_true", help="the environments are as they should be")
     parser.add_argument("--wrap", default="", help="a command before each cell's, such as a lock of the machine")
