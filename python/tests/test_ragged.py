@@ -96,6 +96,18 @@ def test_none_is_list(ragged):
         assert a.keys() == b.keys() and isinstance(a["boxes"], list)
 
 
+def test_boxes_are_a_list_also_where_all_have_as_many(tmp_path):
+    """A collate function such as torch.cat(batch["boxes"]) relies on it. Images are one array where their sizes are equal."""
+    schema = {"image": ps.Image("raw"), "boxes": ps.Boxes(), "points": ps.Keypoints(pairs=[]), "ids": ps.Array("int32")}
+    with ps.Writer(tmp_path / "set.pst", schema) as writer:
+        for i in range(4):
+            writer.write({"image": picture(i, 8, 9), "boxes": np.array([[0, 0, i + 1, 2]] * 2, np.float32),
+                          "points": np.ones((2, 3), np.float32), "ids": np.full(2, i, np.int32)})
+    [batch] = ps.Loader(tmp_path / "set.pst", batch_size=4, output="numpy")
+    assert all(isinstance(batch[name], list) and len(batch[name]) == 4 for name in ("boxes", "points", "ids"))
+    assert batch["image"].shape == (4, 3, 8, 9)
+
+
 def test_rows_are_those_of_the_data_set(ragged):
     for batch in load(ragged, {"boxes": "padded", "labels": "offsets", "ids": "padded"}):
         for row, index in enumerate(batch["index"]):

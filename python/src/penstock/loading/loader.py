@@ -171,11 +171,11 @@ class Loader(Placed, tickets.LikeDataLoader):
         as_tuple: True: a batch is (image, label): the first delivered image, and the int field "label", or the only int field. A
             list of names: a tuple of the arrays with these names, in that order. Not with ``collate_fn``.
         ragged: how rows of different shapes are collated: boxes, keypoints, arrays of any shape, and images, masks and sound of
-            several sizes (docs/batches.md). "list": a list of arrays, or one array if all rows of the batch happen to have one
-            shape. "padded", or a :class:`Padded`: always one array (N, longest, ...), with int64 ``<name>_counts`` (N), or for
-            images and masks ``<name>_sizes`` (N, 2), height and width. "offsets": the rows one after another, (total, ...), with
-            ``<name>_offsets`` (N + 1), as in torch.nested; images, masks and sound are then flat, with ``<name>_shapes``. Or a dict
-            per field. None: "list". Fields whose rows have one shape are not affected.
+            several sizes (docs/batches.md). "list": a list of arrays; images, masks and sound are one array if all rows of the
+            batch happen to have one shape. "padded", or a :class:`Padded`: always one array (N, longest, ...), with int64
+            ``<name>_counts`` (N), or for images and masks ``<name>_sizes`` (N, 2), height and width. "offsets": the rows one after
+            another, (total, ...), with ``<name>_offsets`` (N + 1), as in torch.nested; images, masks and sound are then flat, with
+            ``<name>_shapes``. Or a dict per field. None: "list". Fields whose rows have one shape are not affected.
         collate_fn: called with each batch's dict; its result is what the iteration yields.
         cache: memory that keeps stored bytes as they are read, until it is full, and evicts nothing; later epochs do not read these
             samples again. Bytes, or a text like "8GiB" or "50%" (of the data set's bytes): for this loader alone. A :class:`Cache`:
