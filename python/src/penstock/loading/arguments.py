@@ -281,6 +281,8 @@ class Functions:
         kind: "threads", for functions that release Python's lock (GIL), as numpy's and torch's large operations do; or "processes",
             whose arrays lie in anonymous shared memory and are never pickled. The shared memory has its own limit of
             ``host_memory``, in addition to the memory that the loader uses. A process that ends or hangs raises a FunctionError.
+            Threads share the objects that a function uses. If an object has a state, such as random numbers of its own, make one
+            for each thread (:class:`threading.local`), or take processes: otherwise results depend on timing.
         start: how processes start: "fork", "spawn" or "forkserver". All but "fork" need functions at the top of a
             module; "fork" must not be used for functions that use CUDA.
         timeout: seconds that one batch may take in a worker, above 0, to 86400; None: no limit.
