@@ -27,13 +27,13 @@ def can_share() -> bool:
 def test_trials(tmp_path, more):
     if not more and not can_share():
         pytest.skip("this command has no serve")
-    command = [sys.executable, str(EXAMPLE), "--views", "4", "--epochs", "3", "--trials", "4", "--late", "1", *more]
+    command = [sys.executable, str(EXAMPLE), "--views", "4", "--epochs", "3", "--trials", "3", "--late", "1", *more]
     environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_SOCKET"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path,
                           env={**environment, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     last = done.stdout.splitlines()[-1]
-    found = re.match(r"4 trials, \d pruned: (\d+) samples taken, (\d+) prepared", last)
+    found = re.match(r"3 trials, \d pruned: (\d+) samples taken, (\d+) prepared", last)
     assert found, done.stdout
     taken, prepared = map(int, found.groups())
     if more:

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,14 +46,16 @@ def results_of(text: str) -> dict[str, tuple[float, float, float, list[float]]]:
             for name, first, last, stall, results in TRAINED.findall(text)}
 
 
-@pytest.mark.parametrize(("example", "options"), [
-    ("train_images.py", ()), ("train_detector.py", ("--made", 80)),
-    pytest.param("train_segmentation.py", ("--made", 60), marks=pytest.mark.long)])
-def test_losses_equal_those_of_the_peer(tmp_path, example, options):
+@pytest.mark.parametrize("examples", [
+    [("train_images.py",), ("train_detector.py", "--made", 80)],
+    pytest.param([("train_segmentation.py", "--made", 60)], marks=pytest.mark.long)], ids=["images, boxes", "masks"])
+def test_losses_equal_those_of_the_peer(tmp_path, examples):
     torchvision_v2()
-    text = output_of(tmp_path, *WITH_TORCHVISION, EXAMPLES / example, "--same", "--same-epochs", 2, *options)
-    assert text.rstrip().endswith("largest difference 0")
-    assert int(re.search(r"augmentation: (\d+) losses", text)[1]) >= 8
+    for done in outputs_of(tmp_path, *((*command, "--same", "--same-epochs", 2) for command in examples), by=WITH_TORCHVISION):
+        assert done["code"] == 0, done
+        text = str(done["out"])
+        assert text.rstrip().endswith("largest difference 0")
+        assert int(re.search(r"augmentation: (\d+) losses", text)[1]) >= 8
 
 
 @pytest.mark.long  # test_losses_equal_those_of_the_peer runs the same programs
@@ -79,10 +82,10 @@ def test_penstock_trains(tmp_path, example, options, falls_to, at_least):
     assert all(distance < 4 for distance in rest)  # keypoints that moved with their boxes
 
 
-def outputs_of(tmp_path: Path, *commands: tuple[object, ...]) -> list[dict[str, object]]:
+def outputs_of(tmp_path: Path, *commands: tuple[object, ...], by: Sequence[str] = ()) -> list[dict[str, object]]:
     """Runs programs in one process. Returns the status and the output of each."""
     given = json.dumps([[str(EXAMPLES / str(example)), *map(str, options)] for example, *options in commands])
-    text = output_of(tmp_path, Path(__file__).with_name("run_examples.py"), given, timeout=300 * len(commands))
+    text = output_of(tmp_path, *by, Path(__file__).with_name("run_examples.py"), given, timeout=300 * len(commands))
     done: list[dict[str, object]] = json.loads(text)
     assert len(done) == len(commands)
     return done

@@ -161,8 +161,7 @@ def test_accelerate_keeps_the_state(packed, tmp_path):
     assert indices(loader) == rest
 
 
-@pytest.mark.parametrize("dispatches", [False, True])
-def test_accelerate_with_two_ranks(packed, tmp_path, dispatches):
+def test_accelerate_with_two_ranks(packed, tmp_path):
     """Each sample comes once, both with a loader in each process and with batches that process 0 sends."""
     pytest.importorskip("accelerate")
     script = tmp_path / "ranks.py"
@@ -171,27 +170,30 @@ def test_accelerate_with_two_ranks(packed, tmp_path, dispatches):
         import accelerate
         from accelerate.utils import DataLoaderConfiguration
         import penstock as ps
-        dispatches = {dispatches}
-        accelerator = accelerate.Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(dispatch_batches=dispatches))
-        more = {{"rank": 0, "world_size": 1}} if dispatches else {{}}
-        loader = ps.Loader({str(packed)!r}, 4, shuffle=True, seed=4, fields=["label"], output="torch", **more)
-        given = accelerator.prepare_data_loader(loader) if dispatches else loader
-        seen = [batch["index"].tolist() for epoch in range(2) for batch in given]
-        rest = [] if dispatches else [batch["index"].tolist() for batch in accelerator.skip_first_batches(loader, 1)]
+        found = []
+        for dispatches in (False, True):
+            accelerator = accelerate.Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(dispatch_batches=dispatches))
+            more = {{"rank": 0, "world_size": 1}} if dispatches else {{}}
+            loader = ps.Loader({str(packed)!r}, 4, shuffle=True, seed=4, fields=["label"], output="torch", **more)
+            given = accelerator.prepare_data_loader(loader) if dispatches else loader
+            seen = [batch["index"].tolist() for epoch in range(2) for batch in given]
+            rest = [] if dispatches else [batch["index"].tolist() for batch in accelerator.skip_first_batches(loader, 1)]
+            found.append([seen, rest])
         with open(sys.argv[1] + str(accelerator.process_index), "w") as file:
-            json.dump([seen, rest], file)
+            json.dump(found, file)
         accelerator.end_training()
     """))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script, tmp_path / "seen"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-4000:]
-    found = [json.loads((tmp_path / f"seen{rank}").read_text()) for rank in range(2)]
-    for epoch in range(2):
-        samples = [sample for seen, _ in found for batch in seen[3 * epoch : 3 * epoch + 3] for sample in batch]
-        assert sorted(samples) == list(range(N))
-    if not dispatches:
-        assert sorted(sample for _, rest in found for batch in rest for sample in batch) != list(range(N))
-        assert all(len(rest) == 2 for _, rest in found)
+    by_rank = [json.loads((tmp_path / f"seen{rank}").read_text()) for rank in range(2)]
+    for found in zip(*by_rank, strict=True):
+        for epoch in range(2):
+            samples = [sample for seen, _ in found for batch in seen[3 * epoch : 3 * epoch + 3] for sample in batch]
+            assert sorted(samples) == list(range(N))
+    own = [rest for (_, rest), _ in by_rank]
+    assert sorted(sample for rest in own for batch in rest for sample in batch) != list(range(N))
+    assert all(len(rest) == 2 for rest in own)
 
 
 def test_loader_of_torch_checks_what_it_takes(packed):

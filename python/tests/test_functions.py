@@ -33,6 +33,8 @@ WAYS = [
     pytest.param({"function_workers": 2, "function_kind": "processes"}, id="fork"),
     pytest.param({"function_workers": 1, "function_kind": "processes", "function_start": "spawn"}, id="spawn"),
 ]
+# For tests in which a spawned process would import torch. test_modules_and_defaults has such a process in `make check`.
+WAYS_BUT_SPAWN = [*WAYS[:3], pytest.param(*WAYS[3].values, id="spawn", marks=pytest.mark.long)]
 PROCESSES = {"function_workers": 2, "function_kind": "processes"}
 OPS = [T.RandomResizedCrop(24), T.RandomHorizontalFlip()]
 
@@ -228,7 +230,7 @@ def test_fields_of_every_type(typed, way):
     loader.close()
 
 
-@pytest.mark.parametrize("way", [*WAYS[:3], pytest.param(*WAYS[3].values, id="spawn", marks=pytest.mark.long)])  # it imports torch
+@pytest.mark.parametrize("way", WAYS_BUT_SPAWN)
 def test_torch(packed, way):
     import torch
 
@@ -353,7 +355,7 @@ def test_exit_in_a_batch_function(packed, way):
             contents(loader)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS_BUT_SPAWN)
 def test_results_that_torch_does_not_take(packed, way):
     with load(packed, sample_function=texts, output="torch", **way) as loader:
         with pytest.raises(FunctionError, match=r"Functions\.sample, .*'text' cannot be put together: TypeError"):
@@ -382,7 +384,7 @@ def test_dropped_loaders_leave_nothing(packed, way):
         return len(os.listdir("/proc/self/fd"))
 
     gc.collect()
-    for turn in range(3):
+    for turn in range(2):
         loader = load(packed, sample_function=plain, **way)
         iterator = iter(loader)
         next(iterator)

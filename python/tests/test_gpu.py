@@ -47,9 +47,10 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_batches_of_a_gpu_are_those_of_the_cpu(gpu: dict[str, str], data: Path) -> None:
+@pytest.mark.parametrize("more", [["--few"], pytest.param([], marks=pytest.mark.long)], ids=["few", "all"])
+def test_batches_of_a_gpu_are_those_of_the_cpu(gpu: dict[str, str], data: Path, more: list[str]) -> None:
     script = ROOT / "tests" / "gpu" / "loader_on_gpu.py"
-    done = subprocess.run([sys.executable, str(script), str(data)], env=gpu, capture_output=True, text=True, timeout=280)
+    done = subprocess.run([sys.executable, str(script), str(data), *more], env=gpu, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "images compared" in done.stdout
 

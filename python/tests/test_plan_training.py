@@ -128,9 +128,9 @@ def test_costs_at_the_training_size() -> None:
 
 @needs_highs()
 def test_planned_written_and_loaded(folder: Path, tmp_path: Path) -> None:
-    """With storage of 1 MB/s, small pictures are the best plan if they are allowed."""
+    """With storage of 5 MB/s, small pictures are the best plan if they are allowed."""
     slow: Any = {"transforms": chain(), "shuffle": True, "output": "numpy", "cache": None, "num_workers": 1,
-                 "reading": ps.Reading(throttle=(1e6, 0.0))}  # fmt: skip
+                 "reading": ps.Reading(throttle=(5e6, 0.0))}  # fmt: skip
     with ps.Loader(folder, 8, **slow) as loader:
         report = ps.analyze(loader, budget="3s")
         plain = ps.plan(loader, report=report, cache=0, layout=False, budget="3s")

@@ -6,6 +6,7 @@ torchvision's functionals apply the drawn operations. Skipped where torchvision 
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -64,6 +65,7 @@ def run(path, ops, n_epochs=1, **options):
             for epoch in range(n_epochs) for sample, batch in enumerate(loader)}
 
 
+@functools.cache  # read for each compared row
 def images():
     return [torch.from_numpy(pixels).permute(2, 0, 1) for pixels in originals()]
 

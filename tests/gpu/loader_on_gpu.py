@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Batches that a GPU decodes and prepares are bit-identical to the CPU's, and it was the GPU that decoded them.
 
-    tests/gpu/loader_on_gpu.py DATA
+    tests/gpu/loader_on_gpu.py DATA [--few]
 
+--few: a sixth of the combinations, for a simulated driver, which computes slowly.
 DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it. Uses torch, if it supports CUDA, for batches that
 stay on the GPU. A simulated driver (PENSTOCK_CUDA_DRIVER) works without torch, because its memory is the host's.
 """
@@ -10,6 +11,7 @@ stay on the GPU. A simulated driver (PENSTOCK_CUDA_DRIVER) works without torch, 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import sys
 import tempfile
 from pathlib import Path
@@ -31,6 +33,8 @@ CHAINS: dict[str, list[Any]] = {
                T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD), T.RandomErasing(p=0.5)],
     "warped": [T.Resize(80), T.CenterCrop(64), T.RandomRotation(30), T.RandomPerspective(p=0.7), T.GaussianBlur(5)],
 }
+FORMATS = (("float16", "NCHW"), ("float32", "NHWC"))
+PLACES = (ps.Gpu(decode="gpu"), ps.Gpu(part=0.5), ps.Gpu(decode="cpu"))
 
 
 def on_host(x: Any) -> np.ndarray:
@@ -70,13 +74,17 @@ def check_same(found: list[np.ndarray], expected: list[np.ndarray], what: str) -
         assert np.array_equal(a, b), f"{what}, batch {step}: differs"
 
 
-def compare(data: Path, output: str, gpu_decodes: bool) -> int:
-    """Compares batches of the GPU and the CPU. `gpu_decodes`: the GPU can decode these images."""
-    n = 0
-    for name, chain in CHAINS.items():
-        for dtype, layout in (("float16", "NCHW"), ("float32", "NHWC")):
+def compare(data: Path, output: str, turn: int | None) -> int:
+    """Compares batches of a data set. Returns the number of images. turn: None: each chain in each format, decoded in each place;
+    otherwise one format and one place for each chain, at the next turn others.
+    """
+    gpu_decodes = data.name.startswith("pli")  # its images are of a kind that a GPU decodes
+    every, n = [(form, place) for form in FORMATS for place in PLACES], 0
+    for number, (name, chain) in enumerate(CHAINS.items()):
+        taken = every if turn is None else [every[(len(CHAINS) * turn + number) % len(every)]]
+        for dtype, layout in dict.fromkeys(form for form, _ in taken):
             expected, _ = batches(data, chain, dtype, layout, "numpy")
-            for place in (ps.Gpu(decode="gpu"), ps.Gpu(part=0.5), ps.Gpu(decode="cpu")):
+            for place in (place for form, place in taken if form == (dtype, layout)):
                 found, stats = batches(data, chain, dtype, layout, output, place)
                 if gpu_decodes:
                     check_share(stats, place, (data.name, name, place))
@@ -96,14 +104,13 @@ def torch_output() -> str:
 
 
 def main() -> None:
-    output = torch_output()
-    n = 0
+    output, n = torch_output(), 0
+    turns = itertools.count() if "--few" in sys.argv[2:] else itertools.repeat(None)
     with tempfile.TemporaryDirectory() as work:
         for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir()):
-            n += compare(folder, output, folder.name.startswith("pli"))
             packed = Path(work) / f"{folder.name}.pst"
             ps.pack(str(folder), str(packed))
-            n += compare(packed, output, folder.name.startswith("pli"))
+            n += sum(compare(data, output, turn) for data, turn in zip((folder, packed), turns, strict=False))
             print(f"{folder.name}: the same", flush=True)
     print(f"{n} images compared, output {output}")
 
