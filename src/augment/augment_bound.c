@@ -19,8 +19,10 @@ struct range {
     uint64_t low, high;
 };
 
+/* Sides are bounded apart; so are ratios, because most resizes keep that of their picture. */
 struct sizes {
     struct range height, width;
+    double tall, wide; /* the most that height / width and width / height may be */
 };
 
 struct bounding {
@@ -55,18 +57,36 @@ static struct range range_of(double low, double high)
     return (struct range){(uint64_t)low, (uint64_t)high};
 }
 
+/* Sizes whose sides have nothing to do with each other. */
+static struct sizes free_sizes(struct range height, struct range width)
+{
+    return (struct sizes){height, width, (double)height.high / (double)width.low,
+                          (double)width.high / (double)height.low};
+}
+
+/* Sizes of a picture that keeps its ratio, up to the rounding of both sides to pixels. */
+static struct sizes scaled_sizes(const struct sizes *from, struct range height, struct range width)
+{
+    uint64_t shorter = least(height.low, width.low);
+    struct sizes to = free_sizes(height, width);
+    if (shorter < 3) /* rounding by a pixel may give any ratio */
+        return to;
+    double rounding = 1 + 8.0 / (double)shorter;
+    to.tall = from->tall * rounding < to.tall ? from->tall * rounding : to.tall;
+    to.wide = from->wide * rounding < to.wide ? from->wide * rounding : to.wide;
+    return to;
+}
+
 static struct sizes fixed_sizes(const struct pst_op *op)
 {
-    return (struct sizes){range_of(op->height, op->height), range_of(op->width, op->width)};
+    return free_sizes(range_of(op->height, op->height), range_of(op->width, op->width));
 }
 
 /* The sides of a picture whose shorter side becomes `low` to `high`. */
 static struct sizes with_shorter(const struct sizes *from, double low, double high)
 {
-    double up_y = (double)from->height.high / (double)from->width.low,
-           up_x = (double)from->width.high / (double)from->height.low;
-    return (struct sizes){range_of(low, up_y > 1 ? high * up_y + 1 : high),
-                          range_of(low, up_x > 1 ? high * up_x + 1 : high)};
+    return scaled_sizes(from, range_of(low, from->tall > 1 ? high * from->tall + 1 : high),
+                        range_of(low, from->wide > 1 ? high * from->wide + 1 : high));
 }
 
 /* The largest size that fits in the operation's, times a factor of `low` to `high`. */
@@ -77,8 +97,8 @@ static struct sizes fitted(const struct pst_op *op, const struct sizes *from, do
            width = (double)from->width.low * op->height / (double)from->height.high;
     height = height < op->height ? height : op->height;
     width = width < op->width ? width : op->width;
-    return (struct sizes){range_of(height * low - 2, op->height * high + 2),
-                          range_of(width * low - 2, op->width * high + 2)};
+    return scaled_sizes(from, range_of(height * low - 2, op->height * high + 2),
+                        range_of(width * low - 2, op->width * high + 2));
 }
 
 static struct sizes after_shortest(const struct pst_op *op, const struct sizes *from)
@@ -94,11 +114,12 @@ static struct sizes after_shortest(const struct pst_op *op, const struct sizes *
     if (op->max_size == 0)
         return to;
     double limited = op->max_size * shorter / longer - 1;
-    to.height = range_of(limited < (double)to.height.low ? limited : (double)to.height.low,
-                         (double)least(to.height.high, op->max_size));
-    to.width = range_of(limited < (double)to.width.low ? limited : (double)to.width.low,
-                        (double)least(to.width.high, op->max_size));
-    return to;
+    return scaled_sizes(
+        from,
+        range_of(limited < (double)to.height.low ? limited : (double)to.height.low,
+                 (double)least(to.height.high, op->max_size)),
+        range_of(limited < (double)to.width.low ? limited : (double)to.width.low,
+                 (double)least(to.width.high, op->max_size)));
 }
 
 /* Gives the sizes that the resize of an operation makes. False: the operation has none. */
@@ -119,10 +140,11 @@ static bool resized(const struct pst_op *op, const struct sizes *from, struct si
     case PST_OP_SCALE_JITTER:
         *to = op->height
                   ? fitted(op, from, op->scale[0], op->scale[1])
-                  : (struct sizes){range_of((double)from->height.low * op->scale[0] - 2,
-                                            (double)from->height.high * op->scale[1] + 2),
-                                   range_of((double)from->width.low * op->scale[0] - 2,
-                                            (double)from->width.high * op->scale[1] + 2)};
+                  : scaled_sizes(from,
+                                 range_of((double)from->height.low * op->scale[0] - 2,
+                                          (double)from->height.high * op->scale[1] + 2),
+                                 range_of((double)from->width.low * op->scale[0] - 2,
+                                          (double)from->width.high * op->scale[1] + 2));
         return true;
     case PST_OP_RANDOM_SHORTEST_SIZE:
         *to = after_shortest(op, from);
@@ -138,6 +160,7 @@ static bool resized(const struct pst_op *op, const struct sizes *from, struct si
 /* Makes the sizes those behind an operation without a resize. */
 static void change_sizes(const struct pst_op *op, struct sizes *sizes)
 {
+    const struct sizes before = *sizes;
     struct range *y = &sizes->height, *x = &sizes->width;
     switch (op->kind) {
     case PST_OP_CENTER_CROP:
@@ -149,13 +172,16 @@ static void change_sizes(const struct pst_op *op, struct sizes *sizes)
                       (double)(y->high + op->pad[1] + op->pad[3]));
         *x = range_of((double)(x->low + op->pad[0] + op->pad[2]),
                       (double)(x->high + op->pad[0] + op->pad[2]));
+        *sizes = free_sizes(*y, *x);
         break;
     case PST_OP_RANDOM_ZOOM_OUT:
         *y = range_of((double)y->low, (double)y->high * op->scale[1] + 2);
         *x = range_of((double)x->low, (double)x->high * op->scale[1] + 2);
+        *sizes = scaled_sizes(&before, *y, *x);
         break;
     case PST_OP_RANDOM_IOU_CROP:
         y->low = x->low = 1;
+        *sizes = free_sizes(*y, *x);
         break;
     default:
         break;
@@ -261,8 +287,6 @@ static bool is_streamed(enum pst_op_kind kind)
 static void see_op(struct bounding *b, const struct pst_op *op)
 {
     struct sizes to;
-    if (op->kind == PST_OP_RANDOM_RESIZED_CROP) /* its filters see the crop alone */
-        b->sizes.height.low = b->sizes.width.low = 1;
     if (resized(op, &b->sizes, &to)) {
         see_resize(b, op, &to);
         b->sizes = to;
@@ -287,7 +311,7 @@ void psti_augment_chain_bound(const struct psti_chain *chain, uint32_t height, u
                          .bound = bound,
                          .channels = chain->output.channels,
                          .pixel_nbytes = (uint64_t)chain->output.channels * chain->output.bits / 8,
-                         .sizes = {range_of(height, height), range_of(width, width)}};
+                         .sizes = free_sizes(range_of(height, height), range_of(width, width))};
     for (uint32_t i = 0; i < chain->n_ops; i++)
         b.steps |= !is_streamed(chain->ops[i].kind);
     see_picture(&b);

@@ -268,7 +268,6 @@ static enum pst_status divide_memory(pst_loader *loader, struct division *divisi
         reserve = room < RESERVE_MIN_NBYTES ? room : RESERVE_MIN_NBYTES;
     left -= reserve;
     uint64_t slots = (uint64_t)slot * options->prefetch, spare = left > slots ? left - slots : 0;
-    division->n_workspaces = divide_workspaces(loader, space, &spare);
     division->arena = item;
     if (options->num_workers && item) {
         uint64_t wanted = loader->queue.n_tasks * item;
@@ -276,8 +275,11 @@ static enum pst_status divide_memory(pst_loader *loader, struct division *divisi
         most = limit / 4 < most ? limit / 4 : most;
         wanted = wanted < most ? wanted : most;
         wanted = wanted > item ? wanted - item : 0;
-        division->arena += wanted < spare ? wanted : spare;
+        wanted = wanted < spare ? wanted : spare;
+        division->arena += wanted;
+        spare -= wanted; /* reading ahead is worth more than mosaics by several threads */
     }
+    division->n_workspaces = divide_workspaces(loader, space, &spare);
     if (!options->num_workers)
         division->arena = 0;
     loader->block_nbytes_max = item;

@@ -127,8 +127,8 @@ void psti_share_cache_cancel(struct psti_share_cache *cache)
     answer_all(all);
 }
 
-/* Marks the session as lost, if it is not yet: from now on every wish (request for an item) fails.
- */
+/* Marks the session as lost, if it is not yet: from now on every wish (request for an item)
+ * fails. */
 static void lose(struct psti_share_cache *cache, const char *why)
 {
     pthread_mutex_lock(&cache->lock);
@@ -344,7 +344,7 @@ static bool take_round(struct psti_share_cache *cache, struct psti_wire_in *in)
 }
 
 /* Handles the answer to a request to re-code. False: no such request was open. A lost session has
- * forgotten its requests, so it accepts every answer. */
+ * forgotten its requests, so it accepts every answer, and does not count it. */
 static bool take_later(struct psti_share_cache *cache, const struct psti_cache_ready *ready)
 {
     pthread_mutex_lock(&cache->lock);
@@ -453,7 +453,7 @@ static bool turn(struct psti_share_cache *cache)
         end_rounds(cache);
     if (n == 0 && !atomic_load(&cache->lost) && is_late(cache))
         lose(cache, "it does not answer"); /* but rounds are answered as before */
-    if (n == 0)
+    if (n == 0 && !atomic_load(&cache->lost))
         tell_use(cache);
     return true;
 }

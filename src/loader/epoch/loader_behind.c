@@ -282,8 +282,8 @@ static void gather(const struct psti_loader_behind *behind, uint32_t i_field, co
 }
 
 static enum pst_status move_rows(struct psti_loader_behind *behind, uint32_t i_field,
-                                const struct psti_draw *draw, const char *picture, char *line,
-                                char *to, struct pst_error *err)
+                                 const struct psti_draw *draw, const char *picture, char *line,
+                                 char *to, struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &behind->loader->plan;
     const struct psti_loader_plan_field *field = &plan->fields[i_field];

@@ -48,8 +48,8 @@ enum pst_status psti_loader_behind_draw(struct psti_loader_behind *behind, uint6
                                         uint64_t position, uint32_t row, struct pst_error *err);
 /* Returns the bytes of the line buffer that psti_loader_behind_pixels needs besides the picture. */
 size_t psti_loader_behind_line_nbytes(const pst_loader *loader, uint32_t width);
-/* Writes to `to` what the operations make of a field's finished picture, in the form of the batch.
- */
+/* Writes to `to` what the operations make of a field's finished picture, in the form of the
+ * batch. */
 enum pst_status psti_loader_behind_pixels(struct psti_loader_behind *behind, uint32_t i_field,
                                           const char *picture, char *line, char *to,
                                           struct pst_error *err);

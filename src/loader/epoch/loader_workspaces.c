@@ -2,9 +2,9 @@
  * and scratch of the operations behind mosaics.
  *
  * All of it is charged when the loader is opened: the most that any batch and any draw need. So a
- * host_memory that is too small is refused then, and never in the middle of an epoch. There is at
- * least one workspace. Where host_memory has plenty, there is one for each thread that may need
- * it. A thread waits while other threads have all workspaces. */
+ * host_memory that is too small for it is refused then. Only boxes and points may still need more
+ * than is left in an epoch. There is at least one workspace. Where host_memory has plenty, there is
+ * one for each thread that may need it. A thread waits while other threads have all workspaces. */
 #include "loader/epoch/loader_workspaces.h"
 
 #include "loader/epoch/loader_behind.h"
@@ -15,7 +15,7 @@
 #include "base/gate.h"
 
 struct psti_loader_workspaces {
-    struct psti_gate gate;          /* its lock guards `free`, too */
+    struct psti_gate gate;              /* its lock guards `free`, too */
     struct psti_loader_workspace *free; /* as many as may enter the gate */
     uint32_t n;
     uint64_t nbytes; /* charged for all */
@@ -44,7 +44,7 @@ static enum pst_status make(struct psti_loader_workspace *workspace, size_t bloc
 }
 
 enum pst_status psti_loader_workspaces_open(pst_loader *loader, uint32_t n, size_t block,
-                                        struct pst_error *err)
+                                            struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     if (n == 0)

@@ -13,12 +13,13 @@ struct psti_loader_workspace {
     struct psti_run *run; /* of the operations behind mosaics; NULL: there are none */
 };
 
-/* How many workspaces are of use: one for each thread that may close a batch. */
+/* How many workspaces are of use: one for each worker that may close a batch. The
+ * caller's thread and that of a remake close batches, too, and wait for one of these. */
 uint32_t psti_loader_workspaces_wanted(const pst_loader *loader);
 /* Charges and makes n workspaces, each with a block of that many bytes, and the scratch of the
  * operations behind mosaics. The caller's thread, while no worker runs. */
 enum pst_status psti_loader_workspaces_open(pst_loader *loader, uint32_t n, size_t block,
-                                        struct pst_error *err);
+                                            struct pst_error *err);
 void psti_loader_workspaces_close(pst_loader *loader);
 /* Waits until a workspace is free. The thread gives it back after work that ends by itself. Any
  * thread, without the loader's lock. */
