@@ -87,14 +87,15 @@ def libraries() -> dict[str, str]:
 
 def machine() -> dict:
     """Returns the machine, versions, commit and date of the figures."""
-    model = ""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
+    facts: dict[str, str] = {}  # of the first core
+    for line in Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines():
+        name, _, value = line.partition(":")
+        facts[name.strip()] = value.strip()
     commit = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"],
                             capture_output=True, text=True, check=False).stdout.strip()
-    return {"cpu": model, "cores": os.cpu_count(), "system": platform.platform(), "python": sys.version.split()[0],
+    # Family and model tell generations apart that share a name: a virtual AMD EPYC is Zen 1 in family 23, Zen 3 in family 25.
+    return {"cpu": facts.get("model name", ""), "family": facts.get("cpu family", ""), "model": facts.get("model", ""),
+            "cores": os.cpu_count(), "system": platform.platform(), "python": sys.version.split()[0],
             "commit": commit, "libraries": libraries(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
 
 

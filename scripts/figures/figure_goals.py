@@ -79,18 +79,18 @@ def sums(stem: str, *expressions: str) -> Values:
     return lambda: [evaluate(expression, stem) for expression in expressions]
 
 
-RECODED, PARTS = "sources_recoded_zen1", "parts_zen1"
+RECODED, PARTS = "sources_recoded_zen3", "parts_zen3"
 VERBS = ("pack", "repack", "verify", "index")
 
 
 def recoded(name: str, factor: int = 1) -> Values:
     """A value of the cells of bench/cache/recode.py that re-code by idle workers."""
-    return sums("recode_zen1", *(f"{factor} * cells[set={kind},way=idle].{name}" for kind in ("folder", "tars")))
+    return sums("recode_zen3", *(f"{factor} * cells[set={kind},way=idle].{name}" for kind in ("folder", "tars")))
 
 
 def behind(source: str, *groups: str) -> Values:
     """How many times the rate of another reader of these containers Penstock has in later epochs, on two cores."""
-    return sums("containers_zen1", *(f"cells[group={group},source={source},cores=2].behind_later" for group in groups))
+    return sums("containers_zen3", *(f"cells[group={group},source={source},cores=2].behind_later" for group in groups))
 
 
 def codec(what: str, tier: str, *peers: str, level: str = "avx512") -> Values:
@@ -700,8 +700,8 @@ GOALS = [
     Goal(
         "tars of JPEG in place, first epoch: >= 2.7 x WebDataset (1 core), >= 3.3 x (2 cores)",
         [
-            Figure(sums("sources_zen1", "cells[source=penstock,cores=1].times_first"), ">= 2.7", 2),
-            Figure(sums("sources_zen1", "cells[source=penstock,cores=2].times_first"), ">= 3.3", 2),
+            Figure(sums("sources_zen3", "cells[source=penstock,cores=1].times_first"), ">= 2.7", 2),
+            Figure(sums("sources_zen3", "cells[source=penstock,cores=2].times_first"), ">= 3.3", 2),
         ],
         "sources",
     ),
