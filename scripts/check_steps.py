@@ -50,7 +50,10 @@ HAS_FEW = "^test_loader_(cache_form|pli_jpeg)$"
 FUZZ_SECONDS = "8"
 # Number of changes that python/tests/test_damaged_files.py tries on each kind of file.
 SWEEP = {"PENSTOCK_SWEEP": "4000"}
-PARALLEL = ("-n", str(os.cpu_count() or 1), "--dist", "worksteal")
+CORES = os.cpu_count() or 1
+PARALLEL = ("-n", str(CORES), "--dist", "worksteal")
+# For python/tests: half as many processes again as cores, because their tests often sleep or wait for a time limit.
+PARALLEL_WAITING = ("-n", str(CORES + CORES // 2))
 
 BUDGET_S = 1440  # CI has 30 minutes; six of them are kept for parts of the library that do not exist yet
 SET_UP_BUDGET_S = 175  # budget of the set-up before the first step: .venv, and the package
@@ -152,7 +155,7 @@ def check_steps() -> list[Step]:
             ["cmake", "--build", str(PACKAGE_BUILD), "--target", "penstock", "penstock_static", "penstock_cli", "--", "--quiet"],
             *install(PACKAGE_BUILD, "--component", "Unspecified")], budget_s=6),
         Step("types", "script", [[PYTHON, "scripts/check_types.py"]], budget_s=30),
-        Step("python", "pytest", [pytest("python/tests", "-m", "not long")],
+        Step("python", "pytest", [pytest("python/tests", "-m", "not long", *PARALLEL_WAITING)],
              {"PST_TEST_GPU": str(BUILD / "check" / "tests" / "device")}, 270),
     ]
 

@@ -85,7 +85,7 @@ if __name__ == "__main__":
     ops = {{"image": [T.RandomResizedCrop(12), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.5)]}}
     ds = ps.TorchDataset({str(packed)!r}, transforms=ops, seed=4)
     plain = [ds[i]["image"] for i in range(len(ds))]
-    loader = DataLoader(ds, batch_size=5, num_workers=2, multiprocessing_context="spawn",
+    loader = DataLoader(ds, batch_size=5, num_workers=1, multiprocessing_context="spawn",
                         persistent_workers=True)
     got = torch.cat([batch["image"] for batch in loader])
     assert torch.equal(got, torch.stack(plain))

@@ -6,6 +6,7 @@ Skipped where torchvision is not installed.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ CROPS = [("kodak03.jpg", 20, 31, 301, 203), ("kodak05.jpg", 100, 3, 187, 260), (
          ("kodak07.png", 5, 8, 96, 63)]
 
 
+@functools.cache  # tests only read them
 def originals() -> list[np.ndarray]:
     """uint8 (H, W, 3)."""
     return [np.array(PilImage.open(PHOTOGRAPHS / name).convert("RGB").crop((x, y, x + width, y + height)))

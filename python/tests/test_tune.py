@@ -170,11 +170,11 @@ def test_what_is_fast_enough_is_left(folder) -> None:
     assert "Leave it as it is: " in tuned.report()
 
 
-def test_labels_of_a_label_file_are_packed(folder, tmp_path) -> None:
+def test_labels_of_a_label_file_are_packed(folder, tmp_path, analysed, monkeypatch) -> None:
     rows = "".join(f"{i:02d}.png,{i % 3}\n" for i in range(24))
     (tmp_path / "labels.csv").write_text("file,label\n" + rows)
-    done = command(tmp_path, "images", "--labels", "labels.csv", "--yes", "--budget", "2.5s", "--cache", "0", "--quiet")
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["tune", "images", "--labels", "labels.csv", "--yes", "--budget", "2s", "--cache", "0", "--quiet"]) == 0
     assert list(ps.Dataset(tmp_path / "images.pst")["label"]) == [i % 3 for i in range(24)]
 
 
