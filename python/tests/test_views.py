@@ -220,9 +220,10 @@ def test_damaged_image(pictures, folder, tmp_path):
 
 def test_little_memory_decodes_each_view(tmp_path):
     """The picture from which views are made may not exceed host_memory. If it does, each view decodes by itself."""
+    pictures = [encoded(picture(i, 1500, 1500), "PNG", compress_level=1) for i in range(2)]
     with ps.Writer(tmp_path / "set.pst", {"image": ps.Image()}) as writer:
-        for i in range(4):
-            writer.write({"image": encoded(picture(i, 1500, 1500), "PNG")})
+        for image in (*pictures, *pictures):
+            writer.write({"image": image})
     ops = [T.RandomResizedCrop(64, scale=(0.9, 1.0))]
     rich = load(tmp_path / "set.pst", views={"v": (3, ops)}, batch_size=2, num_workers=1)
     poor = load(tmp_path / "set.pst", views={"v": (3, ops)}, batch_size=2, num_workers=1, host_memory="18MiB", cache=None)
