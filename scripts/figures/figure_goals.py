@@ -79,18 +79,18 @@ def sums(stem: str, *expressions: str) -> Values:
     return lambda: [evaluate(expression, stem) for expression in expressions]
 
 
-RECODED, PARTS = "sources_recoded_zen3", "parts_zen3"
+RECODED, PARTS = "sources_recoded_zen3", "parts_zen5"
 VERBS = ("pack", "repack", "verify", "index")
 
 
 def recoded(name: str, factor: int = 1) -> Values:
     """A value of the cells of bench/cache/recode.py that re-code by idle workers."""
-    return sums("recode_zen3", *(f"{factor} * cells[set={kind},way=idle].{name}" for kind in ("folder", "tars")))
+    return sums("recode_zen5", *(f"{factor} * cells[set={kind},way=idle].{name}" for kind in ("folder", "tars")))
 
 
-def behind(source: str, *groups: str) -> Values:
+def behind(source: str, *groups: str, stem: str = "containers_zen3") -> Values:
     """How many times the rate of another reader of these containers Penstock has in later epochs, on two cores."""
-    return sums("containers_zen3", *(f"cells[group={group},source={source},cores=2].behind_later" for group in groups))
+    return sums(stem, *(f"cells[group={group},source={source},cores=2].behind_later" for group in groups))
 
 
 def codec(what: str, tier: str, *peers: str, level: str = "avx512") -> Values:
@@ -734,7 +734,11 @@ GOALS = [
     ),
     Goal(
         "MDS and TFRecord: >= 3 x their libraries on two cores",
-        [Figure(behind("mosaic", "mds"), ">= 3", 1, "Streaming"), Figure(behind("tfrecord", "tfrecord"), ">= 3", 1, "tf.data")],
+        [
+            Figure(behind(source, group, stem=f"containers_{machine}"), ">= 3", 1, f"{of}, {title}")
+            for source, group, of in (("mosaic", "mds", "Streaming"), ("tfrecord", "tfrecord", "tf.data"))
+            for machine, title in (("zen3", "Zen 3"), ("zen5", "Zen 5"))
+        ],
         "records",
     ),
     Goal(
