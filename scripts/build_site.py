@@ -58,7 +58,7 @@ GROUPS = {
     "Measuring and planning": ("analyze", "whatif", "Plan", "plan", "Tuned", "tune", "metrics_text"),
     "Everything else": ("PenstockError", "IMAGENET_MEAN", "IMAGENET_STD", "show_config"),
 }
-OF_THE_PACKAGE = ("arguments", "cache", "dataset", "fleet", "images", "loader", "torch", "torchft", "writer")
+OF_THE_PACKAGE = ("arguments", "cache", "dataset", "fleet", "images", "loader", "mixture", "torch", "torchft", "writer")
 
 
 @dataclass
