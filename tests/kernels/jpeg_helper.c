@@ -9,8 +9,9 @@ void psti_gpu_jpeg(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, 
 /* The memory of one launch. */
 struct launch {
     struct guarded *uploads, *samples, *tables;
-    struct guarded images, statuses, units, tiles, constants, next;
-    uint32_t n_units, n_tiles, n_places;
+    struct guarded images, statuses, units, tiles, constants, counters;
+    uint32_t n_units, n_tiles, n_wide;
+    uint32_t wide_places, narrow_places; /* most list positions of a unit of each kind */
 };
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -69,22 +70,30 @@ static void fill_one(struct launch *launch, struct jpeg_case *c, uint32_t i)
 
 static void start(const struct launch *launch, uint8_t channels)
 {
-    enum { N_BLOCKS = 2, N_WARPS = PSTI_GPU_COEFS_WARPS_MAX };
-    uint32_t warp_nbytes = psti_gpu_coefs_shared(launch->n_places);
-    uint32_t scratch_nbytes = psti_gpu_coefs_scratch(launch->n_places);
-    struct guarded scratch = guarded_make((size_t)scratch_nbytes * N_BLOCKS * N_WARPS, 64);
+    enum { N_BLOCKS = 2, N_WARPS = PSTI_GPU_COEFS_WARPS_MAX, N_ALL = N_BLOCKS * N_WARPS };
+    uint32_t n_narrow = launch->n_units - launch->n_wide;
+    uint32_t n_wide_warps = launch->n_wide == 0 ? 0 : n_narrow == 0 ? N_ALL : 3;
+    uint32_t wide_nbytes = psti_gpu_coefs_scratch(launch->wide_places);
+    uint32_t narrow_nbytes = psti_gpu_coefs_scratch(launch->narrow_places);
+    uint32_t warp_nbytes = psti_gpu_coefs_shared(launch->wide_places > 0 ? launch->wide_places
+                                                                         : launch->narrow_places);
+    struct guarded scratch = guarded_make(
+        (size_t)wide_nbytes * n_wide_warps + (size_t)narrow_nbytes * (N_ALL - n_wide_warps), 64);
     const struct psti_gpu_jpeg_args args = {
         .images = address(launch->images.data),
         .units = address(launch->units.data),
         .tiles = address(launch->tiles.data),
         .statuses = address(launch->statuses.data),
-        .next_unit = address(launch->next.data),
+        .counters = address(launch->counters.data),
         .constants = address(launch->constants.data),
         .scratch = address(scratch.data),
         .n_units = launch->n_units,
         .n_tiles = launch->n_tiles,
+        .n_wide = launch->n_wide,
+        .n_wide_warps = n_wide_warps,
         .warp_nbytes = warp_nbytes,
-        .scratch_nbytes = scratch_nbytes,
+        .wide_nbytes = wide_nbytes,
+        .narrow_nbytes = narrow_nbytes,
         .finish = {.channels = channels, .bits = 8},
     };
     psti_gpu_coefs(N_BLOCKS, N_WARPS, N_WARPS * warp_nbytes, &args);
@@ -107,11 +116,33 @@ static void plan(struct jpeg_case *cases, uint32_t n, struct launch *launch)
             continue;
         n_units += c->plan.n_units;
         n_tiles += c->plan.n_tiles;
-        if (launch->n_places < c->plan.n_places)
-            launch->n_places = c->plan.n_places;
+        bool wide = psti_gpu_coefs_wide(c->plan.n_places);
+        uint32_t *most = wide ? &launch->wide_places : &launch->narrow_places;
+        if (*most < c->plan.n_places)
+            *most = c->plan.n_places;
     }
     launch->units = guarded_make(n_units * sizeof(struct psti_gpu_jpeg_unit), 64);
     launch->tiles = guarded_make(n_tiles * sizeof(struct psti_gpu_jpeg_tile), 64);
+}
+
+/* Fills the cases whose units are wide, or those whose units are narrow. */
+static void fill_all(struct launch *launch, struct jpeg_case *cases, uint32_t n, bool wide)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (cases[i].status == PST_OK && psti_gpu_coefs_wide(cases[i].plan.n_places) == wide)
+            fill_one(launch, &cases[i], i);
+}
+
+static uint8_t channels_of(const struct jpeg_case *cases, uint32_t n)
+{
+    uint8_t channels = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (cases[i].status != PST_OK)
+            continue;
+        assert_true(channels == 0 || channels == cases[i].plan.header.channels);
+        channels = cases[i].plan.header.channels;
+    }
+    return channels;
 }
 
 void jpeg_decode(struct jpeg_case *cases, uint32_t n)
@@ -123,22 +154,17 @@ void jpeg_decode(struct jpeg_case *cases, uint32_t n)
         .images = guarded_make(n * sizeof(struct psti_gpu_jpeg_image), 64),
         .statuses = guarded_make(4 * (size_t)n, 64),
         .constants = guarded_make(sizeof(struct psti_gpu_jpeg_constants), 64),
-        .next = guarded_make(4, 64),
+        .counters = guarded_make(8, 64),
     };
-    uint8_t channels = 0;
     memset(launch.statuses.data, 0, 4 * (size_t)n);
-    memset(launch.next.data, 0, 4);
+    memset(launch.counters.data, 0, 8);
     psti_gpu_jpeg_constants_write((void *)launch.constants.data);
     plan(cases, n, &launch);
-    for (uint32_t i = 0; i < n; i++) {
-        if (cases[i].status != PST_OK)
-            continue;
-        assert_true(channels == 0 || channels == cases[i].plan.header.channels);
-        channels = cases[i].plan.header.channels;
-        fill_one(&launch, &cases[i], i);
-    }
-    if (channels > 0)
-        start(&launch, channels);
+    fill_all(&launch, cases, n, true);
+    launch.n_wide = launch.n_units;
+    fill_all(&launch, cases, n, false);
+    if (launch.n_units > 0)
+        start(&launch, channels_of(cases, n));
     for (uint32_t i = 0; i < n; i++) {
         if (cases[i].status != PST_OK)
             continue;
@@ -153,7 +179,7 @@ void jpeg_decode(struct jpeg_case *cases, uint32_t n)
     guarded_free(&launch.units);
     guarded_free(&launch.tiles);
     guarded_free(&launch.constants);
-    guarded_free(&launch.next);
+    guarded_free(&launch.counters);
     free(launch.uploads);
     free(launch.samples);
     free(launch.tables);

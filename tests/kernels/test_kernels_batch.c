@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "gpu/work/gpu_block.h"
 
 #include <pthread.h>
 
@@ -314,6 +315,48 @@ static void test_random_batches(void **state)
     assert_true(2 * n_same > n_rows);
 }
 
+/* Checks that the warps of psti_gpu_coefs have no more scratch than `left`, which is enough for
+ * one. Returns whether the launch has both kinds of units. */
+static bool check_coefs(const struct psti_gpu_launch *launch, uint64_t left)
+{
+    const struct psti_gpu_jpeg_args *args = launch->args;
+    uint32_t n_warps = launch->n_blocks * launch->n_warps;
+    assert_in_range(args->n_wide_warps, args->n_wide > 0, n_warps);
+    assert_true((uint64_t)args->n_wide_warps * args->wide_nbytes +
+                    (uint64_t)(n_warps - args->n_wide_warps) * args->narrow_nbytes <=
+                left);
+    return args->n_wide > 0 && args->n_wide < args->n_units;
+}
+
+/* With little scratch, fewer warps decode wide and narrow units of coefficients. */
+static void test_little_scratch(void **state)
+{
+    (void)state;
+    struct test_random random = {.seed = 94};
+    uint32_t n_mixed = 0;
+    for (uint32_t i = 0; i < 25; i++) {
+        struct batch b;
+        make_batch(&random, &b, true);
+        for (uint32_t r = 0; r < b.n_rows; r++) {
+            source_free(&b.rows[0][r].source);
+            b.rows[0][r].source = source_make(&random, SOURCE_PLI_JPEG, 450, false);
+            b.rows[0][r].way = WAY_ROW;
+        }
+        expect_all(&b, 100 * i);
+        open_block(&b);
+        put_all(&b);
+        uint64_t left = b.block->coefs_nbytes * (1 + test_below(&random, 8));
+        b.block->memory.scratch_nbytes = b.block->scratch_used + left;
+        run_block(&b, NULL);
+        check_rows(&b, NULL);
+        for (uint32_t k = 0; k < b.work.n_launches; k++)
+            if (b.work.launches[k].kernel == PSTI_GPU_KERNEL_COEFS)
+                n_mixed += check_coefs(&b.work.launches[k], left);
+        close_batch(&b);
+    }
+    assert_true(n_mixed > 2);
+}
+
 /* Corrupt rows fail as on the CPU, and the other rows are correct. */
 static void test_damaged_rows(void **state)
 {
@@ -585,9 +628,10 @@ int main(int argc, char **argv)
 {
     golden = argc > 1 ? argv[1] : "tests/golden";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_batches), cmocka_unit_test(test_damaged_rows),
-        cmocka_unit_test(test_golden_files),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_rounds),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_random_batches), cmocka_unit_test(test_little_scratch),
+        cmocka_unit_test(test_damaged_rows),   cmocka_unit_test(test_golden_files),
+        cmocka_unit_test(test_threads),        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_refusals),
 #ifdef PST_FAULTS
         cmocka_unit_test(test_memory),
 #endif

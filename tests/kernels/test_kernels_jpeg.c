@@ -94,6 +94,47 @@ static void test_units(void **state)
     }
 }
 
+/* Makes a PLI of an image with one to three components, whose units have up to 3072 blocks. */
+static struct bytes make_one(uint32_t sampling, uint8_t unit_log2, uint32_t *height,
+                             uint32_t *width, uint64_t *seed)
+{
+    struct coefs_image image;
+    *height += 40 * unit_log2;
+    *width += 30 * unit_log2;
+    coefs_make(&image, *width, *height, sampling, COEFS_PHOTO, seed);
+    struct bytes pli = encode(&image, unit_log2, false);
+    coefs_free(&image);
+    return pli;
+}
+
+/* Wide and narrow units in one launch: a warp with scratch for wide ones decodes both. */
+static void test_mixed(void **state)
+{
+    enum { N = 8 };
+    uint64_t seed = 9;
+    (void)state;
+    for (uint32_t sampling = 0; sampling < COEFS_N_SAMPLINGS; sampling++) {
+        struct bytes plis[2];
+        uint32_t height[2] = {20, 10}, width[2] = {30, 40}, n_wide = 0;
+        struct test_random random = {.seed = sampling};
+        struct jpeg_case cases[N];
+        for (uint32_t i = 0; i < 2; i++)
+            plis[i] = make_one(sampling, i ? 6 : 8, &height[i], &width[i], &seed);
+        for (uint32_t i = 0; i < N; i++)
+            cases[i] = (struct jpeg_case){
+                .bytes = plis[i % 2].data,
+                .nbytes = plis[i % 2].nbytes,
+                .region = i < 2 ? (struct pst_pli_region){0, 0, height[i], width[i]}
+                                : any_region(height[i % 2], width[i % 2], &random)};
+        assert_int_equal(jpeg_check(cases, N), N);
+        for (uint32_t i = 0; i < N; i++)
+            n_wide += psti_gpu_coefs_wide(cases[i].plan.n_places);
+        assert_int_equal(n_wide, N / 2);
+        bytes_free(&plis[0]);
+        bytes_free(&plis[1]);
+    }
+}
+
 /* JPEG files that libjpeg makes: several qualities, progressive files, the usual samplings. */
 static void test_jpegs(void **state)
 {
@@ -374,10 +415,11 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),        cmocka_unit_test(test_units),
-        cmocka_unit_test(test_jpegs),        cmocka_unit_test(test_borders),
-        cmocka_unit_test(test_orientations), cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_real),         cmocka_unit_test(test_broken_bytes),
-        cmocka_unit_test(test_broken_units), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_mixed),        cmocka_unit_test(test_jpegs),
+        cmocka_unit_test(test_borders),      cmocka_unit_test(test_orientations),
+        cmocka_unit_test(test_golden),       cmocka_unit_test(test_real),
+        cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_broken_units),
+        cmocka_unit_test(test_refused),
     };
     if (argc != 2)
         return 2;

@@ -10,7 +10,8 @@
  * history of 16 tokens of 4 bits holds them, in two words of shared memory. Coefficient k is stored
  * at index k modulo 16, so nothing has to be shifted; instead the weights of a plane are rotated
  * (gpu_jpeg.c). Planes and history of a list position are used only by the lane whose number is
- * that position modulo 32.
+ * that position modulo 32. Histories are near (in shared memory) or, of long lists, far (in
+ * scratch): see PSTI_GPU_COEFS_NEAR.
  *
  * Safety with hostile bytes: all addresses follow from the image's geometry, which the host has
  * checked, and from the ends of blocks, which are checked here. Reads beyond the words and raw bits
@@ -39,15 +40,19 @@ struct coefs_unit {
          * list position */
         *planes;
     uint32_t stride;
+    uint16_t *order;  /* in scratch; for each list position: 64 * square + position of the block */
+    uint16_t *wanted; /* in scratch; list positions of the blocks that the inverse DCT transforms */
 
     shared<uint8_t> memory; /* this warp's part of the block's shared memory */
     shared<uint32_t> bounds, ac, counts, squares;
     shared<uint8_t> buckets;
-    shared<uint16_t> order;        /* for each list position: 64 * square + position of the block */
+    shared<uint32_t> sides;        /* a bit for each list position: is its block of side 1? */
     shared<uint8_t> classes, ends; /* for each block; overwritten once the list is made */
-    shared<uint32_t> history;      /* two words for each list position, `stride` words apart */
-    shared<uint16_t> wanted;       /* list positions of the blocks that the inverse DCT
-                                    * transforms */
+    /* The histories of the first n_near list positions and of the others, in scratch: two words
+     * for each, n_near and n_far words apart. */
+    shared<uint32_t> near;
+    uint32_t *far;
+    uint32_t n_near, n_far;
     shared<uint32_t> halves;
 };
 
@@ -104,13 +109,15 @@ PSTI_LANES void place_unit(coefs_unit &u, uint32_t unit_y, uint32_t unit_x)
             u.first_side = u.image->transform ? 64 * u.n_squares : UINT32_MAX;
     }
     u.stride = 64 * u.n_squares;
-    u.order = shared_cast<uint16_t>(u.memory, PSTI_GPU_COEFS_ORDER);
-    uint32_t behind = PSTI_GPU_COEFS_ORDER + 2 * u.stride;
-    u.classes = u.memory + behind;
+    u.n_near = smaller(u.stride, PSTI_GPU_COEFS_NEAR);
+    u.n_far = u.stride - u.n_near;
+    u.order = u.planes + 64 * u.stride;
+    u.wanted = u.order + u.stride;
+    u.far = reinterpret_cast<uint32_t *>(u.wanted + u.stride);
+    u.sides = shared_cast<uint32_t>(u.memory, PSTI_GPU_COEFS_SIDES);
+    u.classes = u.memory + PSTI_GPU_COEFS_STAGES;
     u.ends = u.classes + u.stride;
-    u.history = shared_cast<uint32_t>(u.memory, behind);
-    u.halves = u.history;
-    u.wanted = shared_cast<uint16_t>(u.memory, behind + PSTI_GPU_COEFS_HALVES_NBYTES);
+    u.near = u.halves = shared_cast<uint32_t>(u.memory, PSTI_GPU_COEFS_STAGES);
 }
 
 /* -- Ends of blocks and DC. Their tables are in global memory, because these tokens are few -- */
@@ -288,6 +295,12 @@ PSTI_LANES void sort_blocks(coefs_unit &u)
         store(u.counts, e, at + popc(same), first);
         warp_sync();
     }
+    for (uint32_t base = 0; base < u.n; base += PSTI_WARP) {
+        lane_u32 i = lane_u32(base) + l;
+        lane_bool has = i < lane_u32(u.n);
+        lane_bool is_side = has & (load(u.order, i, has, 0u) >= lane_u32(u.first_side));
+        store_uniform(u.sides, base / PSTI_WARP, votes(is_side));
+    }
     /* counts[e] is now the number of blocks with an end of at least e. In the list, the blocks with
      * an end of e stop there. */
 }
@@ -358,13 +371,17 @@ PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slo
     return popc(a | b >> lane_u32(2));
 }
 
-/* Reads 32 tokens of a plane, at list positions i. If `inside` is set, all their blocks have an end
- * of at least k + 7, as most blocks do. */
-template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plane &p, lane_u32 i)
+/* Reads 32 tokens of a plane, from list position `base` on, whose histories are h0 and h1. If
+ * `inside` is set, all their blocks have an end of at least k + 7, as most blocks do. Returns the
+ * word of the history that has changed. */
+template <bool inside>
+PSTI_LANES lane_u32 read_step(coefs_unit &u, const coefs_plane &p, uint32_t base, lane_u32 h0,
+                              lane_u32 h1)
 {
+    lane_u32 i = lane_u32(base) + lane_id();
     lane_bool live = inside ? lane_bool(true) : i < lane_u32(p.n);
-    lane_u32 h0 = load(u.history, i), h1 = load(u.history, i + lane_u32(u.stride));
-    lane_bool is_side = load(u.order, i, live, 0u) >= lane_u32(u.first_side);
+    lane_u32 sides = lane_u32(load_uniform(u.sides, base / PSTI_WARP)) >> lane_id();
+    lane_bool is_side = (sides & lane_u32(1)) != lane_u32(0);
     lane_u32 context = ac_bucket(u, p, is_side, h0, h1);
     if (inside) {
         context += lane_u32(24);
@@ -375,24 +392,64 @@ template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plan
     }
     lane_u32 token = ac_token(u, context, u.states.x & lane_u32(4095));
     advance(u.states, load(u.ac, (context << lane_u32(3)) + token), live);
-    lane_u32 h = p.word ? h1 : h0;
-    h = (h & lane_u32(~(15u << p.nibble))) | token << lane_u32(p.nibble);
-    store(u.history, i + lane_u32(p.word * u.stride), h);
     store(u.planes, i + lane_u32(p.plane), token);
+    lane_u32 h = p.word ? h1 : h0;
+    return (h & lane_u32(~(15u << p.nibble))) | token << lane_u32(p.nibble);
+}
+
+template <bool inside> PSTI_LANES void read_near(coefs_unit &u, const coefs_plane &p, uint32_t base)
+{
+    lane_u32 i = lane_u32(base) + lane_id();
+    lane_u32 h0 = load(u.near, i), h1 = load(u.near, i + lane_u32(u.n_near));
+    lane_u32 h = read_step<inside>(u, p, base, h0, h1);
+    store(u.near, i + lane_u32(p.word * u.n_near), h);
+}
+
+/* Reads the tokens of a plane at list positions n_near and up. The histories of each step are
+ * loaded before the step before it is done, because memory answers late. */
+PSTI_LANES void read_far(coefs_unit &u, const coefs_plane &p)
+{
+    lane_u32 i = lane_id(), n_far = lane_u32(u.n_far);
+    lane_u32 h0 = load(u.far, i), h1 = load(u.far, i + n_far);
+    for (uint32_t base = u.n_near; base < p.n; base += PSTI_WARP) {
+        lane_u32 next = i + lane_u32(PSTI_WARP);
+        lane_bool has = next < lane_u32(p.n - u.n_near);
+        lane_u32 next0 = load(u.far, next, has, 0u), next1 = load(u.far, next + n_far, has, 0u);
+        lane_u32 h = read_step<false>(u, p, base, h0, h1);
+        store(u.far, i + lane_u32(p.word * u.n_far), h);
+        i = next;
+        h0 = next0;
+        h1 = next1;
+    }
+}
+
+/* Clears the histories of all blocks with AC coefficients. */
+PSTI_LANES void clear_histories(coefs_unit &u)
+{
+    const uint32_t n = load_uniform(u.counts, 1);
+    for (uint32_t i = 0; i < 2 * u.n_near; i += PSTI_WARP)
+        store(u.near, lane_u32(i) + lane_id(), lane_u32(0));
+    for (uint32_t base = u.n_near; base < n; base += PSTI_WARP) {
+        lane_u32 i = lane_u32(base - u.n_near) + lane_id();
+        store(u.far, i, lane_u32(0));
+        store(u.far, i + lane_u32(u.n_far), lane_u32(0));
+    }
 }
 
 /* Reads the tokens of planes 1..last, which are the AC coefficients. */
 PSTI_LANES void read_ac(coefs_unit &u, const struct psti_gpu_jpeg_constants *constants)
 {
-    for (uint32_t i = 0; i < 2 * u.stride; i += PSTI_WARP)
-        store(u.history, lane_u32(i) + lane_id(), lane_u32(0));
+    clear_histories(u);
     for (uint32_t k = 1; k <= u.last; k++) {
         const coefs_plane p = open_plane(u, constants, k);
+        const uint32_t n = smaller(p.n, u.n_near), n7 = smaller(p.n7, u.n_near);
         uint32_t base = 0;
-        for (; base + PSTI_WARP <= p.n7; base += PSTI_WARP)
-            read_step<true>(u, p, lane_u32(base) + lane_id());
-        for (; base < p.n; base += PSTI_WARP)
-            read_step<false>(u, p, lane_u32(base) + lane_id());
+        for (; base + PSTI_WARP <= n7; base += PSTI_WARP)
+            read_near<true>(u, p, base);
+        for (; base < n; base += PSTI_WARP)
+            read_near<false>(u, p, base);
+        if (p.n > u.n_near)
+            read_far(u, p);
     }
 }
 

@@ -51,6 +51,39 @@ PSTI_LANES void load_tables(const coefs_unit &u)
         store(u.ac, lane_u32(i) + lane_id(), load(&u.tables->ac[0][0], lane_u32(i) + lane_id()));
 }
 
+/* A warp's place among the warps of psti_gpu_coefs. */
+struct coefs_place {
+    uint16_t *scratch;
+    bool takes_wide; /* the warp has scratch for wide units, and there may be some left */
+};
+
+/* Warps are numbered so that wide ones, which have the lowest numbers, are spread over all
+ * multiprocessors, and there over all schedulers. */
+PSTI_LANES coefs_place place_warp(const block &b, const struct psti_gpu_jpeg_args &args)
+{
+    uint32_t number = (b.warp + b.index) % b.n_warps * b.n_blocks + b.index;
+    coefs_place place;
+    place.takes_wide = number < args.n_wide_warps;
+    uint64_t n_wide = place.takes_wide ? number : args.n_wide_warps, n_narrow = number - n_wide;
+    place.scratch = reinterpret_cast<uint16_t *>(args.scratch + n_wide * args.wide_nbytes +
+                                                 n_narrow * args.narrow_nbytes);
+    return place;
+}
+
+/* Returns the number of the unit that the warp decodes next, or a number of at least n_units if
+ * none is left. */
+PSTI_LANES uint32_t take_unit(coefs_place &place, const struct psti_gpu_jpeg_args &args)
+{
+    uint32_t *counters = reinterpret_cast<uint32_t *>(args.counters);
+    if (place.takes_wide) {
+        uint32_t i = atomic_next(counters);
+        if (i < args.n_wide)
+            return i;
+        place.takes_wide = false;
+    }
+    return args.n_wide + atomic_next(counters + 1);
+}
+
 struct coefs_kernel {
     static const int n_phases = 1;
 
@@ -64,11 +97,10 @@ struct coefs_kernel {
         const struct psti_gpu_jpeg_unit *units =
             reinterpret_cast<const struct psti_gpu_jpeg_unit *>(args.units);
         uint32_t *statuses = reinterpret_cast<uint32_t *>(args.statuses);
-        uint32_t *next_unit = reinterpret_cast<uint32_t *>(args.next_unit);
+        coefs_place place = place_warp(b, args);
         coefs_unit u;
         u.memory = b.memory + b.warp * args.warp_nbytes;
-        u.planes = reinterpret_cast<uint16_t *>(
-            args.scratch + (uint64_t)(b.index * b.n_warps + b.warp) * args.scratch_nbytes);
+        u.planes = place.scratch;
         u.bounds = shared_cast<uint32_t>(u.memory, PSTI_GPU_COEFS_BOUNDS);
         u.ac = shared_cast<uint32_t>(u.memory, PSTI_GPU_COEFS_AC);
         u.buckets = u.memory + PSTI_GPU_COEFS_BUCKETS;
@@ -77,7 +109,7 @@ struct coefs_kernel {
         u.tables = nullptr;
         store(shared_cast<uint32_t>(u.memory, PSTI_GPU_COEFS_BUCKETS), lane_id(),
               load(constants->buckets, lane_id()));
-        for (uint32_t i; (i = atomic_next(next_unit)) < args.n_units;) {
+        for (uint32_t i; (i = take_unit(place, args)) < args.n_units;) {
             const struct psti_gpu_jpeg_unit unit = units[i];
             u.image = images + unit.image;
             const struct psti_gpu_jpeg_tables *tables =

@@ -20,7 +20,8 @@ static size_t n_all_rows(uint32_t n_fields, uint32_t n_rows) { return (size_t)n_
 
 size_t psti_gpu_block_fixed_nbytes(uint32_t n_fields, uint32_t n_rows)
 {
-    return psti_round_up((n_all_rows(n_fields, n_rows) + n_fields) * sizeof(uint32_t),
+    size_t n_counters = (size_t)n_fields * PSTI_GPU_COUNTERS;
+    return psti_round_up((n_all_rows(n_fields, n_rows) + n_counters) * sizeof(uint32_t),
                          PSTI_GPU_ALIGN);
 }
 

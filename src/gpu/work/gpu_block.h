@@ -29,6 +29,7 @@
 enum {
     PSTI_GPU_ALIGN = 256,      /* alignment in bytes of claims and lists */
     PSTI_GPU_BLOCK_WARPS = 32, /* the most warps in a block of any kernel */
+    PSTI_GPU_COUNTERS = 2,     /* of a field, for psti_gpu_coefs */
     /* Bytes of scratch for psti_gpu_coefs that are enough for all warps that a GPU runs at a
      * time. */
     PSTI_GPU_COEFS_SCRATCH_NBYTES = 128 << 20,
@@ -126,7 +127,7 @@ struct psti_gpu_block {
 bool psti_gpu_block_claim(struct psti_gpu_block *block, const struct psti_gpu_claim *claim,
                           struct psti_gpu_claimed *claimed);
 /* Returns the bytes at the start of the upload, before the claims of rows: a status for each row,
- * and a counter for each field. */
+ * and counters for each field. */
 size_t psti_gpu_block_fixed_nbytes(uint32_t n_fields, uint32_t n_rows);
 /* Returns the bytes that lists may need in addition to their entries because each list is
  * aligned. */
@@ -137,15 +138,16 @@ static inline struct psti_gpu_row *psti_gpu_row(const struct psti_gpu_block *blo
 {
     return &block->rows[(size_t)i_field * block->n_rows_max + row];
 }
-/* These functions return the offset in the upload of a row's status, and of a field's counter. */
+/* These functions return the offset in the upload of a row's status, and of a field's counters. */
 static inline size_t psti_gpu_block_status(const struct psti_gpu_block *block, uint32_t i_field,
                                            uint32_t row)
 {
     return ((size_t)i_field * block->n_rows_max + row) * sizeof(uint32_t);
 }
-static inline size_t psti_gpu_block_counter(const struct psti_gpu_block *block, uint32_t i_field)
+static inline size_t psti_gpu_block_counters(const struct psti_gpu_block *block, uint32_t i_field)
 {
-    return psti_gpu_block_status(block, block->n_fields, 0) + i_field * sizeof(uint32_t);
+    return psti_gpu_block_status(block, block->n_fields, 0) +
+           i_field * PSTI_GPU_COUNTERS * sizeof(uint32_t);
 }
 
 /* These functions return the GPU addresses of the built-in tables. */

@@ -19,7 +19,8 @@ enum {
     STATES_NBYTES = 16 + 64
 };
 
-_Static_assert((int)PSTI_GPU_COEFS_ORDER % 16 == 0, "what follows is aligned");
+_Static_assert((int)PSTI_GPU_COEFS_STAGES % 16 == 0 && (int)PSTI_GPU_COEFS_NEAR % 64 == 0,
+               "what follows is aligned");
 
 /* ---- Tables */
 
@@ -265,8 +266,8 @@ enum pst_status psti_gpu_jpeg_plan(const void *bytes, size_t nbytes,
     if (status == PST_OK)
         status = read_model(bytes, plan, err);
     if (status == PST_OK)
-        status = psti_pli_check_end(bytes, nbytes, &plan->header, plan->frame.restoration_nbytes,
-                                    err);
+        status =
+            psti_pli_check_end(bytes, nbytes, &plan->header, plan->frame.restoration_nbytes, err);
     if (status != PST_OK)
         return psti_pli_failed(status, err);
     plan_area(plan);

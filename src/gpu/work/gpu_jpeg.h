@@ -13,6 +13,8 @@
 
 #include "gpu/work/gpu_store.h"
 
+#include <stdbool.h>
+
 /* Tables of an image (format-pli.md 8.6). An entry has a token's first slot in bits 0..15 and its
  * frequency in bits 16..31. A token that does not occur gets the first slot of the next token, or
  * 4096.
@@ -93,36 +95,59 @@ struct psti_gpu_jpeg_args {
     uint64_t units;     /* address of struct psti_gpu_jpeg_unit [n_units] */
     uint64_t tiles;     /* address of struct psti_gpu_jpeg_tile [n_tiles] */
     uint64_t statuses;  /* address of uint32_t [], one for each image, all 0 before the launch */
-    uint64_t next_unit; /* address of a uint32_t counter, 0 before psti_gpu_coefs is launched */
+    uint64_t counters;  /* address of uint32_t [2], 0 before psti_gpu_coefs is launched: how many
+                         * wide units and how many narrow units warps have taken */
     uint64_t constants; /* address of struct psti_gpu_jpeg_constants */
-    uint64_t scratch;   /* address of n_blocks * n_warps times psti_gpu_coefs_scratch() bytes,
-                         * aligned to 16 */
+    uint64_t scratch;   /* address of the scratch of all warps of psti_gpu_coefs, aligned to 16: of
+                         * wide ones, then of narrow ones */
     uint32_t n_units, n_tiles;
-    uint32_t warp_nbytes;    /* psti_gpu_coefs_shared() bytes, a multiple of 16 */
-    uint32_t scratch_nbytes; /* psti_gpu_coefs_scratch() for the largest n_places of the images */
+    uint32_t n_wide; /* number of wide units, which come first in `units` */
+    /* Number of warps that have scratch for wide units. They take narrow units after the wide
+     * ones. At least 1 if there are wide units. */
+    uint32_t n_wide_warps;
+    uint32_t warp_nbytes; /* psti_gpu_coefs_shared() for the largest n_places of the images */
+    /* psti_gpu_coefs_scratch() for the largest n_places of the images with wide units, and of those
+     * with narrow units; 0 if there are none */
+    uint32_t wide_nbytes, narrow_nbytes;
     struct psti_gpu_finish finish;
 };
 
-/* Layout of the shared memory of a warp in psti_gpu_coefs (see jpeg_coefs.cuh). */
+/* Layout of the shared memory of a warp in psti_gpu_coefs (see jpeg_coefs.cuh). Each warp more on a
+ * multiprocessor hides more of the latency of loads, so this memory is small for all sizes of
+ * units: of a long list, only the histories of the first PSTI_GPU_COEFS_NEAR positions lie here,
+ * the others in scratch. A unit of 128 x 128 pixels has no more positions. Larger units are made of
+ * images with few coefficients, so that not many steps reach the others. */
 enum {
+    PSTI_GPU_COEFS_NEAR = 768, /* a multiple of 64 */
     PSTI_GPU_COEFS_BOUNDS = 0,
     PSTI_GPU_COEFS_AC = PSTI_GPU_COEFS_BOUNDS + 32 * 16,
     PSTI_GPU_COEFS_BUCKETS = PSTI_GPU_COEFS_AC + 32 * 32,
     PSTI_GPU_COEFS_COUNTS = PSTI_GPU_COEFS_BUCKETS + 128,
     PSTI_GPU_COEFS_SQUARES = PSTI_GPU_COEFS_COUNTS + 72 * 4,
-    PSTI_GPU_COEFS_ORDER = PSTI_GPU_COEFS_SQUARES + 48 * 8,
-    PSTI_GPU_COEFS_HALVES_NBYTES = 32 * 32 * 4 /* The blocks of a group, after the first
-                                                * transform. */
+    PSTI_GPU_COEFS_SIDES = PSTI_GPU_COEFS_SQUARES + 48 * 8,
+    PSTI_GPU_COEFS_STAGES = PSTI_GPU_COEFS_SIDES + 48 * 8, /* what the stages use in turn */
+    PSTI_GPU_COEFS_HALVES_NBYTES = 32 * 32 * 4             /* The blocks of a group, after the first
+                                                            * transform. */
 };
-/* After the list, this memory first holds what decoding tokens needs, and later what the inverse
- * DCT needs. */
+/* Units are wide if a part of their histories lies in scratch, else narrow. `n_places` is that of
+ * the unit's image. */
+static inline bool psti_gpu_coefs_wide(uint32_t n_places) { return n_places > PSTI_GPU_COEFS_NEAR; }
+/* Returns the bytes of shared memory that a warp needs, a multiple of 16. The stages hold in turn:
+ * classes and ends of blocks, the near histories, and what the inverse DCT needs. */
 static inline uint32_t psti_gpu_coefs_shared(uint32_t n_places)
 {
-    uint32_t tokens = 8 * n_places, idct = 2 * n_places + PSTI_GPU_COEFS_HALVES_NBYTES;
-    return PSTI_GPU_COEFS_ORDER + 2 * n_places + (tokens > idct ? tokens : idct);
+    uint32_t stages = PSTI_GPU_COEFS_HALVES_NBYTES, n_near = PSTI_GPU_COEFS_NEAR;
+    n_near = n_places < n_near ? n_places : n_near;
+    stages = stages > 2 * n_places ? stages : 2 * n_places;
+    return PSTI_GPU_COEFS_STAGES + (stages > 8 * n_near ? stages : 8 * n_near);
 }
-/* Returns the bytes of scratch that a warp needs: 64 planes of 16-bit coefficients. */
-static inline uint32_t psti_gpu_coefs_scratch(uint32_t n_places) { return 64 * 2 * n_places; }
+/* Returns the bytes of scratch that a warp needs, a multiple of 16: 64 planes of 16-bit
+ * coefficients, two lists of blocks, and the far histories. */
+static inline uint32_t psti_gpu_coefs_scratch(uint32_t n_places)
+{
+    uint32_t n_far = psti_gpu_coefs_wide(n_places) ? n_places - PSTI_GPU_COEFS_NEAR : 0;
+    return (64 + 2) * 2 * n_places + 8 * n_far;
+}
 /* Warps of a block, and bytes of shared memory for a warp of psti_gpu_jpeg, which holds the pixels
  * of a tile. */
 enum {

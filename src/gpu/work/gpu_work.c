@@ -18,7 +18,7 @@ enum {
     N_BUCKETS = 256,
     PROCESSORS = 132,         /* number of processors if the GPU's properties are not known */
     SHARED_NBYTES = 64 << 10, /* shared memory of a block, also for that case; every GPU has it */
-    COEFS_WARPS = 20,         /* warps that a processor runs */
+    COEFS_WARPS = 24,         /* warps that a processor runs */
     COEFS_SHARED = 48 << 10   /* shared memory of a block, which every GPU has */
 };
 
@@ -240,12 +240,18 @@ static void add_units(struct growth *g)
  * ------------------------------------------------------------------------------------------------
  */
 
-static uint64_t add_jpeg_images(struct growth *g, uint32_t *n_places)
+/* The largest n_places of the images with wide units, and of those with narrow units; 0: there are
+ * none. */
+struct coefs_places {
+    uint32_t wide, narrow;
+};
+
+static uint64_t add_jpeg_images(struct growth *g, struct coefs_places *places)
 {
     struct list list = begin_list(g, PSTI_GPU_ALIGN);
     struct psti_gpu_jpeg_image *images = list.host;
     uint32_t n = 0;
-    *n_places = 0;
+    *places = (struct coefs_places){0, 0};
     for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
         struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_JPEG);
         if (!row)
@@ -253,33 +259,49 @@ static uint64_t add_jpeg_images(struct growth *g, uint32_t *n_places)
         images[n] = row->jpeg.image;
         if (images[n].sink.finished)
             images[n].sink.at = slot_of(g, r);
-        if (row->jpeg.n_places > *n_places)
-            *n_places = row->jpeg.n_places;
+        uint32_t n_places = row->jpeg.n_places;
+        uint32_t *most = psti_gpu_coefs_wide(n_places) ? &places->wide : &places->narrow;
+        *most = n_places > *most ? n_places : *most;
         row->index = n++;
     }
     g->end += n * sizeof *images;
     return list.gpu;
 }
 
-static uint64_t add_jpeg_units(struct growth *g, uint32_t *n_units)
+/* Returns the row if it has units of that kind, else NULL. */
+static const struct psti_gpu_row *coefs_row(const struct growth *g, uint32_t i_row, bool wide)
 {
-    struct list list = begin_list(g, PSTI_GPU_ALIGN);
-    struct psti_gpu_jpeg_unit *to = list.host;
+    const struct psti_gpu_row *row = row_of(g, i_row, PSTI_GPU_ROW_JPEG);
+    return row && psti_gpu_coefs_wide(row->jpeg.n_places) == wide ? row : NULL;
+}
+
+/* Adds the wide or the narrow units, longest first. Returns their number. */
+static uint32_t sort_coefs(const struct growth *g, bool wide, struct psti_gpu_jpeg_unit *to)
+{
     uint32_t buckets[N_BUCKETS] = {0};
     for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
-        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_JPEG);
+        const struct psti_gpu_row *row = coefs_row(g, r, wide);
         for (uint32_t i = 0; row && i < row->jpeg.n_units; i++)
             buckets[bucket_of(row->jpeg.units[i].nbytes)]++;
     }
-    *n_units = place_buckets(buckets);
+    uint32_t n_units = place_buckets(buckets);
     for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
-        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_JPEG);
+        const struct psti_gpu_row *row = coefs_row(g, r, wide);
         for (uint32_t i = 0; row && i < row->jpeg.n_units; i++) {
             struct psti_gpu_jpeg_unit *unit = &to[buckets[bucket_of(row->jpeg.units[i].nbytes)]++];
             *unit = row->jpeg.units[i];
             unit->image = row->index;
         }
     }
+    return n_units;
+}
+
+static uint64_t add_jpeg_units(struct growth *g, uint32_t *n_wide, uint32_t *n_units)
+{
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
+    struct psti_gpu_jpeg_unit *to = list.host;
+    *n_wide = sort_coefs(g, true, to);
+    *n_units = *n_wide + sort_coefs(g, false, to + *n_wide);
     g->end += *n_units * sizeof *to;
     return list.gpu;
 }
@@ -301,45 +323,66 @@ static uint64_t add_jpeg_tiles(struct growth *g, uint32_t *n_tiles)
     return list.gpu;
 }
 
+/* Returns how many warps with so much scratch each there may be, at most `most`. */
+static uint32_t fit_warps(uint64_t left, uint32_t nbytes, uint32_t most)
+{
+    uint64_t n = most > 0 ? left / nbytes : 0;
+    return n < most ? (uint32_t)n : most;
+}
+
 /* psti_gpu_coefs has as many warps as a GPU runs at a time, limited by the scratch; each warp takes
- * one unit after another. */
-static void shape_coefs(const struct growth *g, const struct psti_gpu_jpeg_args *args,
-                        uint32_t *n_blocks, uint32_t *n_warps)
+ * one unit after another. Wide units get at most half of the scratch if there are narrow ones,
+ * too: a warp for them takes as much as several others. */
+static void shape_coefs(const struct growth *g, struct psti_gpu_jpeg_args *args, uint32_t *n_blocks,
+                        uint32_t *n_warps)
 {
     const struct psti_gpu_block *block = g->block;
     uint64_t left = block->memory.scratch_nbytes - block->scratch_used;
-    /* At least one warp fits, because claims have reserved its scratch. */
-    uint64_t fit = left / args->scratch_nbytes;
     uint32_t n_processors =
         block->memory.n_processors ? block->memory.n_processors : (uint32_t)PROCESSORS;
-    uint32_t most = n_processors * COEFS_WARPS;
-    most = most < args->n_units ? most : args->n_units;
-    most = most < fit ? most : (uint32_t)fit;
+    uint32_t most = n_processors * COEFS_WARPS, n_narrow = args->n_units - args->n_wide;
+    uint32_t n_wide_warps = fit_warps(n_narrow > 0 ? left / 2 : left, args->wide_nbytes,
+                                      most < args->n_wide ? most : args->n_wide);
+    /* At least one warp fits, because claims have reserved its scratch. */
+    if (args->n_wide > 0 && n_wide_warps == 0)
+        n_wide_warps = 1;
+    left -= (uint64_t)n_wide_warps * args->wide_nbytes;
+    most -= n_wide_warps;
+    uint32_t n =
+        n_wide_warps + fit_warps(left, args->narrow_nbytes, most < n_narrow ? most : n_narrow);
     *n_warps = PSTI_GPU_COEFS_WARPS_MAX;
-    while (*n_warps > 1 && (*n_warps * args->warp_nbytes > COEFS_SHARED || *n_warps > most))
+    while (*n_warps > 1 && (*n_warps * args->warp_nbytes > COEFS_SHARED || *n_warps > n))
         *n_warps /= 2;
-    *n_blocks = most / *n_warps;
+    *n_blocks = n / *n_warps;
+    n = *n_blocks * *n_warps;
+    args->n_wide_warps = n_wide_warps < n ? n_wide_warps : n;
 }
 
 static void add_jpeg(struct growth *g)
 {
     const struct psti_gpu_block *block = g->block;
-    uint32_t n_places, n_units, n_tiles, n_blocks, n_warps;
-    uint64_t images = add_jpeg_images(g, &n_places);
+    struct coefs_places places;
+    uint32_t n_wide, n_units, n_tiles, n_blocks, n_warps;
+    uint64_t images = add_jpeg_images(g, &places);
+    uint32_t n_places = places.wide > 0 ? places.wide : places.narrow;
     if (n_places == 0)
         return;
+    uint64_t units = add_jpeg_units(g, &n_wide, &n_units);
+    uint64_t tiles = add_jpeg_tiles(g, &n_tiles);
     struct psti_gpu_jpeg_args args = {
         .images = images,
-        .units = add_jpeg_units(g, &n_units),
-        .tiles = add_jpeg_tiles(g, &n_tiles),
+        .units = units,
+        .tiles = tiles,
         .statuses = at_upload(g, psti_gpu_block_status(block, g->i_field, 0)),
-        .next_unit = at_upload(g, psti_gpu_block_counter(block, g->i_field)),
+        .counters = at_upload(g, psti_gpu_block_counters(block, g->i_field)),
         .constants = psti_gpu_constants_jpeg(block),
         .scratch = block->memory.scratch + block->scratch_used,
         .n_units = n_units,
         .n_tiles = n_tiles,
+        .n_wide = n_wide,
         .warp_nbytes = psti_gpu_coefs_shared(n_places),
-        .scratch_nbytes = psti_gpu_coefs_scratch(n_places),
+        .wide_nbytes = psti_gpu_coefs_scratch(places.wide),
+        .narrow_nbytes = psti_gpu_coefs_scratch(places.narrow),
         .finish = g->field->finish,
     };
     shape_coefs(g, &args, &n_blocks, &n_warps);
