@@ -47,14 +47,17 @@ struct psti_gpu_field_options {
     struct psti_chain_output output;
     /* size of all finished rows of the field; rows of any other size are refused */
     uint32_t height, width;
+    /* Distance between two rows of the batch's array, in rows of this field; 0 counts as 1. The
+     * views of an image that lie side by side in one array are fields with the number of views. */
+    uint32_t row_step;
 };
 /* Creates the description of a field. Returns PST_ERROR_UNSUPPORTED if a GPU cannot run the chain;
  * the error's text says why. */
 enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options,
                                     struct psti_gpu_field **out, struct pst_error *err);
 void psti_gpu_field_close(struct psti_gpu_field **field);
-/* Returns the bytes of a finished row. The rows of a batch slot lie one after another at this
- * distance. */
+/* Returns the bytes of a finished row. The rows of a batch slot lie at this distance times
+ * row_step. */
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field);
 
 /* Computes the memory that a slot's block needs for `n_rows` rows. It assumes that all items of
@@ -157,8 +160,8 @@ struct psti_gpu_work {
     const struct psti_gpu_launch *launches;  /* owned by the block, valid until begin */
     uint32_t n_launches;
 };
-/* A row of `places` that is not written. Row r of field i is written to outs[i] + places[r] *
- * psti_gpu_field_row_nbytes. If `places` is NULL, places[r] is r. */
+/* A row of `places` that is not written. Row r of field i is written to outs[i] + places[r] times
+ * the distance of its rows. If `places` is NULL, places[r] is r. */
 #define PSTI_GPU_NOWHERE UINT32_MAX
 enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t *outs,
                                     const uint32_t *places, struct psti_gpu_work *work,

@@ -729,10 +729,6 @@ static enum pst_status add_field(pst_dataset *dataset, const struct pst_loader_o
         status = check_forms(dataset, field, wish, err);
     if (status == PST_OK)
         status = psti_loader_plan_check_name(plan, wish->as ? wish->as : field->name, err);
-    if (status == PST_OK && wish->as && options->placement == PST_PLACEMENT_DEVICE)
-        status =
-            psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                      "views '%s': views are for batches in host memory (pin_memory)", wish->as);
     if (status != PST_OK)
         return status;
     struct psti_loader_plan_field *entry = &plan->fields[plan->n_fields];

@@ -93,6 +93,18 @@ def compare(data: Path, output: str, turn: int | None) -> int:
     return n
 
 
+def compare_views(data: Path, output: str) -> int:
+    """Compares views of the images of a data set, decoded in each place. Returns the number of images."""
+    views = {"global": (2, CHAINS["resized"]), "local": (3, [T.RandomResizedCrop(32, scale=(0.05, 0.3)), CHAINS["resized"][2]])}
+    found: list[list[np.ndarray]] = []
+    for device in ("cpu", *PLACES):
+        loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, views=views, dtype="float16", fields=[],
+                           output="numpy" if device == "cpu" else output, device=device)
+        found.append([on_host(batch[name]) for batch in loader for name in views])
+        check_same(found[-1], found[0], f"{data.name}, views, {device}")
+    return sum(map(len, found[0])) * len(PLACES)
+
+
 def torch_output() -> str:
     """Returns "torch" if torch supports CUDA, otherwise "dlpack"."""
     try:
@@ -111,6 +123,7 @@ def main() -> None:
             packed = Path(work) / f"{folder.name}.pst"
             ps.pack(str(folder), str(packed))
             n += sum(compare(data, output, turn) for data, turn in zip((folder, packed), turns, strict=False))
+            n += compare_views(packed, output)
             print(f"{folder.name}: the same", flush=True)
     print(f"{n} images compared, output {output}")
 

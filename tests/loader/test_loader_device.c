@@ -443,6 +443,56 @@ static struct pst_loader_options crops(struct pst_op op[2], struct pst_field_out
                                        TEST_ELEMENT_SIZES};
 }
 
+/* Three views of an image in one array, with a fourth in an array of its own: a large crop, which
+ * is resized. */
+static struct pst_loader_options views(struct pst_op op[3], struct pst_field_output outputs[2])
+{
+    struct pst_loader_options options = crops(op, outputs);
+    pst_op_init(&op[2], sizeof op[2], PST_OP_RANDOM_RESIZED_CROP);
+    op[2].height = op[2].width = 40;
+    outputs[0].as = "small";
+    outputs[0].n_views = 3;
+    outputs[1] = (struct pst_field_output){.name = "image",
+                                           .as = "large",
+                                           .first_view = 3,
+                                           .ops = &op[2],
+                                           .n_ops = 1,
+                                           .dtype = PST_DTYPE_F16};
+    options.n_fields = 2;
+    options.only_listed = true;
+    return options;
+}
+
+/* Views are those in host memory, whoever decodes: the GPU, the CPU, or both. */
+static void test_views(void **state)
+{
+    static const double parts[] = {0, 0.5};
+    struct pst_field_output outputs[2];
+    struct pst_loader_stats stats;
+    struct pst_error err;
+    struct pst_op op[3];
+    pst_dataset *pli;
+    char path[128];
+    (void)state;
+    snprintf(path, sizeof path, "%s/pli-views", directory);
+    make_pli(path, 24, true);
+    assert_ok(pst_dataset_open(path, NULL, &pli, &err));
+    for (int i = 0; i < 8; i++) {
+        struct pst_loader_options options = views(op, outputs);
+        options.placement = PST_PLACEMENT_DEVICE;
+        options.num_workers = i & 1 ? 2 : 0;
+        options.gpu_part = parts[i >> 1 & 1];
+        options.decode = i < 4 ? PST_DECODE_AUTO : PST_DECODE_GPU;
+        compare(pli, &options, &stats);
+        assert_true(stats.n_gpu_samples > 0);
+        if (options.num_workers == 0 && options.gpu_part == 0)
+            assert_int_equal(stats.n_gpu_samples, 4 * 24); /* each view of each image */
+        op[0].pad_if_needed = true;                        /* some images of `mixed` are smaller */
+        compare(mixed, &options, &stats);
+    }
+    pst_dataset_close(&pli);
+}
+
 static void test_forms_of_pli(void **state)
 {
     struct pst_field_output output;
@@ -474,10 +524,10 @@ static void test_forms_of_pli(void **state)
 static void test_corrupt_units(void **state)
 {
     static const enum pst_on_error policies[] = {PST_ON_ERROR_SKIP, PST_ON_ERROR_REPLACE};
-    struct pst_field_output output;
+    struct pst_field_output output, outputs[2];
     struct pst_loader_stats gpu, host;
     struct pst_error err, errors[2];
-    struct pst_op op[2];
+    struct pst_op op[3];
     uint64_t hashes[STEPS_MAX];
     pst_dataset *dataset;
     char path[128];
@@ -500,10 +550,10 @@ static void test_corrupt_units(void **state)
         }
         fclose(stream);
     }
-    for (int i = 0; i < 2; i++) {
-        struct pst_loader_options options = crops(op, &output);
+    for (int i = 0; i < 3; i++) { /* too many views are bad for replacing them */
+        struct pst_loader_options options = i < 2 ? crops(op, &output) : views(op, outputs);
         options.no_verify = true;
-        options.on_error = policies[i];
+        options.on_error = policies[i % 2];
         epoch(dataset, &options, hashes, &host);
         assert_true(host.n_bad > 0);
         options.placement = PST_PLACEMENT_DEVICE;
@@ -615,6 +665,7 @@ int main(void)
         cmocka_unit_test(test_fetch_and_replay),
         cmocka_unit_test(test_bad_samples),
         cmocka_unit_test(test_rows_without_room),
+        cmocka_unit_test(test_views),
         cmocka_unit_test(test_forms_of_pli),
         cmocka_unit_test(test_corrupt_units),
         cmocka_unit_test(test_device_memory_is_a_limit),

@@ -275,9 +275,6 @@ static void test_refusals(void **state)
     kept.outputs[0].gives_geometry = true;
     pst_op_init(&kept.large[1], sizeof kept.large[1], PST_OP_ELASTIC);
     refuse(&options, "no matrix says");
-    options = views_options(&kept);
-    options.placement = PST_PLACEMENT_DEVICE;
-    refuse(&options, "batches in host memory");
 }
 
 int main(void)

@@ -47,7 +47,7 @@ struct psti_gpu_field {
     const struct psti_chain *chain;
     struct pst_decode_options decode;
     struct psti_chain_output output;
-    size_t row_nbytes;
+    size_t row_nbytes, row_step_nbytes; /* of a row, and from one row to the next */
     struct psti_gpu_finish finish;
 };
 

@@ -16,12 +16,13 @@ enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options
                                     struct psti_gpu_field **out, struct pst_error *err)
 {
     const struct psti_chain_output *o = &options->output;
-    size_t nbytes = pst_dtype_nbytes(o->dtype);
+    size_t nbytes = pst_dtype_nbytes(o->dtype), step_nbytes;
     *out = NULL;
     if (options->height == 0 || options->width == 0 ||
         !psti_mul_size(nbytes, o->channels, &nbytes) ||
         !psti_mul_size(nbytes, options->width, &nbytes) ||
         !psti_mul_size(nbytes, options->height, &nbytes) ||
+        !psti_mul_size(nbytes, options->row_step ? options->row_step : 1, &step_nbytes) ||
         nbytes / PSTI_GPU_COPY_PART_NBYTES >= UINT32_MAX)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
                          "rows of %u x %u pixels cannot be made on a GPU", options->width,
@@ -33,6 +34,7 @@ enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options
     field->decode = options->decode;
     field->output = *o;
     field->row_nbytes = nbytes;
+    field->row_step_nbytes = step_nbytes;
     psti_gpu_prepare_finish(options->chain, options->height, options->width, &field->finish);
     *out = field;
     return PST_OK;

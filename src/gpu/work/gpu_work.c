@@ -57,7 +57,7 @@ static struct psti_gpu_row *row_of(const struct growth *g, uint32_t i_row,
 static uint64_t slot_of(const struct growth *g, uint32_t i_row)
 {
     uint64_t place = g->places ? g->places[i_row] : i_row;
-    return g->out + place * g->field->row_nbytes;
+    return g->out + place * g->field->row_step_nbytes;
 }
 
 static uint64_t at_upload(const struct growth *g, size_t offset)

@@ -7,12 +7,44 @@
 
 #include <stdio.h>
 
+/* Opens a field, or view number `view` of it. */
+static enum pst_status open_part(pst_loader *loader, struct psti_loader_gpu *gpu, uint32_t i_plan,
+                                 uint32_t view, struct pst_error *err)
+{
+    const struct psti_loader_plan_field *plan = &loader->plan.fields[i_plan];
+    const struct psti_slot_field *slot = &loader->plan.slots[i_plan];
+    const int64_t *shape = slot->shape + plan->has_view_axis;
+    uint32_t i = gpu->n_fields;
+    bool chw = plan->layout == PST_LAYOUT_CHW;
+    const struct psti_gpu_field_options options = {
+        .chain = plan->chain,
+        .decode = plan->decode,
+        .output = {.dtype = slot->dtype,
+                   .layout = plan->layout,
+                   .channels = plan->channels,
+                   .bits = plan->bits,
+                   .is_mask = plan->field->type == PST_FIELD_MASK},
+        .height = (uint32_t)shape[chw ? 1 : 0],
+        .width = (uint32_t)shape[chw ? 2 : 1],
+        .row_step = plan->n_views};
+    enum pst_status status = psti_gpu_field_open(&options, &gpu->fields[i], err);
+    if (status != PST_OK)
+        return status;
+    gpu->plan_fields[i] = i_plan;
+    gpu->views[i] = view;
+    if (view == 0)
+        gpu->fields_of_plan[i_plan] = i;
+    gpu->n_fields++;
+    gpu->recodes[i] = psti_recode_has_field(loader->kept.recode_key, plan->i_field);
+    psti_loader_gpu_expect_items(gpu, loader, i);
+    return PST_OK;
+}
+
 static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gpu, uint32_t i_plan,
                                   struct pst_error *err)
 {
     const struct psti_loader_plan_field *plan = &loader->plan.fields[i_plan];
-    const struct psti_slot_field *slot = &loader->plan.slots[i_plan];
-    uint32_t i = gpu->n_fields;
+    uint32_t n = plan->n_views ? plan->n_views : 1;
     if (plan->any_channels)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': images on a GPU have one number of channels: set 1, 3 "
@@ -24,26 +56,10 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
                          "Resize to (height, width), a Letterbox or a crop, or leave it in host "
                          "memory (no device)",
                          plan->field->name);
-    bool chw = plan->layout == PST_LAYOUT_CHW;
-    const struct psti_gpu_field_options options = {
-        .chain = plan->chain,
-        .decode = plan->decode,
-        .output = {.dtype = slot->dtype,
-                   .layout = plan->layout,
-                   .channels = plan->channels,
-                   .bits = plan->bits,
-                   .is_mask = plan->field->type == PST_FIELD_MASK},
-        .height = (uint32_t)slot->shape[chw ? 1 : 0],
-        .width = (uint32_t)slot->shape[chw ? 2 : 1]};
-    enum pst_status status = psti_gpu_field_open(&options, &gpu->fields[i], err);
-    if (status != PST_OK)
-        return status;
-    gpu->plan_fields[i] = i_plan;
-    gpu->fields_of_plan[i_plan] = i;
-    gpu->n_fields++;
-    gpu->recodes[i] = psti_recode_has_field(loader->kept.recode_key, plan->i_field);
-    psti_loader_gpu_expect_items(gpu, loader, i);
-    return PST_OK;
+    enum pst_status status = PST_OK;
+    for (uint32_t view = 0; status == PST_OK && view < n; view++)
+        status = open_part(loader, gpu, i_plan, view, err);
+    return status;
 }
 
 /* Uploads the codecs' constant tables, which stay on the GPU. */
@@ -116,10 +132,10 @@ static void close_gpu(void *ctx)
         psti_device_free(gpu->device, gpu->scratch, gpu->scratch_nbytes);
     if (gpu->constants)
         psti_device_free(gpu->device, gpu->constants, gpu->constants_nbytes);
-    for (uint32_t i = 0; i < gpu->n_fields; i++) {
+    for (uint32_t i = 0; i < gpu->n_fields; i++)
         psti_gpu_field_close(&gpu->fields[i]);
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
         psti_augment_chain_free(&gpu->chains[i]);
-    }
     psti_device_close(&gpu->device);
     pthread_mutex_destroy(&gpu->stream_lock);
     psti_free(gpu);
@@ -177,7 +193,10 @@ static void detach(void *own, struct psti_loader_plan *plan)
 {
     struct psti_loader_gpu *gpu = own;
     for (uint32_t i = 0; i < gpu->n_fields; i++)
-        gpu->chains[i] = psti_loader_plan_take_chain(&plan->fields[gpu->plan_fields[i]]);
+        if (gpu->views[i] == 0) {
+            uint32_t i_plan = gpu->plan_fields[i];
+            gpu->chains[i_plan] = psti_loader_plan_take_chain(&plan->fields[i_plan]);
+        }
 }
 
 static const struct psti_placement_ops gpu_ops = {.remakes = true,

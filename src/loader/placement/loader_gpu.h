@@ -31,9 +31,8 @@ enum psti_loader_gpu_again {
 /* A CUDA stream of the caller that reads the batch, or has read it. */
 struct psti_loader_gpu_reader {
     uint64_t stream;
-    struct psti_event
-        *event; /* recorded on the stream when the batch is released, which is after the last use of
-                   the batch */
+    struct psti_event *event; /* recorded on the stream when the batch is released, which is after
+                                 the last use of the batch */
 };
 
 /* Data of a slot besides its arrays. It has one owner at a time: each worker owns the parts of its
@@ -80,6 +79,10 @@ struct psti_loader_gpu_homes {
     size_t bounce_nbytes;
 };
 
+/* Most parts: a field with pixels is a part of a batch's work on the GPU, and so is each view of a
+ * field with views. */
+enum { PSTI_LOADER_GPU_PARTS_MAX = PST_MAX_FIELDS + PST_MAX_VIEWS };
+
 struct psti_loader_gpu {
     struct psti_device *device;
     struct psti_loader_gpu_homes homes; /* mappings of the host service; used by the caller's
@@ -97,18 +100,19 @@ struct psti_loader_gpu {
     _Atomic uint64_t upload_ns, work_ns;
     uint64_t constants, scratch;
     uint64_t constants_nbytes, scratch_nbytes;
-    uint32_t n_fields; /* number of fields with pixels */
-    struct psti_gpu_field *fields[PST_MAX_FIELDS];
-    struct psti_gpu_item_size items[PST_MAX_FIELDS]; /* expected size of each field's items */
-    bool decodes[PST_MAX_FIELDS];                    /* the GPU decodes items of the field */
-    /* the CPU may have to make all rows of the field, until the cache has its items re-coded */
-    bool recodes[PST_MAX_FIELDS];
-    uint32_t plan_fields[PST_MAX_FIELDS];      /* for each field with pixels: its number in the
-                                                  plan */
-    uint32_t fields_of_plan[PST_MAX_FIELDS];   /* for each field of the plan: its number among
-                                                  the fields with pixels */
-    struct psti_chain *chains[PST_MAX_FIELDS]; /* chains taken from the plan when the loader
-                                                  closes */
+    uint32_t n_fields; /* number of parts, each of which is a field of the blocks */
+    struct psti_gpu_field *fields[PSTI_LOADER_GPU_PARTS_MAX];
+    /* expected size of each part's items */
+    struct psti_gpu_item_size items[PSTI_LOADER_GPU_PARTS_MAX];
+    bool decodes[PSTI_LOADER_GPU_PARTS_MAX]; /* the GPU decodes items of the part */
+    /* the CPU may have to make all rows of the part, until the cache has its items re-coded */
+    bool recodes[PSTI_LOADER_GPU_PARTS_MAX];
+    uint32_t plan_fields[PSTI_LOADER_GPU_PARTS_MAX]; /* for each part: its field in the plan */
+    uint32_t views[PSTI_LOADER_GPU_PARTS_MAX];       /* and its number among the field's views */
+    uint32_t fields_of_plan[PST_MAX_FIELDS];         /* for each field of the plan with pixels: the
+                                                        number of its first part */
+    /* chains of fields with pixels, taken from the plan when the loader closes */
+    struct psti_chain *chains[PST_MAX_FIELDS];
     /* The pool's lock guards these members: */
     uint32_t n_slots, refused_at; /* refused_at: value of n_slots when no memory for another slot
                                      was left */

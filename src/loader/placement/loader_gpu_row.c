@@ -52,6 +52,12 @@ static bool is_verified(const pst_loader *loader, const struct psti_loader_sourc
     return source->item.has_checksum && !loader->options.no_verify && !source->partial;
 }
 
+/* Returns the number of the image's field in the slot's block. */
+static uint32_t part_of(const struct psti_loader_gpu *gpu, const struct psti_image *image)
+{
+    return gpu->fields_of_plan[image->i_plan] + image->view;
+}
+
 /* Puts the row's stored bytes into the block. True: the GPU makes the row from them. False: the
  * caller must make it. */
 static bool take(struct psti_loader_worker *worker, const struct psti_image *image)
@@ -62,7 +68,7 @@ static bool take(struct psti_loader_worker *worker, const struct psti_image *ima
     const struct psti_loader_plan_field *plan = image->plan;
     const struct psti_loader_source *source = image->source;
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(image->batch);
-    uint32_t i_field = gpu->fields_of_plan[image->i_plan];
+    uint32_t i_field = part_of(gpu, image);
     bool is_pli = image->info.form == PST_FORM_PLI || image->info.form == PST_FORM_PLI_JPEG;
     const struct psti_gpu_item item = {.bytes = source->data,
                                        .nbytes = source->item.nbytes,
@@ -106,7 +112,7 @@ static void *find_picture(struct psti_loader_worker *worker, const struct psti_i
     const struct psti_loader_plan_field *plan = image->plan;
     const struct psti_draw *draw = image->draw;
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(image->batch);
-    uint32_t i_field = gpu->fields_of_plan[image->i_plan];
+    uint32_t i_field = part_of(gpu, image);
     uint64_t nbytes = (uint64_t)draw->region_height * draw->region_width * plan->channels *
                       (plan->bits == 16 ? 2 : 1);
     void *pixels;
@@ -128,7 +134,7 @@ static enum pst_status find_row(struct psti_loader_worker *worker, const struct 
 {
     const struct psti_loader_gpu *gpu = psti_loader_gpu_of(worker->loader);
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(image->batch);
-    uint32_t i_field = gpu->fields_of_plan[image->i_plan];
+    uint32_t i_field = part_of(gpu, image);
     enum pst_status status = psti_gpu_block_finished(slot->block, i_field, image->row, data, err);
     if (status == PST_OK) {
         worker->placed.nbytes_upload += psti_gpu_field_row_nbytes(gpu->fields[i_field]);
@@ -162,6 +168,5 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
 void psti_loader_gpu_done(struct psti_loader_worker *worker, const struct psti_image *image)
 {
     psti_gpu_block_done(psti_loader_gpu_slot_of(image->batch)->block,
-                        psti_loader_gpu_of(worker->loader)->fields_of_plan[image->i_plan],
-                        image->row);
+                        part_of(psti_loader_gpu_of(worker->loader), image), image->row);
 }

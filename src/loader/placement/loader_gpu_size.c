@@ -15,8 +15,9 @@
 
 #define PROBES_MAX 256
 #define FILES_MAX 16 /* maximum number of files of a folder whose headers are read */
-#define MARGIN 1.25  /* factor for estimated sizes; a small one is enough, because the sizes in a
-                        batch average out */
+#define MARGIN                                                                                     \
+    1.25 /* factor for estimated sizes; a small one is enough, because the sizes in a              \
+            batch average out */
 #define ROW_ALIGNMENT 256
 
 /* True for forms that a GPU decodes. */
@@ -76,6 +77,11 @@ void psti_loader_gpu_expect_items(struct psti_loader_gpu *gpu, const pst_loader 
 {
     const struct psti_loader_plan_field *plan = &loader->plan.fields[gpu->plan_fields[i_field]];
     struct psti_gpu_item_size *size = &gpu->items[i_field];
+    if (gpu->views[i_field] > 0) { /* all views of a field are of the same items */
+        *size = gpu->items[i_field - 1];
+        gpu->decodes[i_field] = gpu->decodes[i_field - 1];
+        return;
+    }
     uint64_t count = pst_dataset_count(loader->dataset), n = 0;
     uint64_t n_probes = !pst_dataset_is_packed(loader->dataset) ? FILES_MAX : PROBES_MAX;
     n_probes = count < n_probes ? count : n_probes;
@@ -107,8 +113,8 @@ void psti_loader_gpu_expect_items(struct psti_loader_gpu *gpu, const pst_loader 
 void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_rows,
                                 struct psti_gpu_block_size *size)
 {
-    const struct psti_gpu_field *fields[PST_MAX_FIELDS];
-    struct psti_gpu_item_size items[PST_MAX_FIELDS];
+    const struct psti_gpu_field *fields[PSTI_LOADER_GPU_PARTS_MAX];
+    struct psti_gpu_item_size items[PSTI_LOADER_GPU_PARTS_MAX];
     uint32_t n = 0, n_gpu_rows = (uint32_t)(gpu->part * n_rows);
     uint64_t finished = 0;
     n_gpu_rows -= n_gpu_rows > 0 && gpu->part < 1; /* the fewest GPU rows of any batch, which

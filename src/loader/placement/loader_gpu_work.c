@@ -113,11 +113,11 @@ static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch,
                                   const uint32_t *places, struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
-    uint64_t outs[PST_MAX_FIELDS];
+    uint64_t outs[PSTI_LOADER_GPU_PARTS_MAX];
     for (uint32_t i = 0; i < gpu->n_fields; i++) {
         size_t offset, row_nbytes;
         (void)psti_batch_place_of(batch, gpu->plan_fields[i], &offset, &row_nbytes);
-        outs[i] = slot->memory + offset;
+        outs[i] = slot->memory + offset + gpu->views[i] * psti_gpu_field_row_nbytes(gpu->fields[i]);
     }
     slot->has_launches = false;
     pthread_mutex_lock(&gpu->stream_lock);
@@ -298,6 +298,8 @@ static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n
     for (uint32_t i = 0; i < gpu->n_fields; i++) {
         size_t offset, row_nbytes;
         uint64_t place = 0;
+        if (gpu->views[i] > 0) /* a row of the array has all views, and is moved as a whole */
+            continue;
         (void)psti_batch_place_of(batch, gpu->plan_fields[i], &offset, &row_nbytes);
         uint64_t array = slot->memory + offset;
         for (uint32_t row = 0; status == PST_OK && row < n_rows; row++) {

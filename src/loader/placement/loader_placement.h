@@ -34,6 +34,7 @@ struct psti_loader_worker;
 struct psti_image {
     pst_batch *batch;
     uint32_t i_plan, row;
+    uint32_t view; /* number among the views of its plan field; 0 if that has none */
     const struct psti_loader_plan_field *plan;
     const struct psti_loader_source *source;
     struct pst_image_info info;     /* properties of the whole image, as shown */

@@ -55,6 +55,9 @@ static enum pst_status place_row(struct psti_loader_worker *worker, const struct
     place->data = image->plan->fixed ? psti_batch_array_row(image->batch, image->i_plan, image->row)
                                      : psti_batch_new_row(image->batch, image->i_plan, image->row,
                                                           3, shape, &status);
+    if (place->data && image->view > 0)
+        place->data = (char *)place->data +
+                      image->view * psti_augment_chain_output_nbytes(image->chain, draw);
     if (place->data)
         return PST_OK;
     worker->starved = status == PST_ERROR_LIMIT;

@@ -165,6 +165,8 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
     struct picture picture = {.pixels = pixels,
                               .row_nbytes = (size_t)region.width * plan->channels *
                                             (plan->bits == 16 ? 2 : 1)};
+    if (image->shared)
+        return take_rows(image, copy_rows, &picture);
     return psti_decode_rows_scaled(worker->decoder, image->source->data, image->source->item.nbytes,
                                    &image->kept, pli_of(image), &plan->decode, 0, &region,
                                    copy_rows, &picture, err);

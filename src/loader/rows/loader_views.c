@@ -1,10 +1,10 @@
 /* loader_views.c - makes several views of one stored image.
  *
  * In: the encoded bytes of an item, and the plan fields with views of it. Out: each view in its
- * place in the slot. All views are drawn first. If the rectangle that covers all their regions has
- * fewer pixels than the regions together, it is decoded once, to memory of the worker, and each
- * view is made from it. Otherwise each view decodes its own region. Both ways give identical
- * bits. */
+ * place in the slot. All views are drawn first. Views that the placement makes itself (a GPU) are
+ * done with that. For the others: if the rectangle that covers all regions has fewer pixels than
+ * the regions together, it is decoded once, to memory of the worker, and each view is made from it.
+ * Otherwise each view decodes its own region. Both ways give identical bits. */
 #include "loader/loader_fallback.h"
 #include "loader/loader_draw.h"
 #include "loader/loader_handle.h"
@@ -25,6 +25,8 @@ struct views {
     struct psti_image image; /* the stored image, opened for the first plan field with views of
                                 it */
     uint8_t channels, bits;  /* channels and bits of the image's decoded pixels */
+    struct psti_shelf_picture picture; /* the decoded rectangle, if pixels is not NULL */
+    bool has_asked;                    /* share() was called */
 };
 
 /* Returns the next plan field with views of the item, searching from number i on; n_fields:
@@ -111,12 +113,15 @@ static void *picture_memory(struct psti_loader_worker *worker, size_t nbytes)
     return memory;
 }
 
-/* Decodes the rectangle that covers all views once. Sets picture->pixels to NULL if each view must
- * decode its own region. */
-static enum pst_status share(struct views *views, struct psti_shelf_picture *picture,
-                             struct pst_error *err)
+/* Decodes the rectangle that covers all views, at the first call. Leaves picture.pixels NULL if
+ * each view must decode its own region. */
+static enum pst_status share(struct views *views, struct pst_error *err)
 {
     struct psti_loader_worker *worker = views->worker;
+    struct psti_shelf_picture *picture = &views->picture;
+    if (views->has_asked)
+        return PST_OK;
+    views->has_asked = true;
     if (!cover(views, &picture->rect))
         return PST_OK;
     picture->options = views->image.plan->decode;
@@ -136,28 +141,39 @@ static enum pst_status share(struct views *views, struct psti_shelf_picture *pic
     return psti_loader_pixels_open(worker, &views->image, err);
 }
 
-/* Makes all views of one plan field. */
-static enum pst_status make_field(struct views *views, uint32_t i_plan,
-                                  const struct psti_shelf_picture *picture, struct pst_error *err)
+/* Makes one view. */
+static enum pst_status make_view(struct views *views, struct psti_image *image,
+                                 struct pst_error *err)
 {
     struct psti_loader_worker *worker = views->worker;
     const struct psti_placement_ops *ops = worker->loader->placement.ops;
+    struct psti_place place = {.kind = PSTI_LOADER_PLACE_NOWHERE};
+    enum pst_status status = ops->place(worker, image, &place, err);
+    if (status != PST_OK || place.kind == PSTI_LOADER_PLACE_NOWHERE)
+        return status;
+    status = share(views, err);
+    image->shared = views->picture.pixels ? &views->picture : NULL;
+    if (status == PST_OK)
+        status = psti_loader_pixels_decode(worker, image, &place, err);
+    worker->n_cpu += status == PST_OK && !image->shared;
+    if (status == PST_OK)
+        ops->done(worker, image);
+    return status;
+}
+
+/* Makes all views of one plan field. */
+static enum pst_status make_field(struct views *views, uint32_t i_plan, struct pst_error *err)
+{
+    struct psti_loader_worker *worker = views->worker;
     struct psti_image image = views->image;
+    enum pst_status status = PST_OK;
     image.i_plan = i_plan;
     image.plan = &worker->loader->plan.fields[i_plan];
     image.chain = psti_loader_plan_chain(image.plan, views->channels, views->bits);
-    image.draw = &worker->view_draws[image.plan->i_draw];
-    image.shared = picture;
-    struct psti_place place = {.kind = PSTI_LOADER_PLACE_NOWHERE};
-    enum pst_status status = ops->place(worker, &image, &place, err);
-    for (uint32_t v = 0; status == PST_OK && v < image.plan->n_views; v++) {
-        status = psti_loader_pixels_decode(worker, &image, &place, err);
-        worker->n_cpu += status == PST_OK && !picture;
-        place.data = (char *)place.data + psti_augment_chain_output_nbytes(image.chain, image.draw);
-        image.draw++;
+    for (image.view = 0; status == PST_OK && image.view < image.plan->n_views; image.view++) {
+        image.draw = &worker->view_draws[image.plan->i_draw + image.view];
+        status = make_view(views, &image, err);
     }
-    if (status == PST_OK)
-        ops->done(worker, &image);
     return status;
 }
 
@@ -175,17 +191,14 @@ enum pst_status psti_loader_row_views(struct psti_loader_worker *worker, pst_bat
                                     .row = row,
                                     .plan = &plan->fields[i_plan],
                                     .source = source}};
-    struct psti_shelf_picture picture = {.scale_log2 = 0};
     enum pst_status status = psti_loader_pixels_open(worker, &views.image, err);
     if (status == PST_OK) {
         psti_decode_output(&views.image.info, &views.image.plan->decode, &views.channels,
                            &views.bits);
         status = draw_all(&views, err);
     }
-    if (status == PST_OK)
-        status = share(&views, &picture, err);
     for (uint32_t i = i_plan; status == PST_OK && i < plan->n_fields; i = next_field(&views, i + 1))
-        status = make_field(&views, i, picture.pixels ? &picture : NULL, err);
+        status = make_field(&views, i, err);
     if (status != PST_OK)
         psti_loader_pixels_name_error(source, err);
     return status;

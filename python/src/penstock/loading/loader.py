@@ -158,8 +158,8 @@ class Loader(Placed, tickets.LikeDataLoader):
             view, (N, C, H, W). ``(2, [...], "photo")`` also names the image; default: the sample's image. The operations must give
             all pictures one size. The image is decoded once for all its views if that decodes fewer pixels. View 0, the first, has
             the same random draws as ``transforms``. The image itself is delivered only if ``fields`` names it. Masks, boxes and
-            keypoints do not follow views. ``dtype["image"]`` and the like also apply to its views. Only for batches in host memory,
-            at most 64 views; not with ``Decoding.scaled`` or ``mix`` (docs/views.md).
+            keypoints do not follow views. ``dtype["image"]`` and the like also apply to its views. At most 64
+            views; not with ``Decoding.scaled`` or ``mix`` (docs/views.md).
         mix: :class:`~penstock.transforms.MixUp`, ``CutMix``, or a list from which each batch draws one. Mixes the images of one
             size within the batch (the first image field) and converts ``label`` to float32 (N, classes). Random numbers depend on
             seed, epoch and the batch's first position; with another number of ranks, other images are paired. Not with masks, boxes
