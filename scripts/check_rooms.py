@@ -134,7 +134,8 @@ ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/bench_cache.c": {"cache"},
                 "bench/bench_fleet.c": {"fleet", "format"},
                 "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
-                "bench/gpu/gpu_l3.h": {"gpu"}, "bench/l3/l3.cu": {"gpu"}}
+                "bench/gpu/gpu_l3.h": {"gpu"}, "bench/gpu/gpu_timeline.c": {"base"}, "bench/gpu/gpu_timeline.h": {"device", "gpu"},
+                "bench/l3/l3.cu": {"gpu"}}
 # The Python package calls the solver and the what-if model, which no C program does. They are in the private node of
 # src/penstock.map.
 ROOM_BINDINGS = {"native_plan.c": {"plan", "stall"}, "native_stall.c": {"stall"}, "native_yaml.c": {"containers"}}

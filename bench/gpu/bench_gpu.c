@@ -1,7 +1,8 @@
 /* bench_gpu.c - decoding and preparing batches of PLI on a GPU: rates of the kernels alone, of the
  * link, and of both together.
  *
- *     bench_gpu [--ordinal N] [--repeats 5] [--seconds 0.5] [--l3 LIBRARY] [--json FILE] SET...
+ *     bench_gpu [--ordinal N] [--repeats 5] [--seconds 0.5] [--timeline] [--l3 LIBRARY]
+ *               [--json FILE] SET...
  *     SET is NAME:FOLDER:ROWS:CHAIN, CHAIN one of
  *         picture              whole images, u8 HWC (all of a set must have one size)
  *         fused:HEIGHTxWIDTH   RandomCrop + flip + Normalize to f16 NCHW, in the decoding launch
@@ -17,12 +18,14 @@
  * In: the .pli files of FOLDER, in the order of their names, again and again until there are ROWS.
  * Out: per set a line, and JSON: GB/s of decoded pixels and images/s for the launches alone, for
  * uploads and launches of three batches in flight, for the upload alone, and the GPU's own copy
- * rate; medians of `repeats` windows. Before a set is timed its batch is compared with what the CPU
- * makes of the same bytes; a difference ends the program with status 1.
+ * rate; medians of `repeats` windows. With --timeline the JSON has the time of each part of a batch
+ * that runs alone, too (gpu_timeline.h). Before a set is timed its batch is compared with what the
+ * CPU makes of the same bytes; a difference ends the program with status 1.
  *
  * It sees rooms besides the front door, because it times what lies inside a loader. */
 #include "gpu_l3.h"
 #include "gpu_support.h"
+#include "gpu_timeline.h"
 
 #include "augment/augment.h"
 #include "base/clock.h"
@@ -83,6 +86,7 @@ struct bench {
     double seconds;
     FILE *json;
     bool json_has_one;
+    bool timeline;
 };
 
 struct figures {
@@ -498,7 +502,8 @@ static double region_nbytes(const struct set *set)
     return sum;
 }
 
-static void report(struct bench *bench, const struct set *set, const struct figures *f)
+static void report(struct bench *bench, const struct set *set, const struct slot *slot,
+                   const struct figures *f)
 {
     double n = set->n_rows;
     printf(
@@ -512,9 +517,22 @@ static void report(struct bench *bench, const struct set *set, const struct figu
     fprintf(bench->json,
             "%s\n  {\"set\": \"%s\", \"chain\": \"%s\", \"rows\": %u, \"pixels_nbytes\": %.0f, "
             "\"upload_nbytes\": %.0f, \"n_launches\": %u, \"launches_s\": %.9f, \"both_s\": %.9f, "
-            "\"upload_s\": %.9f, \"copy_bytes_per_s\": %.0f}",
+            "\"upload_s\": %.9f, \"copy_bytes_per_s\": %.0f",
             bench->json_has_one ? "," : "", set->name, set->chain, set->n_rows, f->pixels_nbytes,
             f->upload_nbytes, f->n_launches, f->launches, f->both, f->upload, f->copy);
+    if (bench->timeline) {
+        const struct gpu_timeline_batch batch = {
+            .device = set->device,
+            .stream = slot->stream,
+            .pinned = slot->memory.pinned,
+            .upload = slot->memory.upload,
+            .work = &slot->work,
+            .kernels = set->l3_edge ? &gpu_l3_kernel : psti_gpu_kernel_names(),
+        };
+        fprintf(bench->json, ", \"timeline\": ");
+        gpu_timeline(&batch, bench->json);
+    }
+    fprintf(bench->json, "}");
     bench->json_has_one = true;
 }
 
@@ -538,7 +556,7 @@ static void run_set(struct bench *bench, struct set *set)
     f.both = time_action(bench, slots, do_both);
     f.upload = time_action(bench, slots, do_upload);
     f.copy = 2.0 * (double)slots[0].rows_nbytes / time_action(bench, slots, do_copy);
-    report(bench, set, &f);
+    report(bench, set, &slots[0], &f);
     for (uint32_t i = 0; i < N_SLOTS; i++)
         close_slot(set, &slots[i]);
 }
@@ -625,6 +643,8 @@ int main(int argc, char **argv)
             bench.repeats = number(argv[++i], MAX_REPEATS);
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             bench.seconds = strtod(argv[++i], NULL);
+        else if (strcmp(argv[i], "--timeline") == 0)
+            bench.timeline = true;
         else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc)
             json = argv[++i];
         else if (strcmp(argv[i], "--l3") == 0 && i + 1 < argc)
@@ -633,8 +653,8 @@ int main(int argc, char **argv)
             sets[n_sets++] = argv[i];
     }
     if (n_sets == 0 || bench.repeats == 0)
-        fail("bench_gpu [--ordinal N] [--repeats N] [--seconds S] [--l3 LIBRARY] [--json FILE] "
-             "NAME:FOLDER:ROWS:CHAIN...",
+        fail("bench_gpu [--ordinal N] [--repeats N] [--seconds S] [--timeline] [--l3 LIBRARY] "
+             "[--json FILE] NAME:FOLDER:ROWS:CHAIN...",
              NULL);
     open_gpu(&bench, ordinal);
     if (l3)

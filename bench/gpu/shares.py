@@ -55,6 +55,13 @@ def window(loader: ps.Loader, seconds: float) -> tuple[float, float]:
                 return n / (now - begin), (time.process_time() - cpu) / n
 
 
+def clock_us(loader: ps.Loader) -> dict[str, float]:
+    """Returns microseconds of an image by the GPU's clock: of its upload, and from a batch's first launch to its last."""
+    stats = loader.stats()
+    upload, n = stats["stages"]["upload"], max(stats["device"]["gpu_samples"] + stats["device"]["cpu_samples"], 1)
+    return {"link": 1e6 * upload["link"] / n, "gpu": 1e6 * upload["gpu"] / n}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("jpegs", type=Path)
@@ -71,12 +78,15 @@ def main() -> None:
         report = ps.analyze(loader_of(data, args, 0.5), budget=f"{4 * args.seconds}s", forms=("pli-jpeg",))
         for share in SHARES:
             answer = report.whatif(gpu_part=share)
-            rows[str(share)] = {"predicted": answer.samples_per_second, "binding": answer.binding, "rates": [], "cpu": []}
+            rows[str(share)] = {"predicted": answer.samples_per_second, "binding": answer.binding, "rates": [], "cpu": [],
+                                "clock_us": []}  # fmt: skip
         for _ in range(args.repeats):
             for share in SHARES:
-                rate, cpu = window(loader_of(data, args, share), args.seconds)
+                loader = loader_of(data, args, share)
+                rate, cpu = window(loader, args.seconds)
                 rows[str(share)]["rates"].append(rate)
                 rows[str(share)]["cpu"].append(cpu)
+                rows[str(share)]["clock_us"].append(clock_us(loader))
     for share, row in rows.items():
         row["measured"], row["cpu_seconds"] = statistics.median(row["rates"]), statistics.median(row["cpu"])
         row["error"] = row["predicted"] / row["measured"] - 1

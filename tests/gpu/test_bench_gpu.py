@@ -35,12 +35,17 @@ def main() -> None:
             n_rows = 24 if i == "policy" else 4  # so many that some rows get a change of contrast
             asked.append(f"{i}:{folder / i}:{n_rows}:{chain}")
         report = folder / "report.json"
-        done = run(bench, "--seconds", "0.01", "--repeats", "1", "--l3", l3, "--json", str(report), *asked)
+        done = run(bench, "--seconds", "0.01", "--repeats", "1", "--timeline", "--l3", l3, "--json", str(report), *asked)
         assert done.returncode == 0, done.stderr
         sets = json.loads(report.read_text())["sets"]
         assert [s["set"] for s in sets] == list(SETS), sets
         launches = {s["set"]: s["n_launches"] for s in sets}
         assert (launches["l3"], launches["l3-each"]) == (1, 4), launches
+        for one in sets:
+            assert len(one["timeline"]["launches"]) == one["n_launches"], one
+        jpeg = next(s for s in sets if s["set"] == "jpeg")["timeline"]
+        assert [part["kernel"] for part in jpeg["launches"]] == ["psti_gpu_coefs", "psti_gpu_jpeg", "psti_gpu_resize"], jpeg
+        assert jpeg["whole"]["busy_us"] > 0 < jpeg["upload"]["rested_us"], jpeg
         (folder / "empty").mkdir()
         for bad in (f"x:{folder / 'empty'}:4:picture", f"x:{folder / 'picture'}:4:sideways", "x",
                     f"x:{folder / 'picture'}:4:l3:64"):
