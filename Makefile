@@ -67,7 +67,7 @@ help:
 	@echo "make bench-memory             what a process with a loader takes; DATA=DATA SET or folder"
 	@echo "make bench-meter              what the meter costs; DATA=DATA SET or folder"
 	@echo "make bench-sweep              plans beside a whole grid of forms, caches, threads and orders; SWEEP_ARGS='--rounds 1'"
-	@echo "make bench-gpu                kernels, loaders and training on this machine's GPU; GPU_ARGS='kernels'"
+	@echo "make bench-gpu                kernels, loaders and training on this machine's GPU; GPU_ARGS='pli-jpeg training'"
 	@echo "make bench-pages              the page-aware order beside random order; PAGES_ARGS='--settings throttle --rounds 5'"
 	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
@@ -230,10 +230,9 @@ bench-meter: build
 bench-sweep: build
 	bash bench/mix/run.sh sweep $(SWEEP_ARGS)
 
-# A folder of programs and data is put together first, which another machine can run, too: bench/gpu/run.sh build/gpu OUT
+# A folder of programs and data is put together first, which another machine can run, too.
 bench-gpu: build test-packages
-	.venv/bin/python scripts/gpu_carry.py
-	PATH="$(CURDIR)/.venv/bin:$$PATH" bash bench/gpu/run.sh build/gpu bench/out $(GPU_ARGS)
+	.venv/bin/python scripts/check_gpu.py --out bench/out $(or $(GPU_ARGS),bench)
 
 bench-pages: build
 	bash bench/pages/run.sh $(PAGES_ARGS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a folder with which a machine with a GPU can test and measure Penstock without building anything.
 
-    scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48]
+    scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48] [--programs]
 
 The folder gets
     bin/      test programs, bench_gpu, the command line
@@ -9,8 +9,8 @@ The folder gets
     python/   the package `penstock` for any CPython >= 3.11
     data/     JPEGs, the same as pli-jpeg, and PNGs as PLI of every tier, a file each; frames of one size, 2048 x 1024, are in
               folders of their own, pli-TIER-frames
-`tests/gpu/run.sh` and `bench/gpu/run.sh` use it. FOLDER holds images in folders of any names, by default the examples' own; the
-script takes as many as --limit-mb allows.
+scripts/check_gpu.py uses it. FOLDER holds images in folders of any names, by default the examples' own; the script takes as many as
+--limit-mb allows. With --programs only bin/ and lib/ are made, which needs compilers, CMake and Ninja, but no Python packages.
 """
 
 from __future__ import annotations
@@ -152,17 +152,20 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT / "examples" / "photographs")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "gpu")
     parser.add_argument("--limit-mb", type=int, default=48)
+    parser.add_argument("--programs", action="store_true", help="no package and no images")
     args = parser.parse_args()
     build = ROOT / "build" / "gpu-build"
     shutil.rmtree(args.out, ignore_errors=True)
-    for name in ("bin", "lib", "python"):
+    for name in ("bin", "lib") if args.programs else ("bin", "lib", "python"):
         (args.out / name).mkdir(parents=True)
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-    (args.out / "commit").write_text(commit + "\n")
     build_programs(build)
     carry_programs(build, args.out)
-    carry_package(args.out)
-    carry_data(args.data, args.out, args.limit_mb << 20)
+    if not args.programs:
+        carry_package(args.out)
+        carry_data(args.data, args.out, args.limit_mb << 20)
+    # Written last: without it, the folder is not whole (check_gpu.py).
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    (args.out / "commit").write_text(commit + "\n")
     total = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
     print(f"{args.out}: {total / 2**20:.1f} MiB")
     if total > args.limit_mb << 20:
