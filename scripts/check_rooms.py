@@ -58,6 +58,7 @@ PARTS = {
         "decode": {"format"},
         "encode": {"format"},
         "jpegfile": {"format", "encode"},
+        "jpegpixels": {"format", "decode", "jpegfile"},
     },
     "decode": {
         "audio": set(),

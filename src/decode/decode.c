@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/machine/cpu.h"
 #include "base/options.h"
 #include "decode/decode_options.h"
 
@@ -200,6 +201,9 @@ enum pst_status psti_decode_open(struct psti_decoder **out, struct pst_error *er
     if (!decoder)
         return psti_fail(err, PST_ERROR_MEMORY, PSTI_ROOM, "no memory for a decoder");
     decoder->arena.limit = SCRATCH_LIMIT_DEFAULT;
+    decoder->cpu = psti_cpu_features();
+    /* In plain C the kernels of PLI are slower than libjpeg-turbo's. */
+    decoder->libjpeg_only = (decoder->cpu & (PSTI_CPU_AVX2 | PSTI_CPU_NEON)) == 0;
     *out = decoder;
     return PST_OK;
 }
@@ -235,6 +239,7 @@ void psti_decode_hold(struct psti_decoder *decoder, uint64_t nbytes)
 {
     psti_decode_arena_hold(&decoder->arena, nbytes < SIZE_MAX ? (size_t)nbytes : SIZE_MAX);
     psti_decode_jpeg_open(decoder);
+    psti_decode_jpeg_try();
     psti_decode_png_open(decoder);
 }
 
@@ -265,6 +270,7 @@ static enum pst_status run_codec(struct psti_decode_job *job)
 {
     switch (job->info->form) {
     case PST_FORM_JPEG:
+        psti_decode_jpeg_try();
         return psti_decode_jpeg_rows(job);
     case PST_FORM_PNG:
         return psti_decode_png_rows(job);

@@ -123,8 +123,8 @@ enum pst_status psti_decode_hash_rows(struct psti_decoder *decoder, const void *
                                       size_t nbytes, const struct pst_image_info *info,
                                       const struct pst_decode_options *options, uint32_t n_rows,
                                       uint64_t *hash, struct pst_error *err);
-/* Hashes all pixels of a JPEG as they are stored: its EXIF orientation is not applied. A PLI that
- * keeps a JPEG has this checksum in its header. */
+/* Hashes all pixels that libjpeg-turbo makes of a JPEG as they are stored: its EXIF orientation is
+ * not applied. A PLI that keeps a JPEG has this checksum in its header. */
 enum pst_status psti_decode_hash_jpeg(struct psti_decoder *decoder, const void *jpeg, size_t nbytes,
                                       uint64_t *hash, struct pst_error *err);
 /* Wraps psti_decode_hash_jpeg as the reference decoder that psti_pli_keep_jpeg (pli/pli.h) compares

@@ -2,7 +2,7 @@
  *
  * The orientation is applied first. The exception is a JPEG kept as PLI: its checksum is computed
  * from the pixels as stored. Any thread may call these functions, with a decoder of its own. */
-#include "decode/decode.h"
+#include "decode/decode_job.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -77,7 +77,10 @@ enum pst_status psti_decode_hash_jpeg(struct psti_decoder *decoder, const void *
     struct pst_image_info info;
     enum pst_status status =
         psti_decode_probe(decoder, jpeg, nbytes, PST_FORM_JPEG, &options, &info, err);
+    const bool others = decoder->libjpeg_only;
+    decoder->libjpeg_only = true;
     if (status == PST_OK)
         status = psti_decode_hash_pixels(decoder, jpeg, nbytes, &info, &options, hash, err);
+    decoder->libjpeg_only = others;
     return status;
 }

@@ -61,6 +61,15 @@ enum pst_status psti_decode_jpeg_rows(struct psti_decode_job *job);
 /* makes libjpeg's object before the first image */
 void psti_decode_jpeg_open(struct psti_decoder *decoder);
 void psti_decode_jpeg_close(struct psti_jpeg *jpeg);
+/* Tries the installed libjpeg-turbo, unless that was done in this process. If memory is short, the
+ * next call tries again; libjpeg-turbo decodes all JPEGs until then. */
+void psti_decode_jpeg_try(void);
+/* What the trial has found. `agrees`: the library makes the pixels of decode_jpeg_direct.c.
+ * `saturates`: its inverse DCT saturates, as its vector code and PLI's do; its plain C code wraps
+ * around instead. */
+void psti_decode_jpeg_found(bool agrees, bool saturates);
+bool psti_decode_jpeg_is_tried(void);
+bool psti_decode_jpeg_saturates(void); /* false before the trial, too */
 enum pst_status psti_decode_png_probe(const uint8_t *bytes, size_t nbytes, bool palette_indices,
                                       struct pst_image_info *info, struct pst_error *err);
 enum pst_status psti_decode_png_rows(struct psti_decode_job *job);

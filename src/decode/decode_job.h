@@ -19,6 +19,11 @@ struct psti_decoder {
     uint64_t scratch_wanted;                  /* see psti_decode_stats.scratch_wanted */
     uint64_t n_png_whole;                     /* number of PNGs that did not need libpng */
     bool libpng_only;                         /* set in tests, to compare libpng with libdeflate */
+    bool is_trial;                            /* a decoder of decode_jpeg_trial.c */
+    bool libjpeg_only; /* set if libjpeg-turbo must decode all JPEGs, as what others are compared
+                          with */
+    uint32_t cpu;      /* PSTI_CPU_*: the level of the kernels that decode JPEGs without libjpeg */
+    uint64_t n_jpeg_direct; /* number of JPEGs that did not need libjpeg's decoder */
     uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole, n_libpng;
 };
 

@@ -1,4 +1,5 @@
-/* decode_jpeg.c - decodes a JPEG to rows, a few at a time, by libjpeg-turbo.
+/* decode_jpeg.c - decodes a JPEG to rows, a few at a time, by libjpeg-turbo. It first asks
+ * decode_jpeg_direct.c, which decodes most JPEGs.
  *
  * The pixels are exactly those of libjpeg-turbo's default decoder (accurate integer DCT, fancy
  * upsampling), for a region too. One libjpeg object serves all images of a decoder.
@@ -13,6 +14,7 @@
 #include "decode/decode_jpeg.h"
 
 #include "base/alloc.h"
+#include "pli/pli.h"
 
 #include <jerror.h>
 #include <string.h>
@@ -166,6 +168,10 @@ static enum pst_status open_jpeg(struct psti_decoder *decoder, struct psti_decod
     jpeg->source.term_source = source_nothing;
     jpeg->progress.progress_monitor = limit_scans;
     status = run_guarded(jpeg, create);
+    jpeg->codes = psti_calloc(1, psti_pli_jpeg_codes_nbytes());
+    if (status == PST_OK && !jpeg->codes)
+        status = psti_decode_fail(job->err, PST_ERROR_MEMORY, "jpeg", -1,
+                                  "no memory for a JPEG decoder");
     if (status == PST_OK)
         decoder->jpeg = jpeg;
     else
@@ -187,6 +193,7 @@ void psti_decode_jpeg_close(struct psti_jpeg *jpeg)
     if (jpeg->created)
         jpeg->cinfo.mem = jpeg->memory_of_libjpeg;
     jpeg_destroy_decompress(&jpeg->cinfo);
+    psti_free(jpeg->codes);
     psti_free(jpeg);
 }
 
@@ -302,18 +309,20 @@ static void cmyk_to_rgb(uint8_t *pixels, size_t n)
     }
 }
 
-/* Lets libjpeg convert the colours if it can. Returns the number of channels in libjpeg's rows. */
-static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct psti_decode_job *job)
+/* Lets libjpeg convert the colours if it can. Returns the number of channels in libjpeg's rows.
+ * `plain`: they are the file's components. */
+static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct psti_decode_job *job,
+                          bool plain)
 {
     if (cinfo->num_components == 4) {
         cinfo->out_color_space = JCS_CMYK;
         return 4;
     }
-    if (job->options->channels == 4) {
+    if (job->options->channels == 4 && !plain) {
         cinfo->out_color_space = JCS_EXT_RGBA;
         return 4;
     }
-    if (cinfo->num_components == 1 && job->options->channels != 3) {
+    if (cinfo->num_components == 1 && (job->options->channels != 3 || plain)) {
         cinfo->out_color_space = JCS_GRAYSCALE;
         return 1;
     }
@@ -321,11 +330,11 @@ static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct pst
     return 3;
 }
 
-static enum pst_status read_rows(struct psti_jpeg *jpeg, struct psti_emit *emit, uint8_t *band,
-                                 size_t row_nbytes, size_t skip_px)
+static enum pst_status read_rows(struct psti_jpeg *jpeg, struct psti_emit *emit,
+                                 const struct psti_rect *region, uint8_t *band, size_t row_nbytes,
+                                 size_t skip_px)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
-    const struct psti_rect *region = &jpeg->job->stored;
     size_t n_samples = (size_t)cinfo->output_components;
     bool cmyk = cinfo->num_components == 4;
     JSAMPROW rows[PSTI_BAND_ROWS];
@@ -344,7 +353,34 @@ static enum pst_status read_rows(struct psti_jpeg *jpeg, struct psti_emit *emit,
         status = psti_decode_emit_rows(emit, band + skip_px * n_samples, row_nbytes, n_rows);
         y += n_rows;
     }
-    return status == PST_OK ? psti_decode_emit_end(emit) : status;
+    return status;
+}
+
+/* Decodes the region's rows from row `from` on by libjpeg. `begun`: `emit` was begun, with the
+ * file's components as channels. */
+static enum pst_status decode_by_libjpeg(struct psti_jpeg *jpeg, struct psti_emit *emit, bool begun,
+                                         uint32_t from)
+{
+    struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+    struct psti_decode_job *job = jpeg->job;
+    struct psti_rect region = job->stored;
+    int channels = choose_colours(cinfo, job, begun);
+    region.y += from;
+    region.height -= from;
+    cinfo->dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(cinfo);
+    enum pst_status status = check_scans(jpeg);
+    if (status == PST_OK && !begun)
+        status = psti_decode_emit_begin(emit, job,
+                                        cinfo->num_components == 4 ? 3 : (uint8_t)channels, 8);
+    if (status != PST_OK)
+        return status;
+    struct columns columns = enter_region(jpeg, &region);
+    size_t row_nbytes = (size_t)columns.width * (size_t)channels;
+    uint8_t *band = psti_decode_alloc(job, row_nbytes * PSTI_BAND_ROWS, &status);
+    if (!band)
+        return status;
+    return read_rows(jpeg, emit, &region, band, row_nbytes, region.x - columns.x);
 }
 
 static enum pst_status decode(struct psti_jpeg *jpeg)
@@ -352,26 +388,19 @@ static enum pst_status decode(struct psti_jpeg *jpeg)
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
     struct psti_decode_job *job = jpeg->job;
     struct psti_emit emit;
+    uint32_t n_rows;
+    bool begun;
     jpeg_read_header(cinfo, TRUE);
     if (cinfo->image_width != job->width || cinfo->image_height != job->height)
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "jpeg", -1,
                                 "the image has %u x %u pixels, not the %u x %u that were probed",
                                 cinfo->image_width, cinfo->image_height, job->width, job->height);
-    int channels = choose_colours(cinfo, job);
-    cinfo->dct_method = JDCT_ISLOW;
-    jpeg_start_decompress(cinfo);
-    enum pst_status status = check_scans(jpeg);
-    if (status == PST_OK)
-        status = psti_decode_emit_begin(&emit, job,
-                                        cinfo->num_components == 4 ? 3 : (uint8_t)channels, 8);
-    if (status != PST_OK)
-        return status;
-    struct columns columns = enter_region(jpeg, &job->stored);
-    size_t row_nbytes = (size_t)columns.width * (size_t)channels;
-    uint8_t *band = psti_decode_alloc(job, row_nbytes * PSTI_BAND_ROWS, &status);
-    if (!band)
-        return status;
-    return read_rows(jpeg, &emit, band, row_nbytes, job->stored.x - columns.x);
+    enum pst_status status = psti_decode_jpeg_direct(jpeg, &emit, &begun, &n_rows);
+    if (status == PST_OK && n_rows == job->stored.height)
+        job->decoder->n_jpeg_direct++;
+    else if (status == PST_OK)
+        status = decode_by_libjpeg(jpeg, &emit, begun, n_rows);
+    return status == PST_OK ? psti_decode_emit_end(&emit) : status;
 }
 
 enum pst_status psti_decode_jpeg_rows(struct psti_decode_job *job)

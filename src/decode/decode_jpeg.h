@@ -26,8 +26,9 @@ struct psti_jpeg {
     struct jvirt_barray_control *blocks;
     bool created;
     bool ended; /* true after all bytes were read and a made-up EOI marker was given to libjpeg */
-    struct psti_decode_job *job; /* the job of the image that is being decoded */
-    enum pst_status status;      /* status of the error that psti_decode_jpeg_escape reported */
+    struct psti_pli_jpeg_codes *codes; /* for decode_jpeg_direct.c */
+    struct psti_decode_job *job;       /* the job of the image that is being decoded */
+    enum pst_status status; /* status of the error that psti_decode_jpeg_escape reported */
     jmp_buf escape;
 };
 
@@ -40,5 +41,12 @@ _Noreturn static inline void psti_decode_jpeg_escape(struct psti_jpeg *jpeg, enu
     jpeg->status = status;
     longjmp(jpeg->escape, 1);
 }
+
+/* Decodes rows of the job's region without libjpeg's decoder, after libjpeg has read the header.
+ * Sets *n_rows to their number. It is 0 if the file is none that this function decodes, and less
+ * than the region's height if something is not regular; libjpeg's decoder must decode the other
+ * rows. *begun: `emit` was begun, with the file's components as channels. */
+enum pst_status psti_decode_jpeg_direct(struct psti_jpeg *jpeg, struct psti_emit *emit, bool *begun,
+                                        uint32_t *n_rows);
 
 #endif

@@ -15,7 +15,7 @@
 #include "decode/decode_recode.h"
 
 #include "base/checked.h"
-#include "base/fail.h"
+#include "decode/decode_int.h"
 #include "pli/pli.h"
 
 #include <string.h>
@@ -30,41 +30,10 @@
  * 16 pixels. */
 #define FIRST_ROWS 32
 
-/* A gray JPEG of 8 x 8 samples, with one DC coefficient of 19 * 255. Before clamping, its values
- * lie 605 above mid-gray, 128, so they are far beyond 255. */
-static const uint8_t bright_head[] = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0};
-static const uint8_t bright_tail[] = {
-    0xff, 0xc0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0,                       /* 8 x 8, gray */
-    0xff, 0xc4, 0, 20, 0x00, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, /* DC: category 5 */
-    0xff, 0xc4, 0, 20, 0x10, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* AC: only EOB */
-    0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x26, 0x7f, 0xff, 0xd9};
-enum { BRIGHT_QUANTS = 64 };
-
 static const struct pst_decode_options as_stored = {
     .struct_size = sizeof as_stored, .max_pixels = UINT64_MAX, .ignore_orientation = true};
 
 struct psti_decoder *psti_decode_recode_alone(void *ctx, bool more) { return more ? NULL : ctx; }
-
-/* Returns true if the inverse DCT of the installed libjpeg-turbo saturates, as its vector code and
- * PLI's do. Its plain C code wraps around instead, so it decodes this test image to black. */
-static bool saturates(const struct psti_recode_tools *tools)
-{
-    uint8_t jpeg[sizeof bright_head + BRIGHT_QUANTS + sizeof bright_tail], pixels[64] = {0};
-    const struct psti_rect whole = {0, 0, 8, 8};
-    struct psti_decoder *decoder = tools->decoder(tools->ctx, false);
-    struct pst_image_info info;
-    memcpy(jpeg, bright_head, sizeof bright_head);
-    memset(jpeg + sizeof bright_head, 255, BRIGHT_QUANTS);
-    memcpy(jpeg + sizeof bright_head + BRIGHT_QUANTS, bright_tail, sizeof bright_tail);
-    bool all = decoder &&
-               psti_decode_probe(decoder, jpeg, sizeof jpeg, PST_FORM_JPEG, &as_stored, &info,
-                                 NULL) == PST_OK &&
-               psti_decode_region(decoder, jpeg, sizeof jpeg, &info, &as_stored, &whole, pixels, 8,
-                                  NULL) == PST_OK;
-    for (size_t i = 0; i < sizeof pixels; i++)
-        all = all && pixels[i] == 255;
-    return all;
-}
 
 /* Hashes the first n_rows rows of an image as they are stored, or all rows if it has fewer. */
 static enum pst_status hash_rows(const struct psti_recode_tools *tools, const void *bytes,
@@ -75,10 +44,12 @@ static enum pst_status hash_rows(const struct psti_recode_tools *tools, const vo
     enum pst_status status = PST_ERROR_MEMORY;
     while (decoder) {
         status = psti_decode_probe(decoder, bytes, nbytes, form, &as_stored, &info, NULL);
+        const bool others = decoder->libjpeg_only;
+        decoder->libjpeg_only = true; /* the reference */
         if (status == PST_OK)
             status = psti_decode_hash_rows(decoder, bytes, nbytes, &info, &as_stored,
-                                           info.height < n_rows ? info.height : n_rows,
-                                           hash, NULL);
+                                           info.height < n_rows ? info.height : n_rows, hash, NULL);
+        decoder->libjpeg_only = others;
         decoder = status == PST_ERROR_LIMIT ? tools->decoder(tools->ctx, true) : NULL;
     }
     return status;
@@ -113,9 +84,11 @@ static enum pst_status keep_jpeg(const struct psti_recode_tools *tools,
         status = PST_ERROR_LIMIT;
     if (status == PST_OK)
         status = psti_buffer_reserve(out, jpeg_nbytes, "decode", "to re-code a JPEG", NULL);
+    psti_decode_jpeg_try();
     if (status == PST_OK)
-        status = psti_pli_keep_pixels(&memory, source->bytes, jpeg_nbytes, saturates(tools),
-                                      out->bytes, jpeg_nbytes - 1, &nbytes, &is_exact, NULL);
+        status =
+            psti_pli_keep_pixels(&memory, source->bytes, jpeg_nbytes, psti_decode_jpeg_saturates(),
+                                 out->bytes, jpeg_nbytes - 1, &nbytes, &is_exact, NULL);
     if (status == PST_OK &&
         !has_same_rows(tools, source, out->bytes, nbytes, is_exact ? FIRST_ROWS : UINT32_MAX))
         status = PST_ERROR_INTERNAL;

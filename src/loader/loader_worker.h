@@ -18,7 +18,7 @@
 #define PSTI_LOADER_GRANT_MIN_NBYTES                                                               \
     ((uint64_t)512 << 10) /* first scratch of a decoder, and of a chain's run */
 /* Bytes of a decoder's objects, including libdeflate's decompressor (11 KiB). */
-#define PSTI_LOADER_DECODER_NBYTES ((uint64_t)24 << 10)
+#define PSTI_LOADER_DECODER_NBYTES ((uint64_t)128 << 10)
 
 /* Tools and counters of one thread that fills rows. */
 struct psti_loader_worker {
@@ -52,15 +52,15 @@ struct psti_loader_worker {
     bool emptied;     /* the worker's scratch was empty when this image began */
     uint64_t reserve_nbytes; /* bytes charged from the reserve */
     void *reserve_buffer;
-    bool owes;             /* num_workers 0: after the row the thread waits as long as the
-                              throttle demands */
-    bool holds_row;        /* true if a row is made, but the throttle delays it until
-                              hold_until_ns */
-    int64_t owed_ns;       /* throttle's waiting time for the row being made */
-    int64_t hold_until_ns; /* time at which the throttle lets the held row go */
-    bool starved;          /* the last row failed because the memory of slots is used up */
-    bool later_waits;      /* no item could be re-coded now; the next rows come first */
-    bool lacks_scratch;    /* the last row failed because its decoder got no more memory */
+    bool owes;                     /* num_workers 0: after the row the thread waits as long as the
+                                      throttle demands */
+    bool holds_row;                /* true if a row is made, but the throttle delays it until
+                                      hold_until_ns */
+    int64_t owed_ns;               /* throttle's waiting time for the row being made */
+    int64_t hold_until_ns;         /* time at which the throttle lets the held row go */
+    bool starved;                  /* the last row failed because the memory of slots is used up */
+    bool later_waits;              /* no item could be re-coded now; the next rows come first */
+    bool lacks_scratch;            /* the last row failed because its decoder got no more memory */
     struct psti_codings *codings;  /* decompressors; NULL: not needed yet, or plan.has_coded is
                                       false */
     struct psti_sound_run *sound;  /* state of the sound operations, created at the first sound */

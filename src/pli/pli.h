@@ -29,8 +29,10 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
  * of the region's height and psti_pli_band_rows(). `band` is called each time that the first
  * `n_rows` rows of `pixels` hold rows y, y + 1, ... of the region. If it returns anything but
  * PST_OK, the decode ends with that status. `scratch` has psti_pli_region_scratch_nbytes(). */
-enum { PSTI_PLI_JPEG_BAND_ROWS = 16 }; /* content 2 has bands of so few rows because they stay in
-                                        * the first cache */
+enum {
+    PSTI_PLI_JPEG_BAND_ROWS = 16
+}; /* content 2 has bands of so few rows because they stay in
+    * the first cache */
 static inline uint32_t psti_pli_band_rows(uint32_t content, uint32_t unit_edge)
 {
     return content == PST_PLI_CONTENT_JPEG ? PSTI_PLI_JPEG_BAND_ROWS : unit_edge;
@@ -131,6 +133,52 @@ void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame, uint32_t bloc
 struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame,
                                              uint32_t unit_log2,
                                              const struct psti_pli_jpeg_need *needs);
+
+/* JPEG files to pixels, without a PLI (pli/jpegpixels/pli_jpeg_pixels.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/* The tables of the codes of the last image, which are kept for the next one with the same codes.
+ * They must be zeros at first. */
+struct psti_pli_jpeg_codes;
+size_t psti_pli_jpeg_codes_nbytes(void);
+
+/* A Huffman table as a DHT segment defines it. Symbols that it does not have are 0. */
+struct psti_pli_jpeg_code {
+    uint8_t counts[16], symbols[256];
+};
+enum { PSTI_JPEG_N_CODES = 2 }; /* as baseline files have; others are not decoded here */
+
+/* A scan of a sequential JPEG file that has all components in their order. */
+struct psti_pli_jpeg_scan {
+    const struct psti_jpeg_frame *frame; /* measured, with the quantisation tables */
+    struct psti_pli_jpeg_code code[2][PSTI_JPEG_N_CODES]; /* of DC, and of AC */
+    /* For each component, which codes it has. */
+    uint8_t dc[PSTI_JPEG_COMPONENTS_MAX], ac[PSTI_JPEG_COMPONENTS_MAX];
+    uint32_t restart_interval; /* in MCUs; 0: none */
+    const uint8_t *bytes;      /* the scan's data, with all that follows in the file */
+    size_t nbytes;
+    uint32_t sum_max; /* largest sum of a block's dequantised magnitudes, psti_pli_jpeg_sum_max */
+    uint32_t cpu;     /* PSTI_CPU_*: the level of the kernels */
+    struct psti_pli_jpeg_codes *codes;
+};
+
+/* Returns the largest sum of the magnitudes of a block's dequantised coefficients with which the
+ * kernels of libjpeg-turbo and of PLI agree on its samples. `saturates`: libjpeg-turbo's kernels
+ * saturate large samples, which allows larger sums. */
+uint32_t psti_pli_jpeg_sum_max(bool saturates);
+
+/* Decodes a region to bands of rows, interleaved, with the frame's components as channels. `pixels`
+ * holds one band, and `band` is called as in psti_pli_decode_bands. If it returns anything but
+ * PST_OK, the decode ends with that status. Otherwise the result is PST_OK, and *n_rows is the
+ * number of rows that were made, all of them exactly libjpeg-turbo's. It is less than the region's
+ * height if the data are not regular, which may mean that they are corrupt, or if a block is beyond
+ * sum_max: the caller then decodes the other rows otherwise. `scratch` has
+ * psti_pli_jpeg_scan_scratch_nbytes() and is aligned to 64. */
+size_t psti_pli_jpeg_scan_scratch_nbytes(const struct psti_jpeg_frame *frame, uint32_t width);
+enum pst_status psti_pli_jpeg_decode_scan(const struct psti_pli_jpeg_scan *scan,
+                                          const struct pst_pli_region *region,
+                                          const struct pst_pixels *pixels, void *scratch,
+                                          psti_pli_band band, void *ctx, uint32_t *n_rows);
 
 /* JPEGs kept as PLI: JPEG files to PLI and back (pli/jpegfile)
  * ------------------------------------------------------------------------------------------- */

@@ -110,6 +110,7 @@ struct bytes make_jpeg(const struct jpeg_spec *spec, uint64_t seed)
     jpeg_set_defaults(&cinfo);
     jpeg_set_colorspace(&cinfo, kept[spec->colours]);
     jpeg_set_quality(&cinfo, spec->quality, TRUE);
+    cinfo.optimize_coding = spec->own_codes;
     for (int i = 0; i < cinfo.num_components; i++) {
         bool full = i == 0 || i == 3;
         cinfo.comp_info[i].h_samp_factor = full && spec->h ? spec->h : 1;

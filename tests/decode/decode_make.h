@@ -34,10 +34,11 @@ struct jpeg_spec {
     uint8_t quality;
     /* many_scans: sequential, with one scan for each component */
     bool progressive, arithmetic, many_scans;
+    bool own_codes;      /* Huffman codes made for this picture */
     uint16_t restart;    /* restart interval in MCUs; 0: none */
     uint8_t orientation; /* EXIF orientation; 0: no EXIF block */
     bool big_endian_exif;
-    bool smooth; /* slow waves and a little noise instead of make_picture() */
+    bool smooth;          /* slow waves and a little noise instead of make_picture() */
     uint32_t n_calm_rows; /* number of rows at the top that have one colour */
 };
 struct bytes make_jpeg(const struct jpeg_spec *spec, uint64_t seed);

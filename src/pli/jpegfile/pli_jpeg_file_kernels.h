@@ -3,6 +3,7 @@
 #ifndef PST_PLI_JPEG_FILE_KERNELS_H
 #define PST_PLI_JPEG_FILE_KERNELS_H
 
+#include "pli/jpegfile/pli_jpeg_file_direct.h"
 #include "pli/jpegfile/pli_jpeg_file_print.h"
 #include "pli/jpegfile/pli_jpeg_file_scan.h"
 
@@ -11,6 +12,9 @@ struct psti_jpeg_file_kernels {
     psti_jpeg_mcus_reader *read_sequential;
     /* Prints MCUs of a sequential scan. */
     psti_jpeg_mcus_printer *print_sequential;
+    /* Read MCUs into planes, or skip them. */
+    psti_jpeg_direct_mcus *direct_read, *direct_skip;
+    psti_jpeg_is_beyond *is_beyond;
 };
 
 /* Returns the table of the highest level that `cpu` (PSTI_CPU_*) allows. */

@@ -248,6 +248,8 @@ static uint64_t sum_of_block(const int16_t *block, const uint16_t *quants, bool 
  * the columns, each up to 5.55 times as large as what it is made of, fit 16 bits. */
 enum { SUM_MAX = 2048, SATURATING_SUM_MAX = 5800 };
 
+uint32_t psti_pli_jpeg_sum_max(bool saturates) { return saturates ? SATURATING_SUM_MAX : SUM_MAX; }
+
 /* Returns true if a block has larger coefficients than samples of 8 bits make. libjpeg-turbo's
  * kernels then wrap or saturate, each in its own way, and give different pixels. Within the limits
  * all of them are exact. */
@@ -369,7 +371,7 @@ static enum pst_status convert_pixels(struct psti_pli_keep *keep, const void *jp
         return status;
     /* The installed libjpeg-turbo decides how chroma is upsampled. */
     *is_exact = is_regular && frame.h == 1 && frame.v == 1 &&
-                !is_beyond(&frame, coefs, saturates ? SATURATING_SUM_MAX : SUM_MAX);
+                !is_beyond(&frame, coefs, psti_pli_jpeg_sum_max(saturates));
     const uint64_t hash = hash_coefs(&frame, coefs);
     const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
         coefs[0], frame.n_components > 1 ? coefs[1] : NULL,

@@ -275,7 +275,8 @@ struct psti_jpeg_frame psti_pli_jpeg_scaled_frame(const struct psti_jpeg_frame *
     return small;
 }
 
-static void find_quants(const struct psti_jpeg_frame *frame, struct psti_pli_jpeg_quants *quants)
+void psti_pli_jpeg_find_quants(const struct psti_jpeg_frame *frame,
+                               struct psti_pli_jpeg_quants *quants)
 {
     for (uint32_t i = 0; i < PSTI_JPEG_COMPONENTS_MAX; i++) {
         const uint16_t *values =
@@ -319,7 +320,7 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
     if (status != PST_OK)
         return named(status, err);
     const struct psti_jpeg_frame small = psti_pli_jpeg_scaled_frame(&frame, scale);
-    find_quants(&frame, &run.quants);
+    psti_pli_jpeg_find_quants(&frame, &run.quants);
     psti_pli_jpeg_strip_begin(
         &run.strip, &small, 8u >> scale, psti_pli_edge(&request->header) >> scale, &request->region,
         request->kernels->jpeg_rows, (uint8_t *)run.idct_work + PSTI_PLI_JPEG_IDCT_NBYTES);

@@ -144,6 +144,8 @@ const uint8_t *psti_pli_jpeg_strip_row(const struct psti_pli_jpeg_strip *strip, 
 
 size_t psti_pli_jpeg_scratch_nbytes(uint32_t unit_log2, uint32_t n_components, uint32_t width);
 enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, struct pst_error *err);
+void psti_pli_jpeg_find_quants(const struct psti_jpeg_frame *frame,
+                               struct psti_pli_jpeg_quants *quants);
 /* Returns the frame with the sizes of the small image. The code that places samples uses it. */
 struct psti_jpeg_frame psti_pli_jpeg_scaled_frame(const struct psti_jpeg_frame *frame,
                                                   uint32_t scale_log2);

@@ -1,0 +1,165 @@
+/* decode_jpeg_direct.c - decodes the usual JPEGs by the reader and the kernels of PLI, which are
+ * about twice as fast as libjpeg-turbo and give exactly its pixels.
+ *
+ * libjpeg reads the headers, so both ways see the same file. Usual are sequential files with
+ * Huffman codes and one scan, gray, or of three components with 4:4:4, 4:2:2 or 4:2:0. If something
+ * in the scan's data is not regular, libjpeg decodes the rows that are left, and says what is
+ * wrong. */
+#include "decode/decode_jpeg.h"
+
+#include "pli/pli.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* What decode_jpeg_trial.c has found. */
+enum { TRIED = 1, AGREES = 2, SATURATES = 4 };
+static atomic_int found;
+
+void psti_decode_jpeg_found(bool agrees, bool saturates)
+{
+    atomic_store(&found, TRIED | (agrees ? AGREES : 0) | (saturates ? SATURATES : 0));
+}
+
+bool psti_decode_jpeg_is_tried(void) { return atomic_load(&found) & TRIED; }
+
+bool psti_decode_jpeg_saturates(void) { return atomic_load(&found) & SATURATES; }
+
+/* Takes what the headers say of the components. Returns false if the file is not a usual one. */
+static bool take_frame(const struct jpeg_decompress_struct *cinfo, struct psti_jpeg_frame *frame)
+{
+    const int n = cinfo->num_components;
+    if (cinfo->progressive_mode || cinfo->arith_code || cinfo->data_precision != 8 ||
+        cinfo->comps_in_scan != n ||
+        !(n == 1 ? cinfo->jpeg_color_space == JCS_GRAYSCALE
+                 : n == 3 && (cinfo->jpeg_color_space == JCS_YCbCr ||
+                              cinfo->jpeg_color_space == JCS_RGB)))
+        return false;
+    *frame = (struct psti_jpeg_frame){.width = cinfo->image_width,
+                                      .height = cinfo->image_height,
+                                      .n_components = (uint8_t)n,
+                                      .transform = cinfo->jpeg_color_space == JCS_YCbCr,
+                                      .orientation = 1};
+    for (int i = 0; i < n; i++) {
+        const jpeg_component_info *from = &cinfo->comp_info[i];
+        const int h = from->h_samp_factor, v = from->v_samp_factor;
+        if (n == 1 ? v != 1 : i > 0 ? h != 1 || v != 1 : h > 2 || v > h)
+            return false;
+        frame->components[i] = (struct psti_jpeg_component){
+            .h = (uint8_t)(n > 1 ? h : 1), .v = (uint8_t)v, .quant = (uint8_t)from->quant_tbl_no};
+    }
+    return psti_pli_jpeg_frame_measure(frame);
+}
+
+static bool take_quants(const struct jpeg_decompress_struct *cinfo, struct psti_jpeg_frame *frame)
+{
+    for (uint32_t i = 0; i < frame->n_components; i++) {
+        const uint32_t q = frame->components[i].quant;
+        if (q >= PSTI_JPEG_N_QUANTS || !cinfo->quant_tbl_ptrs[q])
+            return false;
+        for (uint32_t k = 0; k < 64; k++) /* libjpeg has them row by row */
+            frame->quants[q][k] = cinfo->quant_tbl_ptrs[q]->quantval[psti_jpeg_zigzag[k]];
+    }
+    return true;
+}
+
+static bool take_code(const JHUFF_TBL *from, struct psti_pli_jpeg_code *code)
+{
+    size_t n = 0;
+    if (!from)
+        return false;
+    for (size_t length = 0; length < sizeof code->counts; length++)
+        n += code->counts[length] = from->bits[length + 1];
+    if (n > sizeof code->symbols)
+        return false;
+    memcpy(code->symbols, from->huffval, n);
+    return true;
+}
+
+/* Describes the scan whose header libjpeg has read. Returns false if the file is not a usual one.
+ */
+static bool describe(struct psti_jpeg *jpeg, struct psti_jpeg_frame *frame,
+                     struct psti_pli_jpeg_scan *scan)
+{
+    const struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+    const struct psti_decoder *decoder = jpeg->job->decoder;
+    if (decoder->libjpeg_only || !jpeg->codes ||
+        !(decoder->is_trial || atomic_load(&found) & AGREES) || jpeg->ended ||
+        !take_frame(cinfo, frame) || !take_quants(cinfo, frame))
+        return false;
+    *scan =
+        (struct psti_pli_jpeg_scan){.frame = frame,
+                                    .restart_interval = cinfo->restart_interval,
+                                    .bytes = jpeg->source.next_input_byte,
+                                    .nbytes = jpeg->source.bytes_in_buffer,
+                                    .sum_max = psti_pli_jpeg_sum_max(psti_decode_jpeg_saturates()),
+                                    .cpu = decoder->cpu,
+                                    .codes = jpeg->codes};
+    for (uint32_t i = 0; i < frame->n_components; i++) {
+        const jpeg_component_info *component = &cinfo->comp_info[i];
+        const int dc = component->dc_tbl_no, ac = component->ac_tbl_no;
+        if (cinfo->cur_comp_info[i] != component || dc < 0 || dc >= PSTI_JPEG_N_CODES || ac < 0 ||
+            ac >= PSTI_JPEG_N_CODES ||
+            !take_code(cinfo->dc_huff_tbl_ptrs[dc], &scan->code[0][dc]) ||
+            !take_code(cinfo->ac_huff_tbl_ptrs[ac], &scan->code[1][ac]))
+            return false;
+        scan->dc[i] = (uint8_t)dc;
+        scan->ac[i] = (uint8_t)ac;
+    }
+    return true;
+}
+
+/* A band of rows on its way to the sink. */
+struct band {
+    struct psti_emit *emit;
+    const uint8_t *pixels;
+    size_t row_nbytes;
+};
+
+static enum pst_status emit_band(void *ctx, uint32_t y, uint32_t n_rows)
+{
+    const struct band *band = ctx;
+    (void)y;
+    return psti_decode_emit_rows(band->emit, band->pixels, band->row_nbytes, n_rows);
+}
+
+static enum pst_status decode_scan(struct psti_decode_job *job,
+                                   const struct psti_pli_jpeg_scan *scan, struct psti_emit *emit,
+                                   uint32_t *n_rows)
+{
+    _Static_assert((int)PSTI_BAND_ROWS >= (int)PSTI_PLI_JPEG_BAND_ROWS, "emit takes a band");
+    const struct pst_pli_region region = {job->stored.y, job->stored.x, job->stored.height,
+                                          job->stored.width};
+    const uint8_t channels = scan->frame->n_components;
+    const size_t row_nbytes = (size_t)region.width * channels;
+    const size_t scratch_nbytes = psti_pli_jpeg_scan_scratch_nbytes(scan->frame, region.width);
+    enum pst_status status = PST_OK;
+    uint8_t *scratch =
+        psti_decode_alloc(job, scratch_nbytes + row_nbytes * PSTI_PLI_JPEG_BAND_ROWS, &status);
+    if (!scratch)
+        return status;
+    const struct pst_pixels pixels = {.data = scratch + scratch_nbytes,
+                                      .height = PSTI_PLI_JPEG_BAND_ROWS,
+                                      .width = region.width,
+                                      .channels = channels,
+                                      .bits = 8,
+                                      .row_nbytes = (int64_t)row_nbytes,
+                                      .pixel_nbytes = channels,
+                                      .channel_nbytes = 1};
+    struct band band = {emit, pixels.data, row_nbytes};
+    return psti_pli_jpeg_decode_scan(scan, &region, &pixels, scratch, emit_band, &band, n_rows);
+}
+
+enum pst_status psti_decode_jpeg_direct(struct psti_jpeg *jpeg, struct psti_emit *emit, bool *begun,
+                                        uint32_t *n_rows)
+{
+    struct psti_jpeg_frame frame;
+    struct psti_pli_jpeg_scan scan;
+    *begun = false;
+    *n_rows = 0;
+    if (!describe(jpeg, &frame, &scan))
+        return PST_OK;
+    enum pst_status status = psti_decode_emit_begin(emit, jpeg->job, frame.n_components, 8);
+    *begun = status == PST_OK;
+    return status == PST_OK ? decode_scan(jpeg->job, &scan, emit, n_rows) : status;
+}
