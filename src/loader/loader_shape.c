@@ -29,6 +29,8 @@
 #include <string.h>
 
 #define ARENA_MAX_NBYTES ((uint64_t)256 << 20)
+/* Bytes of read buffers that rows under way may take at first: they stay in a core's cache. */
+#define AHEAD_NBYTES ((size_t)1 << 20)
 #define RESERVE_MIN_NBYTES ((uint64_t)8 << 20)
 #define RESERVE_MAX_NBYTES ((uint64_t)2 << 30)
 #define SLOTS_MIN 2
@@ -111,8 +113,8 @@ static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint6
                      " (twice: you hold one while the next is made), the largest sample's stored "
                      "bytes %" PRIu64 " (twice), scratch %" PRIu64 ", %sfiles in memory and "
                      "tables %" PRIu64 ": at least %" PRIu64 " are needed",
-                     loader->options.host_memory, slot, item, scratch, also,
-                     loader->memory_nbytes, needed);
+                     loader->options.host_memory, slot, item, scratch, also, loader->memory_nbytes,
+                     needed);
 }
 
 /* The item that needs the most memory. */
@@ -300,6 +302,7 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
                                                     loader->queue.n_tasks, err);
     if (status != PST_OK)
         return status;
+    loader->queue.ahead_nbytes = AHEAD_NBYTES;
     loader->queue.tasks = psti_calloc(loader->queue.n_tasks, sizeof *loader->queue.tasks);
     if (loader->gather.n_rows)
         loader->gather.reads = psti_alloc_array((size_t)loader->gather.n_rows_max * n_items,

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 enum pst_status psti_loader_arena_open(struct psti_loader_arena *arena, size_t nbytes,
                                        size_t alignment, uint32_t n_spans_max,
@@ -21,6 +22,9 @@ enum pst_status psti_loader_arena_open(struct psti_loader_arena *arena, size_t n
         return PST_OK;
     arena->nbytes = nbytes;
     arena->memory = psti_alloc_aligned(alignment < 4096 ? 4096 : alignment, nbytes);
+    /* With huge pages a few rows would take several times their bytes. If this fails, they do. */
+    if (arena->memory)
+        (void)madvise(arena->memory, nbytes & ~(size_t)4095, MADV_NOHUGEPAGE);
     arena->spans = psti_alloc_array(n_spans_max, sizeof *arena->spans);
     if (arena->memory && arena->spans)
         return PST_OK;

@@ -99,9 +99,8 @@ static struct place place_of(const struct psti_loader_epoch *epoch, uint64_t que
 bool psti_loader_pump_start_job(pst_loader *loader)
 {
     uint64_t step = loader->queue.issue_step, end = psti_loader_epoch_end(&loader->epoch);
-    if ((step >= end && step - end >= loader->epoch.n_early) ||
-        step >= loader->epoch.issue_end || step >= loader->epoch.next_step + loader->epoch.ahead ||
-        waits_for_release(loader))
+    if ((step >= end && step - end >= loader->epoch.n_early) || step >= loader->epoch.issue_end ||
+        step >= loader->epoch.next_step + loader->epoch.ahead || waits_for_release(loader))
         return false;
     struct psti_loader_job *job = &loader->queue.ring[step % loader->options.prefetch];
     loader->queue.claim_status =
@@ -118,8 +117,7 @@ bool psti_loader_pump_start_job(pst_loader *loader)
                        psti_loader_tiers_have_items(loader) || loader->forms.n;
     pthread_mutex_unlock(loader->lock);
     job->queue_step = step;
-    psti_loader_job_set(loader, job, ranks, place.epoch, place.start, place.step,
-                        place.shown_step);
+    psti_loader_job_set(loader, job, ranks, place.epoch, place.start, place.step, place.shown_step);
     if (!reads_parts)
         hint(loader, job);
     else
@@ -221,6 +219,9 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
 /* True if rows are gathered. A loader on a shelf never gathers: it looks up each row as soon as it
  * can, because other loaders of the shelf may wait for its items. */
 static bool gathers(const pst_loader *loader) { return loader->gather.pays; }
+
+/* Rows that may be under way besides two for each worker, however long they are. */
+#define ROWS_AHEAD_MIN 4
 
 /* Limits of the storage's time per read in ns: gathering begins at the first one and ends below the
  * second. Reads that overlap share their time. A hard disk or network storage takes longer than
@@ -339,12 +340,17 @@ static void take_of_gathering(pst_loader *loader, size_t nbytes)
         loader->gather.nbytes_left -= nbytes;
 }
 
-/* True if as many rows are under way as there may be without gathering. With more, their bytes
- * would leave the CPU's caches before they are decoded. */
+/* True if no further row may be under way now: as many are as may be without gathering, or they
+ * have as many bytes as storage needs to be ahead of the workers. More bytes would only take
+ * memory, and leave the CPU's caches before they are decoded. A shelf needs each row as soon as it
+ * can be. */
 static bool is_full(const pst_loader *loader)
 {
-    return loader->gather.reads &&
-           loader->queue.n_tasks - loader->queue.n_free_tasks >= loader->gather.n_tasks_alone;
+    const struct psti_loader_queue *queue = &loader->queue;
+    uint32_t n = queue->n_tasks - queue->n_free_tasks;
+    return (loader->gather.reads && n >= loader->gather.n_tasks_alone) ||
+           (!loader->tiers.shelf && n >= 2 * loader->crew.n + ROWS_AHEAD_MIN &&
+            queue->arena.nbytes_used >= queue->ahead_nbytes);
 }
 
 /* Looks up the next row in order and makes it loader->queue.pending. False: there is no row, or no

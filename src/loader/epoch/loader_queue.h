@@ -15,6 +15,10 @@ struct psti_loader_queue {
     struct psti_loader_arena arena;
     struct psti_loader_task *tasks; /* [n_tasks] */
     uint32_t n_tasks, n_free_tasks;
+    /* Bytes of read buffers that rows under way may take before further rows wait. It grows when
+     * workers wait for storage. */
+    size_t ahead_nbytes;
+    uint64_t starved_ns; /* how long workers have waited since it grew */
     /* A task is in one of these lists, or it is being read or filled. Then it belongs to its reader
      * or its worker alone. */
     struct psti_loader_task *free_tasks, *ready, *ready_last, *pending;
@@ -27,11 +31,11 @@ struct psti_loader_queue {
     uint64_t hinted_window;              /* window of the order for which the kernel last got a
                                             hint */
     atomic_bool cancelled;               /* workers read it without the lock, between rows */
-    bool pumping; /* a thread pumps; only that thread changes `pending` and starts jobs, even
-                     while it has released the lock */
-    bool crowded; /* reads of further rows wait, because a tier has too many requests */
-    bool pump_again;              /* the lock was released while pumping, so the state may have
-                                     changed */
+    bool pumping;    /* a thread pumps; only that thread changes `pending` and starts jobs, even
+                        while it has released the lock */
+    bool crowded;    /* reads of further rows wait, because a tier has too many requests */
+    bool pump_again; /* the lock was released while pumping, so the state may have
+                        changed */
     enum pst_status claim_status; /* why the pump got no slot for a batch; PST_OK: it got a slot */
 };
 

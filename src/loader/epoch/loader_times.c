@@ -36,6 +36,21 @@ uint64_t psti_loader_times_reading(const pst_loader *loader, int64_t now_ns)
            (loader->queue.n_reading ? (uint64_t)(now_ns - loader->meters.reading_since_ns) : 0);
 }
 
+/* When workers have waited for storage as long as this, more rows are read ahead. Waits that a read
+ * from the page cache takes with its wake-ups do not count. */
+#define STARVED_NS 100000000
+#define STARVED_WAIT_NS 500000
+
+static void note_starved(pst_loader *loader, uint64_t waited_ns)
+{
+    struct psti_loader_queue *queue = &loader->queue;
+    queue->starved_ns += waited_ns >= STARVED_WAIT_NS ? waited_ns : 0;
+    if (queue->starved_ns < STARVED_NS || queue->ahead_nbytes >= queue->arena.nbytes)
+        return;
+    queue->starved_ns = 0;
+    queue->ahead_nbytes *= 2;
+}
+
 void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_thread *thread)
 {
     int64_t start = psti_clock_ns();
@@ -56,6 +71,7 @@ void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_threa
     uint64_t waited = (uint64_t)(now - start);
     uint64_t for_storage = psti_loader_times_reading(loader, now) - reading;
     loader->meters.stats.worker_read_wait_ns += for_storage;
+    note_starved(loader, for_storage);
     loader->meters.stats.worker_idle_ns += waited > for_storage ? waited - for_storage : 0;
     psti_stall_meter_waited(thread, start, now, for_storage);
 }
