@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/machine/cpu.h"
 #include "pli/decode/pli_kernels.h"
+#include "pli/coefs/pli_coefs_one.h"
 #include "pli/coefs/pli_kept.h"
 
 #include <stdlib.h>
@@ -69,8 +70,8 @@ static void decode(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint
                                            tables[i], NULL);
         if (status[i] == PST_OK) {
             psti_pli_coefs_open(frame, unit_log2, row, column, &out[i]);
-            status[i] = psti_pli_coefs_decode(tables[i], unit, n_unit, k_last,
-                                              i == 0 ? NULL : wanted, work[i], &out[i], NULL);
+            status[i] = pli_coefs_decode(tables[i], unit, n_unit, k_last, i == 0 ? NULL : wanted,
+                                         work[i], &out[i], NULL);
         }
     }
     if (status[0] != status[1])

@@ -10,6 +10,7 @@
 #define psti_pli_coefs_avx512_read_ends psti_coefs_simde_read_ends
 #define psti_pli_coefs_avx512_read_dc psti_coefs_simde_read_dc
 #define psti_pli_coefs_avx512_read_ac psti_coefs_simde_read_ac
+#define psti_pli_coefs_avx512_read_two psti_coefs_simde_read_two
 #define psti_pli_coefs_avx512_place_dc psti_coefs_simde_place_dc
 #define psti_pli_coefs_avx512_place_ac psti_coefs_simde_place_ac
 

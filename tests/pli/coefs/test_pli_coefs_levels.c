@@ -2,6 +2,7 @@
  * coefficients as plain C. Intact units of every shape and statistic must give the encoded
  * coefficients. Damaged units and foreign tables are tried, too. Units end at unreadable pages, so
  * that a read past them crashes. */
+#include "pli/coefs/pli_coefs_one.h"
 #include "pli/coefs/pli_kept.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"
 #include "pli/pli_levels.h"
@@ -21,11 +22,22 @@ static struct pli_level levels[PLI_LEVELS_MAX];
 static uint32_t n_levels;
 enum { UNIT_MAX_NBYTES = 1 << 20, FILE_MAX_NBYTES = 8 << 20 };
 
+struct unit {
+    const uint8_t *bytes;
+    size_t nbytes;
+    uint32_t log2, row, column;
+};
+
 struct fixture {
     struct psti_pli_coefs_tables *tables[PLI_LEVELS_MAX];
     /* `pages`: UNIT_MAX_NBYTES, then a page that must not be read */
     uint8_t *work[PLI_LEVELS_MAX], *pages;
     uint8_t *file;
+    /* The unit of this image that was decoded before, to be decoded together with the next one.
+     * before.nbytes is 0 if there is none. */
+    struct unit before;
+    uint8_t *before_bytes, *before_work;
+    uint32_t before_k_last;
     struct psti_jpeg_frame frame;
     int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX];
     uint64_t seed;
@@ -57,6 +69,8 @@ static int set_up(void **state)
         f->work[i] = aligned(psti_pli_coefs_work_nbytes(PSTI_JPEG_UNIT_LOG2_MAX, 3));
     }
     f->file = malloc(FILE_MAX_NBYTES);
+    f->before_bytes = malloc(UNIT_MAX_NBYTES);
+    f->before_work = aligned(psti_pli_coefs_work_nbytes(PSTI_JPEG_UNIT_LOG2_MAX, 3));
     f->pages = mmap(NULL, UNIT_MAX_NBYTES + page, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(f->pages != MAP_FAILED);
@@ -74,6 +88,8 @@ static int tear_down(void **state)
         free(f->work[i]);
     }
     free(f->file);
+    free(f->before_bytes);
+    free(f->before_work);
     free(f);
     return 0;
 }
@@ -131,6 +147,7 @@ static void make_block(struct fixture *f, enum kind kind, uint32_t activity, int
 
 static void make_image(struct fixture *f, const struct shape *shape, enum kind kind)
 {
+    f->before.nbytes = 0;
     f->frame = (struct psti_jpeg_frame){.width = shape->width,
                                         .height = shape->height,
                                         .n_components = shape->n_components,
@@ -174,12 +191,6 @@ static void use_tables(struct fixture *f, const uint8_t *block, size_t nbytes)
     f->n_sure += sure;
 }
 
-struct unit {
-    const uint8_t *bytes;
-    size_t nbytes;
-    uint32_t log2, row, column;
-};
-
 /* Checks that two levels agree. Planes are in the order of the list. */
 static void assert_same(const struct psti_pli_coefs *a, const struct psti_pli_coefs *b,
                         uint32_t k_last)
@@ -192,6 +203,38 @@ static void assert_same(const struct psti_pli_coefs *a, const struct psti_pli_co
     for (uint32_t k = 0; k <= a->last && k <= k_last; k++)
         assert_memory_equal(a->planes + k * a->stride, b->planes + k * b->stride,
                             psti_round_up(a->n_k[k], 64) * sizeof *a->planes);
+}
+
+/* Decodes a unit together with the one before it, as the first or the second of both. The result
+ * must be that of plain C for the unit alone. */
+static void decode_two(struct fixture *f, uint32_t level, const struct unit *u, uint32_t k_last,
+                       enum pst_status want, const struct psti_pli_coefs *alone)
+{
+    const uint8_t *bytes = f->pages + UNIT_MAX_NBYTES - u->nbytes;
+    for (uint32_t is_second = 0; is_second < 2; is_second++) {
+        struct psti_pli_coefs out, other;
+        void *works[2];
+        uint32_t n = 0;
+        psti_pli_coefs_open(&f->frame, u->log2, u->row, u->column, &out);
+        psti_pli_coefs_open(&f->frame, f->before.log2, f->before.row, f->before.column, &other);
+        enum pst_status status = psti_pli_coefs_begin(f->tables[level], bytes, u->nbytes, k_last,
+                                                      f->work[level], &out, NULL);
+        enum pst_status others =
+            psti_pli_coefs_begin(f->tables[level], f->before.bytes, f->before.nbytes,
+                                 f->before_k_last, f->before_work, &other, NULL);
+        if (status == PST_OK && !is_second)
+            works[n++] = f->work[level];
+        if (others == PST_OK)
+            works[n++] = f->before_work;
+        if (status == PST_OK && is_second)
+            works[n++] = f->work[level];
+        psti_pli_coefs_read(works, n);
+        if (status == PST_OK)
+            status = psti_pli_coefs_finish(f->work[level], NULL, NULL);
+        assert_int_equal(status, want);
+        if (want == PST_OK)
+            assert_same(alone, &out, k_last);
+    }
 }
 
 /* Decodes a unit at the end of readable memory at all levels and compares. Plain C gives all
@@ -207,16 +250,21 @@ static enum pst_status decode(struct fixture *f, const struct unit *u, uint32_t 
         struct psti_pli_coefs kept;
         memmove(bytes, u->bytes, u->nbytes);
         psti_pli_coefs_open(&f->frame, u->log2, u->row, u->column, &out[i]);
-        statuses[i] = psti_pli_coefs_decode(f->tables[i], bytes, u->nbytes, k_last,
-                                            i == 0 ? NULL : wanted, f->work[i], &out[i], NULL);
+        statuses[i] = pli_coefs_decode(f->tables[i], bytes, u->nbytes, k_last,
+                                       i == 0 ? NULL : wanted, f->work[i], &out[i], NULL);
         assert_int_equal(statuses[i], statuses[0]);
-        if (statuses[0] != PST_OK)
-            continue;
-        assert_int_equal(out[i].kept, i > 0 && wanted && f->tables[i]->level->keep);
-        void *memory = out[i].kept ? pli_keep(&out[0], wanted, k_last, &kept) : NULL;
-        assert_same(out[i].kept ? &kept : &out[0], &out[i], k_last);
-        free(memory);
+        if (statuses[0] == PST_OK) {
+            assert_int_equal(out[i].kept, i > 0 && wanted && f->tables[i]->level->keep);
+            void *memory = out[i].kept ? pli_keep(&out[0], wanted, k_last, &kept) : NULL;
+            assert_same(out[i].kept ? &kept : &out[0], &out[i], k_last);
+            free(memory);
+        }
+        if (i > 0 && f->before.nbytes > 0)
+            decode_two(f, i, u, k_last, statuses[0], &out[0]);
     }
+    f->before = *u;
+    f->before.bytes = memcpy(f->before_bytes, u->bytes, u->nbytes);
+    f->before_k_last = k_last;
     *first = out[0];
     return statuses[0];
 }

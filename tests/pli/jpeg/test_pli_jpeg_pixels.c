@@ -8,6 +8,7 @@
 #include "pli/pli.h"
 #include "pli/pli_levels.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -499,6 +500,51 @@ static void test_broken(void **state)
     image_close(&image);
 }
 
+/* Of several damaged units the first one is told, with its place, and the rows before it are
+ * right: units are read ahead of their turn. */
+static void test_first_broken_unit(void **state)
+{
+    const struct jpeg_spec spec = {
+        .height = 150, .width = 150, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 80};
+    enum { EDGE = 64, COLUMNS = 3, UNITS = 9, ROW_NBYTES = 150 * 3 };
+    struct image image;
+    struct psti_pli_header header;
+    struct pst_error err;
+    size_t scratch_nbytes;
+    (void)state;
+    assert_true(image_open(make_jpeg(&spec, 1), 6, &image));
+    uint8_t *pli = image.of.pli.data;
+    const struct pst_pli_region whole = {0, 0, 150, 150};
+    uint8_t *room = malloc(150 * ROW_NBYTES);
+    void *scratch = scratch_for(&image.of.info, 150, &scratch_nbytes);
+    struct pst_pixels pixels = lay_out(&whole, 3, LAYOUT_HWC, room);
+    assert_ok(psti_pli_parse_header(pli, image.of.pli.nbytes, &header, &err));
+    size_t at = psti_pli_head_nbytes(&header);
+    for (uint32_t u = 0; u < UNITS; u++) {
+        char place[64];
+        size_t next = at + psti_pli_parse_entry(pli, &header, u).nbytes;
+        snprintf(place, sizeof place, "unit in row %u, column %u:", u / COLUMNS, u % COLUMNS);
+        memset(room, 0, 150 * ROW_NBYTES);
+        pli[at + 30] ^= 1;
+        if (u + 1 < UNITS)
+            pli[next] ^= 1;
+        assert_int_equal(pst_pli_decode(pli, image.of.pli.nbytes, NULL, -1, &pixels, scratch,
+                                        scratch_nbytes, &err),
+                         PST_ERROR_CHECKSUM);
+        assert_non_null(strstr(err.text, place));
+        assert_int_equal(err.offset, at);
+        if (u >= COLUMNS) /* the last row of a row of units waits for the next one */
+            assert_memory_equal(room, image.pixels, (u / COLUMNS * EDGE - 1) * ROW_NBYTES);
+        pli[at + 30] ^= 1;
+        if (u + 1 < UNITS)
+            pli[next] ^= 1;
+        at = next;
+    }
+    scratch_free(scratch, scratch_nbytes);
+    free(room);
+    image_close(&image);
+}
+
 static bool check_photograph(struct real_file *file, void *seed)
 {
     struct image image;
@@ -561,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_coefficients_and_frame),
         cmocka_unit_test(test_planes_to_blocks),
         cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_first_broken_unit),
         cmocka_unit_test(test_real),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

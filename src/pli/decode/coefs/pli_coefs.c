@@ -18,7 +18,8 @@
 enum {
     EXPONENT_NBYTES = PSTI_COEFS_LANES / 2,
     MANTISSA_MAX_NBYTES = PSTI_COEFS_LANES * 15 / 8,
-    GROUP = PSTI_COEFS_SQUARE
+    GROUP = PSTI_COEFS_SQUARE,
+    UNIT_NBYTES = (sizeof(struct psti_coefs_unit) + 63) / 64 * 64
 };
 
 /* -- Tables -- */
@@ -52,15 +53,16 @@ size_t psti_pli_coefs_work_nbytes(uint32_t unit_log2, uint32_t n_components)
 {
     uint32_t n = max_squares(unit_log2, n_components) * PSTI_COEFS_SQUARE;
     size_t stride = stride_of(n);
-    /* The three terms are: classes, ends and tokens of DC; order and sides; tokens and coefficients
-     * of 64 planes. */
-    return 3 * (size_t)n + 3 * (size_t)(n + GROUP) + 3 * 64 * stride;
+    /* The four terms are: the unit; classes, ends and tokens of DC; order and sides; tokens and
+     * coefficients of 64 planes. */
+    return UNIT_NBYTES + 3 * (size_t)n + 3 * (size_t)(n + GROUP) + 3 * 64 * stride;
 }
 
-static void lay_out(struct psti_coefs_unit *unit, uint8_t *work)
+static void lay_out(struct psti_coefs_unit *unit)
 {
     struct psti_pli_coefs *out = unit->out;
     size_t of_squares = (size_t)out->n_squares * PSTI_COEFS_SQUARE;
+    uint8_t *work = (uint8_t *)unit + UNIT_NBYTES;
     unit->classes = (uint8_t(*)[PSTI_COEFS_SQUARE])work;
     unit->ends = unit->classes + out->n_squares;
     unit->dc_tokens = unit->ends + out->n_squares;
@@ -240,21 +242,19 @@ static bool needs_payload(const struct psti_coefs_unit *unit, uint32_t last)
     return n > unit->bits.end;
 }
 
-static enum pst_status decode_tokens(struct psti_coefs_unit *unit, uint32_t wanted,
-                                     struct pst_error *err)
+/* Checks the end of the tokens. If planes after the wanted ones are left, their tokens are decoded
+ * only if raw bits may reach into the payload, which is known after the last token. */
+static enum pst_status end_tokens(struct psti_coefs_unit *unit, struct pst_error *err)
 {
-    const struct psti_coefs_level *level = unit->tables->level;
     uint32_t last = unit->out->last;
-    level->read_dc(unit);
-    if (wanted > 0)
-        level->read_ac(unit, 1, wanted);
-    if (wanted < last) {
-        enum pst_status status = check_words(&unit->words, err);
-        if (status != PST_OK || !needs_payload(unit, wanted))
+    enum pst_status status;
+    if (unit->last < last) {
+        status = check_words(&unit->words, err);
+        if (status != PST_OK || !needs_payload(unit, unit->last))
             return status;
-        level->read_ac(unit, wanted + 1, last);
+        unit->tables->level->read_ac(unit, unit->last + 1, last);
     }
-    enum pst_status status = check_states(unit, err);
+    status = check_states(unit, err);
     if (status == PST_OK)
         add_payload(unit);
     return status;
@@ -281,35 +281,70 @@ static void take_kept(const struct psti_coefs_kept *kept, struct psti_pli_coefs 
     out->kept = true;
 }
 
-enum pst_status psti_pli_coefs_decode(const struct psti_pli_coefs_tables *tables,
-                                      const uint8_t *bytes, size_t nbytes, uint32_t k_last,
-                                      const uint64_t *wanted, void *work,
-                                      struct psti_pli_coefs *out, struct pst_error *err)
+enum pst_status psti_pli_coefs_begin(const struct psti_pli_coefs_tables *tables,
+                                     const uint8_t *bytes, size_t nbytes, uint32_t k_last,
+                                     void *work, struct psti_pli_coefs *out, struct pst_error *err)
 {
-    struct psti_coefs_kept kept;
-    struct psti_coefs_unit unit = {.tables = tables, .out = out, .next = (uintptr_t)bytes + nbytes};
+    struct psti_coefs_unit *unit = work;
     const struct psti_coefs_level *level = tables->level;
-    lay_out(&unit, work);
-    enum pst_status status = read_head(&unit, bytes, nbytes, err);
+    unit->tables = tables;
+    unit->out = out;
+    unit->next = (uintptr_t)bytes + nbytes;
+    unit->kept = NULL;
+    lay_out(unit);
+    enum pst_status status = read_head(unit, bytes, nbytes, err);
     if (status == PST_OK)
-        status = find_ends(&unit, err);
+        status = find_ends(unit, err);
     if (status != PST_OK)
         return status;
-    level->sort(&unit);
+    level->sort(unit);
     out->last = 0;
     for (uint32_t k = 1; k < 64 && out->n_k[k] > 0; k++)
         out->last = k;
-    uint32_t last = k_last < out->last ? k_last : out->last;
-    status = decode_tokens(&unit, last, err);
+    unit->last = k_last < out->last ? k_last : out->last;
+    level->read_dc(unit);
+    return PST_OK;
+}
+
+void psti_pli_coefs_read(void *const works[], uint32_t n_units)
+{
+    struct psti_coefs_unit *units[2] = {NULL};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_units; i++) {
+        struct psti_coefs_unit *unit = works[i];
+        if (unit->last > 0)
+            units[n++] = unit;
+    }
+    if (n == 0)
+        return;
+    const struct psti_coefs_level *level = units[0]->tables->level;
+    if (n == 2 && level->read_two) {
+        /* Both prefetch what comes after the second unit, the first the first half of it. */
+        units[0]->next = units[1]->next;
+        units[1]->next += PSTI_COEFS_ASKED_NBYTES;
+        level->read_two(units, (const uint32_t[]){units[0]->last, units[1]->last});
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        level->read_ac(units[i], 1, units[i]->last);
+}
+
+enum pst_status psti_pli_coefs_finish(void *work, const uint64_t *wanted, struct pst_error *err)
+{
+    struct psti_coefs_unit *unit = work;
+    struct psti_coefs_kept kept;
+    const struct psti_coefs_level *level = unit->tables->level;
+    enum pst_status status = end_tokens(unit, err);
     if (status != PST_OK)
         return status;
     if (wanted != NULL && level->keep != NULL) {
-        level->keep(&unit, wanted, &kept);
-        unit.kept = &kept;
+        level->keep(unit, wanted, &kept);
+        unit->kept = &kept;
     }
-    level->place_dc(&unit);
-    level->place_ac(&unit, last);
-    if (unit.kept != NULL)
-        take_kept(&kept, out);
-    return check_bits(&unit.bits, err);
+    level->place_dc(unit);
+    level->place_ac(unit, unit->last);
+    if (unit->kept != NULL)
+        take_kept(&kept, unit->out);
+    unit->kept = NULL;
+    return check_bits(&unit->bits, err);
 }

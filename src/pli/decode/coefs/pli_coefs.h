@@ -41,16 +41,22 @@ enum pst_status psti_pli_coefs_prepare(const struct psti_coefs_level *level, con
 void psti_pli_coefs_open(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
                          uint32_t column, struct psti_pli_coefs *out);
 
-/* Decodes a unit that was opened. `bytes` begin after the mode byte. The caller does not need
- * planes above `k_last` (63: it needs all), so parts of the unit that only belong to such planes
- * need not be decoded or checked. `wanted` has a bit for each position of each square (NULL: all
- * are wanted). A level may leave out the other blocks, and then sets out->kept. `work` is of
- * psti_pli_coefs_work_nbytes(), aligned to 64; `out` points into it. Offsets in errors are relative
- * to `bytes`. */
+/* A unit that was opened is decoded by three calls. `work` is of psti_pli_coefs_work_nbytes(),
+ * aligned to 64, and holds the unit between the calls; `out` points into it and must not move.
+ *
+ * psti_pli_coefs_begin() decodes what precedes the AC tokens. `bytes` begin after the mode byte and
+ * must stay readable. The caller does not need planes above `k_last` (63: it needs all), so parts
+ * of the unit that only belong to such planes need not be decoded or checked. Offsets in errors are
+ * relative to `bytes`. */
 size_t psti_pli_coefs_work_nbytes(uint32_t unit_log2, uint32_t n_components);
-enum pst_status psti_pli_coefs_decode(const struct psti_pli_coefs_tables *tables,
-                                      const uint8_t *bytes, size_t nbytes, uint32_t k_last,
-                                      const uint64_t *wanted, void *work,
-                                      struct psti_pli_coefs *out, struct pst_error *err);
+enum pst_status psti_pli_coefs_begin(const struct psti_pli_coefs_tables *tables,
+                                     const uint8_t *bytes, size_t nbytes, uint32_t k_last,
+                                     void *work, struct psti_pli_coefs *out, struct pst_error *err);
+/* Decodes the AC tokens of one unit, or of two units of the same image. Two take less time together
+ * than one after the other. Faults are found by the next call. */
+void psti_pli_coefs_read(void *const works[], uint32_t n_units);
+/* Decodes the rest. `wanted` has a bit for each position of each square (NULL: all are wanted). A
+ * level may leave out the other blocks, and then sets out->kept. */
+enum pst_status psti_pli_coefs_finish(void *work, const uint64_t *wanted, struct pst_error *err);
 
 #endif

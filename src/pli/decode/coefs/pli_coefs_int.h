@@ -117,9 +117,11 @@ static inline uint16_t psti_pli_coefs_count_kept(const struct psti_coefs_kept *k
     return (uint16_t)(kept->before[n / 64] + (uint32_t)__builtin_popcountll(lanes));
 }
 
+/* A unit that is being decoded. It lies at the start of the unit's working memory. */
 struct psti_coefs_unit {
     const struct psti_pli_coefs_tables *tables;
     struct psti_pli_coefs *out;
+    uint32_t last; /* number of the last plane that the caller wants */
     _Alignas(64) uint32_t states[PSTI_COEFS_LANES];
     struct psti_coefs_words words;
     struct psti_coefs_bits bits;
@@ -144,13 +146,13 @@ struct psti_coefs_unit {
 
 /* Prefetches some of the next unit's bytes while plane k is read. Without this, the checksum of
  * that unit would wait for memory, because units are larger than what the processor fetches by
- * itself. */
+ * itself. All 63 planes prefetch PSTI_COEFS_ASKED_NBYTES. */
+enum { PSTI_COEFS_PLANE_ASKS = 2 * 64, PSTI_COEFS_ASKED_NBYTES = 63 * PSTI_COEFS_PLANE_ASKS };
 static inline void psti_pli_coefs_ask(const struct psti_coefs_unit *unit, uint32_t k)
 {
-    enum { LINE = 64 };
-    uintptr_t at = unit->next + 2 * LINE * (size_t)(k - 1);
+    uintptr_t at = unit->next + (size_t)PSTI_COEFS_PLANE_ASKS * (k - 1);
     __builtin_prefetch((const void *)at);
-    __builtin_prefetch((const void *)(at + LINE));
+    __builtin_prefetch((const void *)(at + PSTI_COEFS_PLANE_ASKS / 2));
 }
 
 /* -- Stages -- */
@@ -171,6 +173,9 @@ struct psti_coefs_level {
     /* Decodes the AC tokens of planes first..last (8.4). The same function has read planes 1..first
      * - 1. */
     void (*read_ac)(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+    /* Decodes the AC tokens of planes 1..last[i] of two units of one image, side by side. A level
+     * without this function (NULL) reads one unit after the other. */
+    void (*read_two)(struct psti_coefs_unit *const units[2], const uint32_t last[2]);
     /* Selects the wanted blocks: sets *kept and leaves only these blocks in unit->order. A level
      * without this function (NULL) keeps all blocks. */
     void (*keep)(struct psti_coefs_unit *unit, const uint64_t *wanted,

@@ -24,12 +24,33 @@ struct planes_of_blocks {
     psti_pli_jpeg_to_blocks *to_blocks;
 };
 
+/* A unit of the span, and its place in the file. */
+struct place {
+    uint32_t row, column;
+    uint64_t offset;
+    struct psti_pli_entry entry;
+};
+
+/* A unit whose tokens have been read. An error of it is kept until its turn comes. */
+struct unit {
+    struct place place;
+    void *work;
+    struct psti_pli_coefs coefs;
+    enum pst_status status;
+    struct pst_error err;
+};
+enum { UNITS = 2 }; /* units whose tokens are read together */
+
 /* Holds the state of one decode. */
 struct run {
     const struct psti_pli_request *request;
     const struct psti_jpeg_frame *frame;
     struct psti_pli_coefs_tables *tables;
-    void *coefs_work, *idct_work;
+    void *idct_work;
+    struct psti_pli_span span;
+    struct place next; /* where the search for the next unit begins */
+    struct unit units[UNITS];
+    uint32_t n_read, n_used;  /* units that were read ahead, and how many of them were used */
     psti_pli_jpeg_idct *idct; /* NULL if pixels are not wanted */
     struct psti_pli_jpeg_quants quants;
     struct psti_pli_jpeg_strip strip;
@@ -49,7 +70,7 @@ static enum pst_status named(enum pst_status status, struct pst_error *err)
 static size_t unit_memory_nbytes(uint32_t unit_log2, uint32_t n_components)
 {
     return psti_round_up(psti_pli_coefs_tables_nbytes(), 64) +
-           psti_round_up(psti_pli_coefs_work_nbytes(unit_log2, n_components), 64);
+           UNITS * psti_round_up(psti_pli_coefs_work_nbytes(unit_log2, n_components), 64);
 }
 
 size_t psti_pli_jpeg_scratch_nbytes(uint32_t unit_log2, uint32_t n_components, uint32_t width)
@@ -138,46 +159,97 @@ static void use_coefs(struct run *run, const struct psti_pli_coefs *coefs)
         run->idct(&run->blocks, run->idct_work);
 }
 
-/* Decodes unit (row, column) at `offset` to samples, coefficients or both. */
-static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
-                                struct psti_pli_entry entry, struct pst_error *err)
+/* Begins a search for units of the span in the order of the file. */
+static void begin_units(struct run *run, struct psti_pli_span span)
+{
+    run->span = span;
+    run->next = (struct place){.offset = psti_pli_head_nbytes(&run->request->header)};
+    run->n_read = run->n_used = 0;
+}
+
+/* Finds the next unit of the span. Returns false if there is none. */
+static bool find_unit(struct run *run, struct place *found)
+{
+    const struct psti_pli_header *h = &run->request->header;
+    const struct psti_pli_span *span = &run->span;
+    const uint32_t columns = psti_pli_unit_columns(h);
+    struct place at = run->next;
+    bool is_found = false;
+    for (; !is_found && at.row < span->row1; at.offset += at.entry.nbytes) {
+        at.entry = psti_pli_parse_entry(run->request->bytes, h, at.row * columns + at.column);
+        is_found = at.row >= span->row0 && at.column >= span->column0 && at.column < span->column1;
+        if (is_found)
+            *found = at;
+        if (++at.column == columns) {
+            at.column = 0;
+            at.row++;
+        }
+    }
+    run->next = at;
+    return is_found;
+}
+
+/* Checks a unit and decodes what precedes its AC tokens. */
+static enum pst_status begin_unit(const struct run *run, struct unit *unit)
 {
     const struct psti_pli_request *request = run->request;
-    struct psti_pli_coefs coefs;
+    const struct place *at = &unit->place;
+    struct pst_error *err = &unit->err;
     enum pst_status status = psti_pli_check_unit(&request->header, request->bytes, request->nbytes,
-                                                 offset, entry, true, err);
+                                                 at->offset, at->entry, true, err);
     if (status != PST_OK)
         return status;
-    const uint8_t *bytes = request->bytes + offset;
+    const uint8_t *bytes = request->bytes + at->offset;
     if (bytes[0] != PSTI_PLI_COEFS)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u, where only coefficients may be",
                          bytes[0]);
-    psti_pli_coefs_open(run->frame, request->header.unit_log2, row, column, &coefs);
-    status = psti_pli_coefs_decode(run->tables, bytes + 1, entry.nbytes - 1, run->k_last,
-                                   place_samples(run, &coefs), run->coefs_work, &coefs, err);
-    if (status == PST_OK)
-        use_coefs(run, &coefs);
-    return status;
+    psti_pli_coefs_open(run->frame, request->header.unit_log2, at->row, at->column, &unit->coefs);
+    return psti_pli_coefs_begin(run->tables, bytes + 1, at->entry.nbytes - 1, run->k_last,
+                                unit->work, &unit->coefs, err);
 }
 
-/* Decodes the units of the span in one row. *offset is that of the row's first unit, whether it is
- * in the span or not. Moves *offset to the next row's first unit. */
-static enum pst_status one_row(struct run *run, const struct psti_pli_span *span, uint32_t row,
-                               uint64_t *offset, struct pst_error *err)
+/* Reads the tokens of the next units together. */
+static void read_units(struct run *run)
 {
-    const struct psti_pli_header *h = &run->request->header;
-    uint32_t columns = psti_pli_unit_columns(h);
-    for (uint32_t column = 0; column < columns; column++) {
-        struct psti_pli_entry entry =
-            psti_pli_parse_entry(run->request->bytes, h, row * columns + column);
-        if (row >= span->row0 && column >= span->column0 && column < span->column1) {
-            enum pst_status status = one_unit(run, row, column, *offset, entry, err);
-            if (status != PST_OK)
-                return psti_pli_unit_failed(row, column, *offset, status, err);
-        }
-        *offset += entry.nbytes;
+    void *works[UNITS];
+    uint32_t n = 0, n_begun = 0;
+    for (; n < UNITS && find_unit(run, &run->units[n].place); n++) {
+        struct unit *unit = &run->units[n];
+        unit->status = begin_unit(run, unit);
+        if (unit->status == PST_OK)
+            works[n_begun++] = unit->work;
     }
-    return PST_OK;
+    psti_pli_coefs_read(works, n_begun);
+    run->n_read = n;
+    run->n_used = 0;
+}
+
+/* Decodes the span's next unit to samples, coefficients or both. */
+static enum pst_status one_unit(struct run *run, struct pst_error *err)
+{
+    if (run->n_used == run->n_read)
+        read_units(run);
+    struct unit *unit = &run->units[run->n_used++];
+    if (unit->status == PST_OK)
+        unit->status =
+            psti_pli_coefs_finish(unit->work, place_samples(run, &unit->coefs), &unit->err);
+    if (unit->status == PST_OK) {
+        use_coefs(run, &unit->coefs);
+        return PST_OK;
+    }
+    if (err)
+        *err = unit->err;
+    return psti_pli_unit_failed(unit->place.row, unit->place.column, unit->place.offset,
+                                unit->status, err);
+}
+
+/* Decodes the units of the span in one row. */
+static enum pst_status one_row(struct run *run, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t c = run->span.column0; c < run->span.column1 && status == PST_OK; c++)
+        status = one_unit(run, err);
+    return status;
 }
 
 /* ---- Pixels */
@@ -229,17 +301,14 @@ static enum pst_status put_units(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->request->header;
     const struct pst_pli_region *region = &run->request->region;
-    const struct psti_pli_span span =
-        psti_pli_jpeg_find_span(run->frame, h->unit_log2, run->strip.needs);
-    uint64_t offset = psti_pli_head_nbytes(h);
     uint32_t bottom = region->y + region->height;
     run->y = region->y;
     run->blocks.quants = &run->quants;
-    for (uint32_t row = 0; row < span.row1; row++) {
-        if (row >= span.row0)
-            psti_pli_jpeg_strip_next(&run->strip, row * run->strip.edge);
-        enum pst_status status = one_row(run, &span, row, &offset, err);
-        if (status == PST_OK && row >= span.row0) {
+    begin_units(run, psti_pli_jpeg_find_span(run->frame, h->unit_log2, run->strip.needs));
+    for (uint32_t row = run->span.row0; row < run->span.row1; row++) {
+        psti_pli_jpeg_strip_next(&run->strip, row * run->strip.edge);
+        enum pst_status status = one_row(run, err);
+        if (status == PST_OK) {
             uint32_t end = psti_pli_jpeg_strip_fill(&run->strip);
             status = put_rows(run, end < bottom ? end : bottom);
         }
@@ -293,7 +362,11 @@ static enum pst_status begin(struct run *run, struct pst_error *err)
     uint8_t *scratch = request->scratch;
     uint8_t log2 = request->header.unit_log2;
     run->tables = (struct psti_pli_coefs_tables *)(void *)scratch;
-    run->coefs_work = scratch + psti_round_up(psti_pli_coefs_tables_nbytes(), 64);
+    uint8_t *work = scratch + psti_round_up(psti_pli_coefs_tables_nbytes(), 64);
+    for (uint32_t i = 0; i < UNITS; i++) {
+        run->units[i].work = work;
+        work += psti_round_up(psti_pli_coefs_work_nbytes(log2, run->frame->n_components), 64);
+    }
     run->idct_work = scratch + unit_memory_nbytes(log2, run->frame->n_components);
     return prepare_tables(request, run->tables, err);
 }
@@ -332,10 +405,10 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
 static enum pst_status all_units(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->request->header;
-    const struct psti_pli_span span = {0, psti_pli_unit_rows(h), 0, psti_pli_unit_columns(h)};
-    uint64_t offset = psti_pli_head_nbytes(h);
-    for (uint32_t row = 0; row < span.row1; row++) {
-        enum pst_status status = one_row(run, &span, row, &offset, err);
+    const uint32_t rows = psti_pli_unit_rows(h);
+    begin_units(run, (struct psti_pli_span){0, rows, 0, psti_pli_unit_columns(h)});
+    for (uint32_t row = 0; row < rows; row++) {
+        enum pst_status status = one_row(run, err);
         if (status != PST_OK)
             return status;
     }

@@ -46,10 +46,8 @@ static void TARGET prepare(struct psti_pli_coefs_tables *tables)
     static const uint8_t rows[COEFS_PAIRS][2] = {{3, 2}, {2, 1}, {1, 0}, {3, 1}, {2, 0}, {3, 0}};
     struct psti_coefs_avx2_tables *t = (struct psti_coefs_avx2_tables *)(void *)tables->memory;
     const struct psti_jpeg_tables *f = &tables->freqs;
-    t->has_sure_tokens = false;
     for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
         for (uint32_t i = 0, begin = 0; i < PSTI_JPEG_N_AC_TOKENS; i++) {
-            t->has_sure_tokens |= f->ac[c][i] == PSTI_JPEG_PROB_SUM;
             begin += f->ac[c][i];
             if (i < COEFS_AC_BOUNDS) {
                 t->rows[c >> 3][i][0][c & 7] = (uint8_t)begin;
@@ -131,6 +129,7 @@ const struct psti_coefs_level psti_coefs_level_avx2 = {
     .sort = sort,
     .read_dc = psti_pli_coefs_avx2_read_dc,
     .read_ac = psti_pli_coefs_avx2_read_ac,
+    .read_two = psti_pli_coefs_avx2_read_two,
     .keep = psti_pli_coefs_keep_c,
     .place_dc = psti_pli_coefs_avx2_place_dc,
     .place_ac = psti_pli_coefs_avx2_place_ac,

@@ -42,7 +42,6 @@ struct psti_coefs_avx2_tables {
      * limits[i], and 1 more again if it is above extra_limit. Limits are stored less 128. Only one
      * sixteenth of the range has two limits; the second of these is extra_limit. */
     uint8_t buckets[16], limits[16], extra_limit;
-    bool has_sure_tokens; /* for AC: true if a token has all slots of its context */
 };
 _Static_assert(sizeof(struct psti_coefs_avx2_tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 
@@ -53,8 +52,9 @@ struct psti_coefs_avx2_states {
 /* Constants in memory. If compilers knew their values, they would build these vectors again and
  * again. */
 struct psti_coefs_avx2_constants {
-    _Alignas(32) uint16_t slots[16], upper_bits[16], top[16], all_slots[16];
+    _Alignas(32) uint16_t slots[16], top[16], all_slots[16];
     uint8_t last_ac_token[32], low_4[32], bit_3[32], one[32];
+    uint8_t numbers[PSTI_JPEG_N_DC_TOKENS][32]; /* [i]: 32 bytes of i */
 };
 extern const struct psti_coefs_avx2_constants psti_coefs_avx2_constants;
 #define COEFS_CONSTANT(name) load(psti_coefs_avx2_constants.name)
@@ -68,6 +68,7 @@ void psti_pli_coefs_avx2_read_classes(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx2_read_ends(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx2_read_dc(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+void psti_pli_coefs_avx2_read_two(struct psti_coefs_unit *const units[2], const uint32_t last[2]);
 void psti_pli_coefs_avx2_place_dc(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last);
 
@@ -170,41 +171,40 @@ PSTI_COEFS_INLINE struct psti_coefs_avx2_search search(v32 slot, const v32 bound
     return s;
 }
 
-/* The lower halves of the states, split into two parts. */
+/* The parts of the states x: bits 0..11, and the lower and the upper half of x >> 12. */
 struct psti_coefs_avx2_parts {
-    v32 slot, upper; /* slot: bits 0..11; upper: bits 12..15, not shifted */
+    v32 slot, lower, upper;
 };
-PSTI_COEFS_INLINE struct psti_coefs_avx2_parts split(v32 low)
+PSTI_COEFS_INLINE struct psti_coefs_avx2_parts split(v32 high, v32 low)
 {
     return (struct psti_coefs_avx2_parts){
         _mm256_and_si256(low, COEFS_CONSTANT(slots)),
-        _mm256_and_si256(low, COEFS_CONSTANT(upper_bits)),
+        _mm256_or_si256(_mm256_slli_epi16(high, 4), _mm256_srli_epi16(low, 12)),
+        _mm256_srli_epi16(high, 12),
     };
 }
 
 /* Computes x := freq * (x >> 12) + slot - begin, but loads no words. Returns a mask of the lanes
- * that need a word; their lower halves have been moved to the upper halves. With `partial`,
- * frequencies of 4096 count as 0 and leave the state as it is, and lanes in `idle` keep their
- * states. */
+ * that need a word; their lower halves have been moved to the upper halves. With `partial`, lanes
+ * in `idle` keep their states. */
 PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, struct psti_coefs_avx2_parts parts,
                               struct psti_coefs_avx2_found found, v32 idle, bool partial)
 {
     const v32 top = COEFS_CONSTANT(top);
-    v32 freq = _mm256_slli_epi16(found.freq, 4);
     /* Bit 15 is inverted, because signed comparisons then find the carries of unsigned sums. */
     v32 bias = _mm256_xor_si256(_mm256_sub_epi16(parts.slot, found.begin), top);
-    v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(freq, parts.upper), bias);
-    v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(freq, *high), small);
-    v32 product = _mm256_mulhi_epu16(freq, *high);
-    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 in lanes with a carry */
+    v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(found.freq, parts.lower), bias);
+    v32 product = _mm256_add_epi16(_mm256_mulhi_epu16(found.freq, parts.lower),
+                                   _mm256_mullo_epi16(found.freq, parts.upper));
+    v32 carry = _mm256_cmpgt_epi16(bias, sum); /* -1 in lanes with a carry */
     v32 new_low = _mm256_xor_si256(sum, top);
     v32 new_high = _mm256_sub_epi16(product, carry);
-    /* Lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1. */
+    /* Lanes whose upper half is 0. Where there is a carry, it is not, and `product` is below
+     * 65535. */
     v32 empty = _mm256_cmpeq_epi16(product, carry);
     if (partial) {
-        idle = _mm256_or_si256(idle, _mm256_cmpeq_epi16(freq, _mm256_setzero_si256()));
         new_high = pick(new_high, *high, idle);
-        new_low = pick(new_low, _mm256_or_si256(parts.slot, parts.upper), idle);
+        new_low = pick(new_low, *low, idle);
         empty = _mm256_andnot_si256(idle, empty);
     }
     *high = pick(new_high, new_low, empty);

@@ -1,13 +1,15 @@
-/* pli_coefs_avx2_ac.c - AC tokens of a unit of coefficients with AVX2 (docs/format-pli.md, 8.4).
+/* pli_coefs_avx2_ac.c - AC tokens of a unit of coefficients, or of two units, with AVX2
+ * (docs/format-pli.md, 8.4).
  *
  * It takes words, states and the list of a unit, and makes planes of tokens. The functions are
  * pure; any thread may call them. D is the distance of 8.4. The list is sorted by ends, so D
  * depends on the place of a step in its plane. Most steps have one D in all lanes; the 16-bit
  * bounds of its 8 contexts are one register. A few steps have two D, others more. Contexts depend
- * only on earlier planes, so those of the next step are found while the states are busy. The chain
- * of a step bounds its time: slot -> token -> state -> which lanes take words -> slot. The two
- * halves of the lanes take turns in it: a half takes its words at the beginning of its next step,
- * so that one half waits for memory while the other computes. */
+ * only on earlier planes, so those of the next step are found while the states are busy. A step is
+ * a chain of dependent instructions: slot -> token -> state -> which lanes take words -> slot. Two
+ * things let others run meanwhile. Two units take turns, step by step. And a half of the lanes
+ * takes its words at the beginning of its next step, so that one half waits for memory while the
+ * other computes. */
 #include "pli/decode/coefs/x86/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
@@ -32,16 +34,30 @@ struct half {
     uint32_t takers;      /* the mask `empty` as bits, made by lanes_of() */
 };
 
+/* The list positions at which D becomes 2, 1 and 0, and the end of the plane. */
+struct borders {
+    uint32_t of[4];
+};
+
+/* A unit that is being read. Its next step is at list position `base` of plane k. After the last
+ * step of all, `base` is not below the end of the plane. */
 struct loop {
     struct plane plane;
-    v32 buckets, limits, extra_limit; /* copies of the level's tables for buckets */
-    v32 weigh;                        /* g (weighted magnitude) of each token, by which contexts are
-                                       * found */
-    const struct psti_coefs_avx2_tables *tables;
-    const uint8_t *sides;
     struct half a, b;
-    const uint8_t *words;
     v32 bucket; /* buckets of the next step's lanes */
+    const uint8_t *words;
+    const uint8_t *sides;
+    struct psti_coefs_unit *unit;
+    uint32_t k, last, base;
+    struct borders borders;
+    struct loop *other; /* the loop whose step comes after this one's */
+};
+
+/* Tables of the image, for all units: the level's tables for buckets, and the g (weighted
+ * magnitude) of each token, by which contexts are found. */
+struct shared {
+    v32 buckets, limits, extra_limit, weigh;
+    const struct psti_coefs_avx2_tables *tables;
 };
 
 static const uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
@@ -75,7 +91,7 @@ INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct pl
         b = _mm256_add_epi16(b, term_b);                                                           \
     }
 
-INLINE v32 find_buckets(const struct loop *l, uint32_t base)
+INLINE v32 find_buckets(const struct shared *t, const struct loop *l, uint32_t base)
 {
     const struct plane *p = &l->plane;
     v32 side = load(l->sides + base), side_1 = _mm256_or_si256(side, COEFS_CONSTANT(one));
@@ -87,9 +103,9 @@ INLINE v32 find_buckets(const struct loop *l, uint32_t base)
     v32 x = _mm256_packs_epi16(a, b);
     v32 sixteenth = _mm256_and_si256(_mm256_srli_epi16(x, 4), COEFS_CONSTANT(low_4));
     /* -1 where a sum is above the limit of its sixteenth. */
-    v32 above = _mm256_cmpgt_epi8(x, _mm256_shuffle_epi8(l->limits, sixteenth));
-    above = _mm256_add_epi8(above, _mm256_cmpgt_epi8(x, l->extra_limit));
-    return _mm256_sub_epi8(_mm256_shuffle_epi8(l->buckets, sixteenth), above);
+    v32 above = _mm256_cmpgt_epi8(x, _mm256_shuffle_epi8(t->limits, sixteenth));
+    above = _mm256_add_epi8(above, _mm256_cmpgt_epi8(x, t->extra_limit));
+    return _mm256_sub_epi8(_mm256_shuffle_epi8(t->buckets, sixteenth), above);
 }
 
 /* -- Bounds -- */
@@ -159,7 +175,7 @@ INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, c
                                                v32 idle, bool careful)
 {
     l->words = take_words(l->words, x->empty, x->takers, &x->low);
-    struct psti_coefs_avx2_parts parts = split(x->low);
+    struct psti_coefs_avx2_parts parts = split(x->high, x->low);
     struct psti_coefs_avx2_search s =
         search(parts.slot, bounds, _mm256_setzero_si256(), COEFS_CONSTANT(all_slots));
     x->empty = advance(&x->high, &x->low, parts, s.found, idle, careful);
@@ -167,11 +183,11 @@ INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, c
     return s;
 }
 
-/* Decodes the tokens of one step at list position `base`. `table` is the table of bounds for the
- * step's kind. A bucket plus `rows` is the context. The first `n` lanes decode. `tail`: it is the
- * last step of the plane. `careful`: some lanes may be idle, or a token may have all slots. */
-INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *table, v32 rows,
-                 uint32_t n, bool tail, bool careful)
+/* Decodes the tokens of the next step. `table` is the table of bounds for the step's kind. A bucket
+ * plus `rows` is the context. The first `n` lanes decode. `tail`: it is the last step of the plane.
+ */
+INLINE void step(const struct shared *t, struct loop *l, enum kind kind, const void *table,
+                 v32 rows, uint32_t n, bool tail)
 {
     struct bounds bounds;
     if (kind == ONE_D)
@@ -181,14 +197,14 @@ INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *tabl
     else
         look_up_any(table, _mm256_add_epi8(rows, l->bucket), &bounds);
     v32 lanes = rows, idle_a = rows, idle_b = rows;
-    if (careful) {
+    if (tail) {
         lanes = weave(first_lanes(n));
         v32 idle = _mm256_cmpeq_epi8(lanes, _mm256_setzero_si256());
         idle_a = _mm256_unpacklo_epi8(idle, idle);
         idle_b = _mm256_unpackhi_epi8(idle, idle);
     }
-    struct psti_coefs_avx2_search a = half_step(l, &l->a, bounds.a, idle_a, careful);
-    struct psti_coefs_avx2_search b = half_step(l, &l->b, bounds.b, idle_b, careful);
+    struct psti_coefs_avx2_search a = half_step(l, &l->a, bounds.a, idle_a, tail);
+    struct psti_coefs_avx2_search b = half_step(l, &l->b, bounds.b, idle_b, tail);
     v32 token = _mm256_packs_epi16(a.half, b.half);
     token =
         _mm256_add_epi8(_mm256_add_epi8(token, token), _mm256_packs_epi16(a.quarter, b.quarter));
@@ -196,10 +212,11 @@ INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *tabl
     token = _mm256_add_epi8(token, COEFS_CONSTANT(last_ac_token));
     if (tail)
         token = _mm256_and_si256(token, lanes);
-    store(l->plane.tokens + base, weave(token));
-    store(l->plane.weighed + base, _mm256_shuffle_epi8(l->weigh, token));
+    store(l->plane.tokens + l->base, weave(token));
+    store(l->plane.weighed + l->base, _mm256_shuffle_epi8(t->weigh, token));
+    l->base += PSTI_COEFS_LANES;
     if (!tail)
-        l->bucket = find_buckets(l, base + PSTI_COEFS_LANES);
+        l->bucket = find_buckets(t, l, l->base);
 }
 
 /* Returns how many lanes of the step at `base` lie before that list position. */
@@ -209,17 +226,15 @@ INLINE uint32_t lanes_before(uint32_t position, uint32_t base)
     return n < PSTI_COEFS_LANES ? n : PSTI_COEFS_LANES;
 }
 
-/* The list positions at which D becomes 2, 1 and 0, and the end of the plane. */
-struct borders {
-    uint32_t of[4];
-};
-
 /* pair_of[D of the last lane][D of the first lane] is the number of the step's pair of rows. */
 static const uint8_t pair_of[4][4] = {{2, 2, 4, 5}, {0, 2, 1, 3}, {0, 0, 1, 0}, {0, 0, 0, 0}};
 
-INLINE void mixed_step(struct loop *l, uint32_t base, const struct borders *borders, bool tail,
-                       bool sure)
+/* Decodes the tokens of a step whose lanes have several values of D, or which is the plane's last
+ * one. */
+INLINE void mixed_step(const struct shared *t, struct loop *l, bool tail)
 {
+    const struct borders *borders = &l->borders;
+    uint32_t base = l->base;
     uint32_t n = lanes_before(borders->of[3], base), n_1 = lanes_before(borders->of[2], base);
     uint32_t n_2 = lanes_before(borders->of[1], base), n_3 = lanes_before(borders->of[0], base);
     uint32_t first = n_3 > 0 ? 3 : n_2 > 0 ? 2 : n_1 > 0 ? 1 : 0;
@@ -228,80 +243,124 @@ INLINE void mixed_step(struct loop *l, uint32_t base, const struct borders *bord
     uint32_t begins = last == 0 ? n_1 : last == 1 ? n_2 : n_3;
     const uint8_t *ramp = psti_coefs_avx2_ramp + PSTI_COEFS_LANES;
     if (first == last || ends == begins) {
-        step(l, base, TWO_D, l->tables->pairs[pair_of[last][first]], weave(load(ramp - ends)), n,
-             tail, tail || sure);
+        step(t, l, TWO_D, t->tables->pairs[pair_of[last][first]], weave(load(ramp - ends)), n,
+             tail);
         return;
     }
     v32 rows =
         _mm256_add_epi8(_mm256_add_epi8(load(ramp - n_3), load(ramp - n_2)), load(ramp - n_1));
-    step(l, base, ANY_D, l->tables, weave(rows), n, tail, tail || sure);
+    step(t, l, ANY_D, t->tables, weave(rows), n, tail);
 }
 
-#define OPEN_STEP()                                                                                \
-    if (__builtin_expect(l.words > limit, 0)) {                                                    \
-        l.words = more_words(unit, l.words);                                                       \
-        limit = unit->words.limit;                                                                 \
-    }
-
-INLINE void read_planes(struct psti_coefs_unit *unit, uint32_t first, uint32_t last, bool sure)
+/* Opens plane k. Its first step is the next one. */
+INLINE void begin_plane(const struct shared *t, struct loop *l, uint32_t k)
 {
-    const struct psti_pli_coefs *out = unit->out;
-    const uint16_t *n_k = out->n_k;
-    const uint8_t *limit = unit->words.limit;
-    struct loop l = {.tables = coefs_tables(unit), .sides = unit->sides, .words = unit->words.at};
-    l.buckets = both_halves(l.tables->buckets);
-    l.limits = both_halves(l.tables->limits);
-    l.extra_limit = _mm256_set1_epi8((char)l.tables->extra_limit);
-    l.weigh = _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)psti_jpeg_ac_weight));
+    const uint16_t *n_k = l->unit->out->n_k;
+    l->k = k;
+    l->base = 0;
+    l->borders = (struct borders){
+        {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64], n_k[k + 1], n_k[k]}};
+    open_plane(l->unit, k, &l->plane);
+    psti_pli_coefs_ask(l->unit, k);
+    l->bucket = find_buckets(t, l, 0);
+}
+
+/* Decodes the tokens of a unit's next step. */
+INLINE void next_step(const struct shared *t, struct loop *l)
+{
+    const uint32_t *of = l->borders.of;
+    uint32_t end = l->base + PSTI_COEFS_LANES, n = of[3];
+    if (__builtin_expect(l->words > l->unit->words.limit, 0))
+        l->words = more_words(l->unit, l->words);
+    if (end <= n) {
+        uint32_t first = (l->base < of[0]) + (l->base < of[1]) + (l->base < of[2]);
+        uint32_t last = (end <= of[0]) + (end <= of[1]) + (end <= of[2]);
+        if (first == last)
+            step(t, l, ONE_D, t->tables->rows[first], l->bucket, PSTI_COEFS_LANES, false);
+        else
+            mixed_step(t, l, false);
+    } else {
+        mixed_step(t, l, true);
+    }
+    if (l->base < n)
+        return;
+    if ((l->base & PSTI_COEFS_LANES) != 0)
+        store(l->plane.tokens + l->base, _mm256_setzero_si256());
+    if (l->k < l->last)
+        begin_plane(t, l, l->k + 1);
+}
+
+INLINE void open_loop(const struct shared *t, struct loop *l, struct psti_coefs_unit *unit,
+                      uint32_t first, uint32_t last)
+{
     struct psti_coefs_avx2_states states = load_states(unit);
-    l.a = (struct half){states.high_a, states.low_a, _mm256_setzero_si256(), 0};
-    l.b = (struct half){states.high_b, states.low_b, _mm256_setzero_si256(), 0};
+    l->unit = unit;
+    l->sides = unit->sides;
+    l->words = unit->words.at;
+    l->a = (struct half){states.high_a, states.low_a, _mm256_setzero_si256(), 0};
+    l->b = (struct half){states.high_b, states.low_b, _mm256_setzero_si256(), 0};
+    l->last = last;
+    l->other = l;
     if (first == 1)
-        memset(unit->planes, 0, psti_round_up(out->n, PSTI_COEFS_SQUARE));
-    for (uint32_t k = first; k <= last; k++) {
-        open_plane(unit, k, &l.plane);
-        psti_pli_coefs_ask(unit, k);
-        const struct borders borders = {
-            {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64], n_k[k + 1], n_k[k]}};
-        uint32_t n = n_k[k], base = 0;
-        l.bucket = find_buckets(&l, 0);
-        for (uint32_t d = 0; d < 4; d++) {
-            const void *rows = l.tables->rows[3 - d];
-            uint32_t end = borders.of[d];
-            for (; base + PSTI_COEFS_LANES <= end; base += PSTI_COEFS_LANES) {
-                OPEN_STEP()
-                step(&l, base, ONE_D, rows, l.bucket, PSTI_COEFS_LANES, false, sure);
-            }
-            if (base < end && base + PSTI_COEFS_LANES <= n) {
-                OPEN_STEP()
-                mixed_step(&l, base, &borders, false, sure);
-                base += PSTI_COEFS_LANES;
-            }
-        }
-        if (base < n) {
-            OPEN_STEP()
-            mixed_step(&l, base, &borders, true, sure);
-            base += PSTI_COEFS_LANES;
-        }
-        if ((base & PSTI_COEFS_LANES) != 0)
-            store(l.plane.tokens + base, _mm256_setzero_si256());
-    }
-    OPEN_STEP()
-    l.words = take_words(l.words, l.a.empty, l.a.takers, &l.a.low);
-    unit->words.at = take_words(l.words, l.b.empty, l.b.takers, &l.b.low);
-    store_states(unit, (struct psti_coefs_avx2_states){l.a.high, l.a.low, l.b.high, l.b.low});
+        memset(unit->planes, 0, psti_round_up(unit->out->n, PSTI_COEFS_SQUARE));
+    begin_plane(t, l, first);
 }
 
-static void TARGET read_sure(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+INLINE void close_loop(struct loop *l)
 {
-    read_planes(unit, first, last, true);
+    if (l->words > l->unit->words.limit)
+        l->words = more_words(l->unit, l->words);
+    l->words = take_words(l->words, l->a.empty, l->a.takers, &l->a.low);
+    l->unit->words.at = take_words(l->words, l->b.empty, l->b.takers, &l->b.low);
+    store_states(l->unit,
+                 (struct psti_coefs_avx2_states){l->a.high, l->a.low, l->b.high, l->b.low});
+}
+
+/* Takes steps of the loops in turn until all of their planes are read. The code of a step is here
+ * once, because several copies would not fit the first cache. */
+static void TARGET run_loops(const struct shared *t, struct loop *l)
+{
+    for (;;) {
+        struct loop *other = l->other;
+        next_step(t, l);
+        if (l->base >= l->borders.of[3]) {
+            close_loop(l);
+            if (other == l)
+                return;
+            other->other = other;
+        }
+        l = other;
+    }
+}
+
+INLINE struct shared open_shared(const struct psti_coefs_avx2_tables *tables)
+{
+    return (struct shared){
+        .buckets = both_halves(tables->buckets),
+        .limits = both_halves(tables->limits),
+        .extra_limit = _mm256_set1_epi8((char)tables->extra_limit),
+        .weigh = _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)psti_jpeg_ac_weight)),
+        .tables = tables,
+    };
 }
 
 void TARGET psti_pli_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
-    if (coefs_tables(unit)->has_sure_tokens)
-        read_sure(unit, first, last);
-    else
-        read_planes(unit, first, last, false);
+    const struct shared t = open_shared(coefs_tables(unit));
+    struct loop l;
+    open_loop(&t, &l, unit, first, last);
+    run_loops(&t, &l);
+}
+
+void TARGET psti_pli_coefs_avx2_read_two(struct psti_coefs_unit *const units[2],
+                                         const uint32_t last[2])
+{
+    const struct shared t = open_shared(coefs_tables(units[0]));
+    struct loop l[2];
+    for (uint32_t i = 0; i < 2; i++)
+        open_loop(&t, &l[i], units[i], 1, last[i]);
+    l[0].other = &l[1];
+    l[1].other = &l[0];
+    run_loops(&t, l);
 }
 #endif

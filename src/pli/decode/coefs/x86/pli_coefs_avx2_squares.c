@@ -65,7 +65,8 @@ static v32 TARGET step(struct psti_coefs_unit *unit, struct stream *s,
         bounds_b[i] = _mm256_unpackhi_epi8(low, high);
     }
     struct psti_coefs_avx2_states *x = &s->states;
-    struct psti_coefs_avx2_parts parts_a = split(x->low_a), parts_b = split(x->low_b);
+    struct psti_coefs_avx2_parts parts_a = split(x->high_a, x->low_a);
+    struct psti_coefs_avx2_parts parts_b = split(x->high_b, x->low_b);
     struct half_step a = find(parts_a.slot, bounds_a), b = find(parts_b.slot, bounds_b);
     v32 idle = weave(_mm256_cmpeq_epi8(lanes, _mm256_setzero_si256()));
     v32 empty_a = advance(&x->high_a, &x->low_a, parts_a, a.search.found,

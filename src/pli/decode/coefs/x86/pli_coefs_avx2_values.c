@@ -19,10 +19,10 @@ struct group {
     v32 low, high;
 };
 
-/* Returns a mask of the bytes that are greater than `than`. */
+/* Returns a mask of the bytes that are greater than `than`, a number of a token. */
 INLINE uint64_t above(struct group g, int than)
 {
-    v32 limit = _mm256_set1_epi8((char)than);
+    v32 limit = COEFS_CONSTANT(numbers[than]);
     uint32_t low = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(g.low, limit));
     uint32_t high = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(g.high, limit));
     return low | (uint64_t)high << 32;

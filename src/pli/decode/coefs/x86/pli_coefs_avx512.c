@@ -205,6 +205,7 @@ const struct psti_coefs_level psti_coefs_level_avx512 = {
     .sort = sort,
     .read_dc = psti_pli_coefs_avx512_read_dc,
     .read_ac = psti_pli_coefs_avx512_read_ac,
+    .read_two = psti_pli_coefs_avx512_read_two,
     .keep = keep,
     .place_dc = psti_pli_coefs_avx512_place_dc,
     .place_ac = psti_pli_coefs_avx512_place_ac,

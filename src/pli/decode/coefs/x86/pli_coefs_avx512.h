@@ -31,6 +31,7 @@ void psti_pli_coefs_avx512_read_classes(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx512_read_dc(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+void psti_pli_coefs_avx512_read_two(struct psti_coefs_unit *const units[2], const uint32_t last[2]);
 void psti_pli_coefs_avx512_place_dc(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last);
 
