@@ -33,8 +33,10 @@ uint32_t psti_crc32c_c(uint32_t before, const void *bytes, size_t nbytes)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t before, const uint8_t *at,
-                                                                 size_t nbytes)
+/* zig turns the extension "crc32" off in clang, although it is part of SSE4.2. */
+__attribute__((target("sse4.2,crc32"))) static uint32_t by_instruction(uint32_t before,
+                                                                       const uint8_t *at,
+                                                                       size_t nbytes)
 {
     uint64_t sum = (uint32_t)~before;
     for (; nbytes >= 8; nbytes -= 8, at += 8)

@@ -259,6 +259,16 @@ static void find_ends(const struct psti_order_schedule *schedule, const uint64_t
     }
 }
 
+/* Returns value % divisor. As with psti_divide_u128(), the operator would call the compiler's
+ * runtime library, which wheels do not contain. */
+static uint32_t remainder_of(unsigned __int128 value, uint32_t divisor)
+{
+    uint64_t remainder = 0;
+    for (int shift = 96; shift >= 0; shift -= 32)
+        remainder = (remainder << 32 | (uint32_t)(value >> shift)) % divisor;
+    return (uint32_t)remainder;
+}
+
 enum pst_status psti_order_schedule_end(const struct psti_order_schedule *schedule,
                                         const uint64_t *counts, uint32_t quota,
                                         enum pst_source_stop stop, uint64_t *n_slots,
@@ -272,9 +282,9 @@ enum pst_status psti_order_schedule_end(const struct psti_order_schedule *schedu
     find_ends(schedule, counts, &all, &first);
     uint32_t block = quota ? quota : 1;
     if (stop == PST_SOURCE_STOP_ALL)
-        end = all % block ? all + (block - (uint32_t)(all % block)) : all;
+        end = remainder_of(all, block) ? all + (block - remainder_of(all, block)) : all;
     else if (stop == PST_SOURCE_STOP_FIRST)
-        end = first - first % block;
+        end = first - remainder_of(first, block);
     else if (stop != PST_SOURCE_STOP_NEVER)
         return psti_fail(err, PST_ERROR_ARGUMENT, "order", "stop rule %d is not known", (int)stop);
     if (end == 0)
