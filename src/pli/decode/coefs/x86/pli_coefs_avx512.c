@@ -56,9 +56,9 @@ PSTI_ICL_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __m
                             __m512i high)
 {
     uint32_t n_low = (uint32_t)__builtin_popcount((uint32_t)lanes);
-    store(to->ends + to->n, _mm512_maskz_compress_epi8(lanes, ends));
-    store(to->order + to->n, _mm512_maskz_compress_epi16((uint32_t)lanes, low));
-    store(to->order + to->n + n_low, _mm512_maskz_compress_epi16((uint32_t)(lanes >> 32), high));
+    store(to->ends + to->n, psti_avx512_compress_bytes(lanes, ends));
+    store(to->order + to->n, psti_avx512_compress_words((uint32_t)lanes, low));
+    store(to->order + to->n + n_low, psti_avx512_compress_words((uint32_t)(lanes >> 32), high));
     to->n += (uint32_t)__builtin_popcountll(lanes);
 }
 
@@ -188,8 +188,8 @@ PSTI_ICL_TARGET static void keep(struct psti_coefs_unit *unit, const uint64_t *w
         uint32_t n_low = (uint32_t)__builtin_popcount((uint32_t)lanes);
         kept->lanes[group] = lanes;
         kept->before[group] = (uint16_t)n;
-        store(unit->order + n, _mm512_maskz_compress_epi16((uint32_t)lanes, low));
-        store(unit->order + n + n_low, _mm512_maskz_compress_epi16((uint32_t)(lanes >> 32), high));
+        store(unit->order + n, psti_avx512_compress_words((uint32_t)lanes, low));
+        store(unit->order + n + n_low, psti_avx512_compress_words((uint32_t)(lanes >> 32), high));
         n += (uint32_t)__builtin_popcountll(lanes);
     }
     kept->lanes[group] = 0;

@@ -89,12 +89,12 @@ PSTI_ICL_TARGET void psti_pli_coefs_avx512_read_classes(struct psti_coefs_unit *
         uint64_t blocks = psti_pli_jpeg_blocks(q);
         __m256i tokens = step(unit, &s, table, _mm256_set1_epi8(side + PSTI_JPEG_EVEN_CONTEXT),
                               (uint32_t)_pext_u64(blocks, PSTI_JPEG_EVEN));
-        __m512i even = _mm512_maskz_expand_epi8(PSTI_JPEG_EVEN, _mm512_castsi256_si512(tokens));
-        __m512i contexts = _mm512_maskz_compress_epi8(~PSTI_JPEG_EVEN, find_contexts(q, even));
+        __m512i even = psti_avx512_expand_bytes(PSTI_JPEG_EVEN, _mm512_castsi256_si512(tokens));
+        __m512i contexts = psti_avx512_compress_bytes(~PSTI_JPEG_EVEN, find_contexts(q, even));
         tokens = step(unit, &s, table,
                       _mm256_add_epi8(_mm512_castsi512_si256(contexts), _mm256_set1_epi8(side)),
                       (uint32_t)_pext_u64(blocks, ~PSTI_JPEG_EVEN));
-        __m512i odd = _mm512_maskz_expand_epi8(~PSTI_JPEG_EVEN, _mm512_castsi256_si512(tokens));
+        __m512i odd = psti_avx512_expand_bytes(~PSTI_JPEG_EVEN, _mm512_castsi256_si512(tokens));
         store(unit->classes[i], _mm512_or_si512(even, odd));
     }
     unit->words.at = s.words;

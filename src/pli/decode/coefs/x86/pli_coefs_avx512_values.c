@@ -210,8 +210,8 @@ PSTI_ICL_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64
 PSTI_ICL_INLINE void put_words(int16_t *to, struct words w, uint64_t lanes, bool some)
 {
     if (some) {
-        w.low = _mm512_maskz_compress_epi16((uint32_t)lanes, w.low);
-        w.high = _mm512_maskz_compress_epi16((uint32_t)(lanes >> HALF), w.high);
+        w.low = psti_avx512_compress_words((uint32_t)lanes, w.low);
+        w.high = psti_avx512_compress_words((uint32_t)(lanes >> HALF), w.high);
     }
     store(to, w.low);
     store(to + (some ? __builtin_popcount((uint32_t)lanes) : HALF), w.high);
@@ -219,7 +219,7 @@ PSTI_ICL_INLINE void put_words(int16_t *to, struct words w, uint64_t lanes, bool
 PSTI_ICL_INLINE void put_bytes(int16_t *to, __m512i v, uint64_t lanes, bool some)
 {
     if (some)
-        v = _mm512_maskz_compress_epi8(lanes, v);
+        v = psti_avx512_compress_bytes(lanes, v);
     store(to, _mm512_cvtepi8_epi16(_mm512_castsi512_si256(v)));
     store(to + HALF, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(v, 1)));
 }

@@ -17,7 +17,7 @@ PSTI_ICL_INLINE __m512i load(const void *p) { return _mm512_loadu_si512(p); }
 /* Loads bytes to the places that have ones in `places`. Other bytes are 0. */
 PSTI_ICL_INLINE __m512i load_to(uint64_t places, const void *p)
 {
-    return _mm512_maskz_expand_epi8(places, load(p));
+    return psti_avx512_expand_bytes(places, load(p));
 }
 
 /* Widths

@@ -246,7 +246,7 @@ INLINE __m256i take_unit(struct words *words, uint32_t empty)
 {
     __m256i next = _mm256_loadu_si256((const __m256i *)(const void *)words->at);
     words->at += _mm_popcnt_u32(empty);
-    return _mm256_maskz_expand_epi8(empty, next);
+    return psti_avx512_expand_32_bytes(empty, next);
 }
 /* Gives the next words of each unit to the lanes whose states are less than 256. */
 INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole)
