@@ -48,6 +48,7 @@ SETS = (
     ("pli-jpeg", "pli-jpeg", "256:resized:224"),
     ("pli-jpeg-64", "pli-jpeg", "64:resized:224"),
     ("frames-small-fused", "pli-small-frames", "64:fused:512x512"),
+    ("frames-small-fused-256", "pli-small-frames", "256:fused:512x512"),
     ("frames-fast-fused", "pli-fast-frames", "64:fused:512x512"),
     ("frames-small", "pli-small-frames", "64:picture"),
     ("frames-fast", "pli-fast-frames", "64:picture"),

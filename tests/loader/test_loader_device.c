@@ -477,12 +477,11 @@ static void test_views(void **state)
     snprintf(path, sizeof path, "%s/pli-views", directory);
     make_pli(path, 24, true);
     assert_ok(pst_dataset_open(path, NULL, &pli, &err));
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         struct pst_loader_options options = views(op, outputs);
         options.placement = PST_PLACEMENT_DEVICE;
         options.num_workers = i & 1 ? 2 : 0;
-        options.gpu_part = parts[i >> 1 & 1];
-        options.decode = i < 4 ? PST_DECODE_AUTO : PST_DECODE_GPU;
+        options.gpu_part = parts[i >> 1];
         compare(pli, &options, &stats);
         assert_true(stats.n_gpu_samples > 0);
         if (options.num_workers == 0 && options.gpu_part == 0)
