@@ -50,7 +50,9 @@ struct loop {
     struct psti_coefs_unit *unit;
     uint32_t k, last, base;
     struct borders borders;
-    struct loop *other; /* the loop whose step comes after this one's */
+    uint32_t run_end;            /* up to here lanes have one D, from `base` on */
+    const uint8_t (*rows)[2][8]; /* the table of bounds for that D */
+    struct loop *other;          /* the loop whose step comes after this one's */
 };
 
 /* Tables of the image, for all units: the level's tables for buckets, and the g (weighted
@@ -252,6 +254,15 @@ INLINE void mixed_step(const struct shared *t, struct loop *l, bool tail)
     step(t, l, ANY_D, t->tables, weave(rows), n, tail);
 }
 
+/* Finds up to where the lanes of the next steps have one D. */
+INLINE void find_run(const struct shared *t, struct loop *l)
+{
+    const uint32_t *of = l->borders.of;
+    uint32_t d = (l->base < of[0]) + (l->base < of[1]) + (l->base < of[2]);
+    l->run_end = of[3 - d];
+    l->rows = t->tables->rows[d];
+}
+
 /* Opens plane k. Its first step is the next one. */
 INLINE void begin_plane(const struct shared *t, struct loop *l, uint32_t k)
 {
@@ -260,6 +271,7 @@ INLINE void begin_plane(const struct shared *t, struct loop *l, uint32_t k)
     l->base = 0;
     l->borders = (struct borders){
         {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64], n_k[k + 1], n_k[k]}};
+    find_run(t, l);
     open_plane(l->unit, k, &l->plane);
     psti_pli_coefs_ask(l->unit, k);
     l->bucket = find_buckets(t, l, 0);
@@ -268,24 +280,23 @@ INLINE void begin_plane(const struct shared *t, struct loop *l, uint32_t k)
 /* Decodes the tokens of a unit's next step. */
 INLINE void next_step(const struct shared *t, struct loop *l)
 {
-    const uint32_t *of = l->borders.of;
-    uint32_t end = l->base + PSTI_COEFS_LANES, n = of[3];
+    uint32_t end = l->base + PSTI_COEFS_LANES;
     if (__builtin_expect(l->words > l->unit->words.limit, 0))
         l->words = more_words(l->unit, l->words);
-    if (end <= n) {
-        uint32_t first = (l->base < of[0]) + (l->base < of[1]) + (l->base < of[2]);
-        uint32_t last = (end <= of[0]) + (end <= of[1]) + (end <= of[2]);
-        if (first == last)
-            step(t, l, ONE_D, t->tables->rows[first], l->bucket, PSTI_COEFS_LANES, false);
-        else
-            mixed_step(t, l, false);
+    if (end <= l->run_end) {
+        step(t, l, ONE_D, l->rows, l->bucket, PSTI_COEFS_LANES, false);
+        if (end < l->borders.of[3])
+            return;
+    } else if (end <= l->borders.of[3]) {
+        mixed_step(t, l, false);
+        find_run(t, l);
+        if (end < l->borders.of[3])
+            return;
     } else {
         mixed_step(t, l, true);
     }
-    if (l->base < n)
-        return;
-    if ((l->base & PSTI_COEFS_LANES) != 0)
-        store(l->plane.tokens + l->base, _mm256_setzero_si256());
+    if ((end & PSTI_COEFS_LANES) != 0)
+        store(l->plane.tokens + end, _mm256_setzero_si256());
     if (l->k < l->last)
         begin_plane(t, l, l->k + 1);
 }
