@@ -126,7 +126,7 @@ def map_rates(run: dict[str, Any]) -> list[float]:
 
 def jpeg(level: str, what: str) -> list[float]:
     """Returns the speed relative to libjpeg-turbo on ImageNet's files, for each machine that has the level."""
-    runs = [results(stem) for stem in ("codec_jpeg_zen4", "codec_jpeg_zen3")]
+    runs = [results(stem) for stem in ("codec_jpeg_zen4", "codec_jpeg_zen5", "codec_jpeg_zen3")]
     return [views_codec.jpeg_ratio(run, level, what, views_codec.JPEGS[0][1]) for run in runs if level in run["levels"]]
 
 
@@ -233,7 +233,7 @@ GOALS = [
         "plain C: PLI small >= 0.8 x libpng, pli-jpeg >= 0.5 x libjpeg-turbo",
         [
             Figure(Known("reference", (1.07,)), ">= 0.8", 2, "Zen 3"),
-            Figure(partial(jpeg, "c", "whole"), ">= 0.5", 2, "Zen 4, Zen 3"),
+            Figure(partial(jpeg, "c", "whole"), ">= 0.5", 2, "Zen 4, Zen 5, Zen 3"),
         ],
         "codec",
     ),
@@ -260,9 +260,9 @@ GOALS = [
         "decodes whole files >= 3 x, crops >= 4 x libjpeg-turbo, with AVX-512 and AVX2",
         [
             Figure(partial(jpeg, "avx512", "whole"), ">= 3", 2),
-            Figure(partial(jpeg, "avx512", "crop"), ">= 4", 2, "AVX-512, Zen 4"),
+            Figure(partial(jpeg, "avx512", "crop"), ">= 4", 2, "AVX-512, Zen 4, Zen 5"),
             Figure(partial(jpeg, "avx2", "whole"), ">= 3", 2),
-            Figure(partial(jpeg, "avx2", "crop"), ">= 4", 2, "AVX2, Zen 4, Zen 3"),
+            Figure(partial(jpeg, "avx2", "crop"), ">= 4", 2, "AVX2, Zen 4, Zen 5, Zen 3"),
         ],
         "codec",
     ),
