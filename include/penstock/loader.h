@@ -261,7 +261,7 @@ struct pst_loader_options {
     /* A weight for each sample (of the subset); copied. As many samples as there are in total are
      * drawn, with replacement. `order` must be SHUFFLED. */
     const double *weights;
-    /* PST_ORDER_PAGES: samples in a page (neighbours on disk; in folders by path); 0 = 64. */
+    /* PST_ORDER_PAGES: samples in a page (neighbours on disk; in folders by path); 0 = 16. */
     uint32_t page_samples;
     /* PST_ORDER_PAGES: number of pages that are mixed with each other; 0 = 64. Position p holds a
      * sample drawn uniformly from window_pages random pages. */
@@ -488,9 +488,9 @@ PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_
 
 /* Starts an epoch from its first batch. Work for another place is cancelled, and the call waits
  * until it has ended. After four consecutive epochs, the loader prepares the first `prefetch`
- * batches of the next epoch while the caller has the last batches or does other things. It delivers
- * them if that epoch begins with the same ranks, order and settings. pst_loader_stats counts them
- * when they are made.
+ * batches of the next epoch while the caller has the last batches or does other things, and on slow
+ * storage reads the first windows of PST_ORDER_PAGES. It delivers them if that epoch begins with
+ * the same ranks, order and settings. pst_loader_stats counts them when they are made.
  *
  * epoch: any number. Order and random parameters depend on it.
  * PST_ERROR_FORKED, PST_ERROR_MEMORY, PST_ERROR_DEVICE, PST_ERROR_INTERNAL.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from itertools import islice
+from itertools import islice, zip_longest
 
 import numpy as np
 import pytest
@@ -351,6 +351,71 @@ def test_pages_order_reads_neighbours_together(packed):
         merged = loader.stats()["storage"]
     assert merged["merged"] > 0 and merged["reads"] + merged["merged"] == alone["reads"]
     assert merged["nbytes_read"] == alone["nbytes_read"]
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Returns a data set of 4,000 small samples in shards of some hundred."""
+    path = tmp_path_factory.mktemp("many") / "many.pst"
+    with ps.Writer(path, {"blob": ps.Bytes()}, shard_size=1 << 18) as writer:
+        for i in range(4000):
+            writer.write({"blob": i.to_bytes(4, "little") * 150})
+    return path
+
+
+def read_many(path, n=4000, **options):
+    loader = ps.Loader(path, num_workers=2, output="numpy", seed=3, reading=ps.Reading(throttle=(1e9, 0, 1)), **options)
+    order = []
+    for batch in islice(loader, n):
+        order.extend(batch["index"].tolist())
+        assert all(bytes(blob) == int(i).to_bytes(4, "little") * 150 for i, blob in zip(batch["index"], batch["blob"], strict=True))
+    return order, loader
+
+
+@pytest.mark.parametrize("batch_size, prefetch", [(32, 1), (1, 2), (128, 8)])
+def test_default_pages_are_read_whole_however_little_is_ahead(many, batch_size, prefetch):
+    order, loader = read_many(many, batch_size=batch_size, prefetch=prefetch, order="pages")
+    with loader:
+        stats = loader.stats()["storage"]
+    assert sorted(order) == list(range(4000))
+    assert stats["reads"] + stats["merged"] == 4000 and stats["nbytes_read"] == 4000 * 600
+    # 250 pages, some of which lie in two shards; with one sample in a batch a window is read in several parts
+    assert stats["reads"] < (300 if batch_size > 1 else 1000)
+    assert stats["nbytes_gap"] < (stats["nbytes_read"] / 10 if batch_size > 1 else 2 * stats["nbytes_read"])
+    with ps.Loader(many, order="pages", seed=3, batch_size=7, output="numpy") as alone:
+        assert [i for batch in alone for i in batch["index"].tolist()] == order
+
+
+@pytest.mark.parametrize("world_size", [1, 3])
+def test_default_pages_resume_on_other_ranks(many, world_size):
+    order, loader = read_many(many, batch_size=40, prefetch=1, order="pages")
+    loader.close()
+    first, loader = read_many(many, 30, batch_size=40, order="pages")
+    state = loader.state_dict()
+    loader.close()
+    parts = []
+    for rank in range(world_size):
+        with ps.Loader(many, 50, order="pages", seed=3, output="numpy", num_workers=2, rank=rank, world_size=world_size,
+                       pad_epoch=False, reading=ps.Reading(throttle=(0, 1e-5, 1))) as other:  # fmt: skip
+            other.load_state_dict(state)
+            parts.append([batch["index"].tolist() for batch in other])
+    rest = [i for step in zip_longest(*parts, fillvalue=[]) for batch in step for i in batch]
+    assert first == order[:1200] and rest == order[1200:]
+
+
+def test_state_of_the_former_default_pages(many):
+    former, loader = read_many(many, 3, batch_size=40, order=ps.Pages(64, 64))
+    state = loader.state_dict()
+    loader.close()
+    with ps.Loader(many, 40, order="pages", seed=3) as now, pytest.raises(ps.errors.ArgumentError, match=r"order=ps.Pages\(64, 64\)"):
+        now.load_state_dict(state)
+    with ps.Loader(many, 40, order="shuffled", seed=3) as other, pytest.raises(ps.errors.ArgumentError) as error:
+        other.load_state_dict(state)
+    assert "Pages" not in str(error.value)
+    with ps.Loader(many, 40, order=ps.Pages(64, 64), seed=3, output="numpy") as same:
+        whole = [i for batch in same for i in batch["index"].tolist()]
+        same.load_state_dict(state)
+        assert former + [i for batch in same for i in batch["index"].tolist()] == whole
 
 
 def test_indices_and_weights(packed):

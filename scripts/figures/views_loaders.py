@@ -165,6 +165,15 @@ def pages(run: dict[str, Any], setting: str) -> list[str]:
 
 
 @view
+def pages_mixing(run: dict[str, Any]) -> list[str]:
+    """Makes a row for each order: the mean number of classes in so many samples in a row."""
+    lengths = sorted({one["run"] for one in run["mixing"]})
+    ways = dict.fromkeys(one["way"] for one in run["mixing"])
+    rows = [[way, *(f"{only(run['mixing'], way=way, run=n)['classes']:.1f}" for n in lengths)] for way in ways]
+    return table(["order", *(f"{n} samples" for n in lengths)], rows)
+
+
+@view
 def slow(run: dict[str, Any]) -> list[str]:
     """Makes the table of rates with and without slow samples, the kept part of the rate, and the part that would be kept if no
     sample waited for another.

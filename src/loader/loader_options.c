@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/options.h"
 #include "options/options_members.h"
+#include "order/order.h"
 #include "share/share.h"
 
 #include <string.h>
@@ -33,6 +34,10 @@ static enum pst_status take_numbers(struct pst_loader_options *options, struct p
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "no_epoch_padding delivers each sample, drop_last leaves some out: only "
                          "one of them is possible");
+    if (options->order == PST_ORDER_PAGES && options->page_samples == 0)
+        options->page_samples = PSTI_ORDER_PAGE_SAMPLES;
+    if (options->order == PST_ORDER_PAGES && options->window_pages == 0)
+        options->window_pages = PSTI_ORDER_WINDOW_PAGES;
     return PST_OK;
 }
 

@@ -38,8 +38,13 @@
  * start. */
 #define ROWS_PART 8
 #define TASKS_MAX 128
-/* PST_ORDER_PAGES: with more rows under way, more neighbouring samples are read together. */
-#define TASKS_MAX_PAGES 2048
+/* PST_ORDER_PAGES: rows under way where rows are gathered: two of the order's windows, so that one
+ * is read while the other one is prepared, but not fewer than TASKS_PAGES, because several small
+ * windows are read at a time, and not more than TASKS_MAX_PAGES. */
+#define TASKS_PAGES 2048
+#define TASKS_MAX_PAGES 4096
+/* PST_ORDER_PAGES: most jobs under way whose batches have no slots yet. */
+#define JOBS_AHEAD_MAX 1024
 #define ARENA_MAX_PAGES_NBYTES ((uint64_t)1 << 30)
 
 bool psti_loader_shape_gathers(const pst_loader *loader)
@@ -58,23 +63,31 @@ static uint32_t n_tasks_alone(const struct pst_loader_options *options)
     return (uint32_t)(n > TASKS_MAX ? TASKS_MAX : n);
 }
 
+/* Returns the number of rows under way while rows are gathered. Their tables may take a sixteenth
+ * of host_memory. */
+static uint64_t n_tasks_gathered(const pst_loader *loader)
+{
+    uint64_t wanted = 2 * psti_order_window_max(loader->order);
+    wanted = wanted < TASKS_PAGES       ? TASKS_PAGES
+             : wanted > TASKS_MAX_PAGES ? TASKS_MAX_PAGES
+                                        : wanted;
+    uint64_t task = loader->plan.n_items * sizeof(struct psti_loader_source) +
+                    loader->plan.n_reads * sizeof(struct psti_read);
+    if (psti_dataset_has_lone_files(loader->dataset))
+        task += loader->plan.n_items * (uint64_t)PSTI_PATH_NBYTES;
+    uint64_t most = loader->options.host_memory / 16 / task;
+    return wanted < most ? wanted : most;
+}
+
 uint32_t psti_loader_shape_tasks_max(const pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;
-    uint64_t n = n_tasks_alone(options);
+    uint64_t n = n_tasks_alone(options), gathered = 0;
     if (options->num_workers == 0)
         return 0;
-    if (psti_loader_shape_gathers(loader)) { /* the tables of tasks may take a sixteenth of
-                                                host_memory */
-        uint64_t task = loader->plan.n_items * sizeof(struct psti_loader_source) +
-                        loader->plan.n_reads * sizeof(struct psti_read);
-        if (psti_dataset_has_lone_files(loader->dataset))
-            task += loader->plan.n_items * (uint64_t)PSTI_PATH_NBYTES;
-        uint64_t most = options->host_memory / 16 / task;
-        most = most > TASKS_MAX_PAGES ? TASKS_MAX_PAGES : most;
-        n = most > n ? most : n;
-    }
-    return (uint32_t)n;
+    if (psti_loader_shape_gathers(loader))
+        gathered = n_tasks_gathered(loader);
+    return (uint32_t)(gathered > n ? gathered : n);
 }
 
 /* Sets the size of a gathering: half of the rows that can be under way. It may be up to three
@@ -86,18 +99,42 @@ static void set_gatherings(pst_loader *loader, uint64_t n_rows)
         n_rows > 3 ? (uint32_t)(n_rows - n_rows / 4) : loader->gather.n_rows;
 }
 
-/* Decides how many rows may be under way. While the rows of one gathering are prepared, the rows of
- * the next are read. */
+/* Returns the bytes of a job's tables. */
+static uint64_t job_nbytes(const pst_loader *loader)
+{
+    return sizeof(struct psti_loader_job) + loader->options.batch_size * (sizeof(uint64_t) + 1);
+}
+
+/* Decides how many rows and jobs may be under way where rows are gathered. While the rows of one
+ * gathering are prepared, the rows of the next are read. Jobs beyond `prefetch` have no slots:
+ * their rows are only read. Their tables may take a sixteenth of host_memory. */
+static void set_gathered(pst_loader *loader)
+{
+    const struct pst_loader_options *options = &loader->options;
+    uint64_t n_rows = n_tasks_gathered(loader);
+    uint64_t n_jobs = n_rows / options->batch_size + 1;
+    uint64_t most = options->host_memory / 16 / job_nbytes(loader);
+    most = most < JOBS_AHEAD_MAX ? most : JOBS_AHEAD_MAX;
+    n_jobs = n_jobs < most ? n_jobs : most;
+    n_rows = n_rows < n_jobs * options->batch_size ? n_rows : n_jobs * options->batch_size;
+    if (n_rows > loader->queue.n_tasks)
+        loader->queue.n_tasks = (uint32_t)n_rows;
+    loader->queue.n_jobs += (uint32_t)n_jobs;
+    set_gatherings(loader, loader->queue.n_tasks);
+}
+
+/* Decides how many rows and jobs may be under way. */
 static void set_tasks(pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;
     uint64_t rows = (uint64_t)options->batch_size * options->prefetch;
     uint32_t most = psti_loader_shape_tasks_max(loader);
     loader->queue.n_tasks = rows < most ? (uint32_t)rows : most;
+    loader->queue.n_jobs = options->prefetch;
     loader->gather.n_tasks_alone = n_tasks_alone(options);
     loader->gather.n_rows = loader->gather.n_rows_max = 0;
     if (psti_loader_shape_gathers(loader))
-        set_gatherings(loader, loader->queue.n_tasks);
+        set_gathered(loader);
 }
 
 static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint64_t item,
@@ -206,9 +243,8 @@ static enum pst_status charge_jobs(pst_loader *loader, struct pst_error *err)
         row += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
     uint64_t n_rows = options->num_workers ? options->num_workers : 1;
     n_rows += loader->in_memory ? 0 : loader->queue.n_tasks;
-    uint64_t job = sizeof(struct psti_loader_job) + options->batch_size * (sizeof(uint64_t) + 1);
     uint64_t nbytes =
-        n_rows * row + options->prefetch * job +
+        n_rows * row + loader->queue.n_jobs * job_nbytes(loader) +
         loader->gather.n_rows_max * (uint64_t)plan->n_items * sizeof *loader->gather.reads;
     enum pst_status status = psti_loader_charge_tables(loader, nbytes, err);
     if (status == PST_OK)
@@ -354,10 +390,6 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
         status = PST_ERROR_MEMORY;
     struct psti_batch_pool_stats stats;
     psti_batch_pool_stats(loader->pool, &stats);
-    /* Rows whose batches have no slot yet cannot be gathered. */
-    uint64_t rows = (uint64_t)stats.n_slots * loader->options.batch_size;
-    if (loader->gather.n_rows && rows < loader->queue.n_tasks)
-        set_gatherings(loader, rows);
     if (status == PST_OK) {
         uint32_t wanted = loader->options.prefetch + 1;
         psti_loader_fell_back(loader, PST_FALLBACK_SLOTS,
@@ -377,11 +409,11 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
 
 static enum pst_status open_jobs(pst_loader *loader, struct pst_error *err)
 {
-    loader->queue.ring = psti_calloc(loader->options.prefetch, sizeof *loader->queue.ring);
+    loader->queue.ring = psti_calloc(loader->queue.n_jobs, sizeof *loader->queue.ring);
     if (!loader->queue.ring)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for jobs");
     enum pst_status status = PST_OK;
-    for (uint32_t i = 0; status == PST_OK && i < loader->options.prefetch; i++)
+    for (uint32_t i = 0; status == PST_OK && i < loader->queue.n_jobs; i++)
         status = psti_loader_job_open(&loader->queue.ring[i], loader->options.batch_size, err);
     return status;
 }
@@ -447,7 +479,7 @@ void psti_loader_shape_close(pst_loader *loader)
     psti_loader_worker_close(&loader->crew.repairer);
     psti_loader_job_close(&loader->crew.fetch_job);
     loader->crew.fetcher_is_open = false;
-    for (uint32_t i = 0; loader->queue.ring && i < loader->options.prefetch; i++)
+    for (uint32_t i = 0; loader->queue.ring && i < loader->queue.n_jobs; i++)
         psti_loader_job_close(&loader->queue.ring[i]);
     psti_free(loader->queue.ring);
     loader->queue.ring = NULL;

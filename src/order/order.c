@@ -41,8 +41,9 @@
 #define FEISTEL_ROUNDS 6
 #define POSITIONS_MAX ((uint64_t)1 << 62)
 #define REPEATS_MAX 65536u
-#define ENDLESS_BLOCK ((uint64_t)1 << 20) /* slots of a block of an endless mixture without quotas;
-                                           * slots are shuffled within a block */
+#define ENDLESS_BLOCK                                                                              \
+    ((uint64_t)1 << 20) /* slots of a block of an endless mixture without quotas;                  \
+                         * slots are shuffled within a block */
 
 /* Values of `sub` for psti_random4 in PSTI_RANDOM_ORDER, one for each purpose. */
 enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2, KEYS_BLOCK = 3, KEYS_SOURCE = 4 };
@@ -404,8 +405,8 @@ static uint64_t hash_of(const struct psti_order *order)
 
 static void plan_pages(struct psti_order *order, const struct psti_order_options *options)
 {
-    order->page_samples = options->page_samples ? options->page_samples : 64;
-    order->window_pages = options->window_pages ? options->window_pages : 64;
+    order->page_samples = options->page_samples ? options->page_samples : PSTI_ORDER_PAGE_SAMPLES;
+    order->window_pages = options->window_pages ? options->window_pages : PSTI_ORDER_WINDOW_PAGES;
     order->n_full_pages = order->n / order->page_samples;
     order->n_pages = order->n_full_pages + (order->n % order->page_samples != 0);
     order->n_windows = order->n_pages / order->window_pages;
@@ -616,6 +617,15 @@ uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks rank
 
 uint64_t psti_order_hash(const struct psti_order *order) { return order->hash; }
 
+uint64_t psti_order_hash_with(const struct psti_order *order, uint32_t page_samples,
+                              uint32_t window_pages)
+{
+    struct psti_order other = *order;
+    other.page_samples = page_samples;
+    other.window_pages = window_pages;
+    return hash_of(&other);
+}
+
 uint64_t psti_order_window(const struct psti_order *order, uint64_t position)
 {
     if (order->kind != PST_ORDER_PAGES || position >= order->n)
@@ -627,6 +637,14 @@ uint64_t psti_order_window_end(const struct psti_order *order, uint64_t position
 {
     uint64_t window = psti_order_window(order, position);
     return window == UINT64_MAX ? UINT64_MAX : window_end(order, window);
+}
+
+uint64_t psti_order_window_max(const struct psti_order *order)
+{
+    if (order->kind != PST_ORDER_PAGES || order->n == 0)
+        return 0;
+    uint64_t pages = (order->n_pages - 1) / order->n_windows + 1;
+    return pages * order->page_samples < order->n ? pages * order->page_samples : order->n;
 }
 
 bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,

@@ -11,6 +11,11 @@
 
 #define PSTI_ORDER_VERSION 2
 
+/* PAGES: what page_samples and window_pages are where they are 0. With these numbers a batch mixes
+ * as many pages as with the former default, 64 and 64, while a window takes a quarter of the
+ * memory (docs/internals/page-order.md). */
+enum { PSTI_ORDER_PAGE_SAMPLES = 16, PSTI_ORDER_WINDOW_PAGES = 64 };
+
 struct psti_order;
 
 /* A rank and the world size, which is at least 1. */
@@ -108,6 +113,10 @@ uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks rank
 /* Returns a hash that is equal for orders that give the same samples. It covers changes of weights,
  * but not rank and batch size. It is stored as pst_loader_state.order_hash. */
 uint64_t psti_order_hash(const struct psti_order *order);
+/* Returns the hash that this order would have with pages of page_samples samples and windows of
+ * window_pages pages. */
+uint64_t psti_order_hash_with(const struct psti_order *order, uint32_t page_samples,
+                              uint32_t window_pages);
 
 /* For read-ahead with PAGES: psti_order_window returns the number of the window that holds a
  * position; UINT64_MAX: no windows. psti_order_window_page gives the consecutive samples of the
@@ -119,6 +128,8 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
 /* Returns the end position of the window that holds a position (the first one behind it);
  * UINT64_MAX: there are no windows. */
 uint64_t psti_order_window_end(const struct psti_order *order, uint64_t position);
+/* Returns the number of samples of the largest window; 0: there are no windows. */
+uint64_t psti_order_window_max(const struct psti_order *order);
 
 /* Returns the bytes of the tables that the order keeps: subset, weights, neighbours, schedule. */
 uint64_t psti_order_nbytes(const struct psti_order *order);

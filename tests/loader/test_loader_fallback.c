@@ -164,6 +164,7 @@ static void test_page_hint(void **state)
     options.order = PST_ORDER_PAGES;
     options.page_samples = 4;
     options.window_pages = 2;
+    options.num_workers = 0; /* workers read ahead, and give no hint */
     assert_int_equal(run(raw, &options).fallbacks[PST_FALLBACK_PAGE_HINT], 0);
     assert_true(run(folder, &options).fallbacks[PST_FALLBACK_PAGE_HINT] > 0);
 }

@@ -1,6 +1,7 @@
-/* test_loader_pages.c - does the page-aware order read neighbouring samples together? Tests that
- * batches are those of other ways of reading, the number of requests, faults that hit only their
- * own sample, and an epoch that is ended at any time. */
+/* test_loader_pages.c - does the page-aware order read neighbouring samples together, however many
+ * batches are prepared ahead? Tests that batches are those of other ways of reading, the number of
+ * requests, the limit of memory, faults that hit only their own sample, an epoch that is ended at
+ * any time, and states. */
 #include "loader/loader_fixture.h"
 #include "loader/loader_handle.h"
 #include "test.h"
@@ -87,11 +88,11 @@ static uint64_t count_runs(uint64_t *window, size_t n)
 
 /* Reads an epoch. Returns whether each window was read as a whole. If threads are delayed, a window
  * may be read in several parts, which takes more requests, never fewer. */
-static bool reads_whole_windows(enum pst_storage_kind kind, uint64_t epoch)
+static bool reads_whole_windows(enum pst_storage_kind kind, uint32_t prefetch, uint64_t epoch)
 {
     uint64_t hashes[64], n_requests = 0;
     struct pst_error err;
-    struct pst_loader_options options = page_options(4, kind);
+    struct pst_loader_options options = page_options(prefetch, kind);
     /* without latency, only small gaps are worth reading */
     options.throttle_bytes_per_second = 1e9;
     options.throttle_requests = 1;
@@ -109,19 +110,21 @@ static bool reads_whole_windows(enum pst_storage_kind kind, uint64_t epoch)
     return stats.n_reads == n_requests;
 }
 
-/* Two windows are under way at a time, so each is normally read as a whole. On a busy machine this
- * holds for one of ten runs. */
+/* Several windows are under way at a time, so each is normally read as a whole, also if only one
+ * batch, which is half a window, is prepared ahead. On a busy machine this holds for one of ten
+ * runs. */
 static void test_requests(void **state)
 {
     (void)state;
     static const enum pst_storage_kind kinds[] = {PST_STORAGE_THREADS, PST_STORAGE_AUTO};
-    for (size_t k = 0; k < 2; k++)
-        for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            bool whole = false;
-            for (int run = 0; run < 10 && !whole; run++)
-                whole = reads_whole_windows(kinds[k], epoch);
-            assert_true(whole);
-        }
+    for (uint32_t prefetch = 1; prefetch <= 4; prefetch *= 2)
+        for (size_t k = 0; k < 2; k++)
+            for (uint64_t epoch = 0; epoch < 3; epoch++) {
+                bool whole = false;
+                for (int run = 0; run < 10 && !whole; run++)
+                    whole = reads_whole_windows(kinds[k], prefetch, epoch);
+                assert_true(whole);
+            }
 }
 
 /* Batches are bit-identical whatever is read together. */
@@ -173,6 +176,122 @@ static void test_little_memory(void **state)
         }
         pst_loader_close(&loader);
     }
+}
+
+/* However small host_memory is, a loader that opens stays below it and delivers the same batches.
+ */
+static void test_memory_limit(void **state)
+{
+    (void)state;
+    uint64_t expected[64], hashes[64];
+    struct pst_error err;
+    struct pst_loader_options options = page_options(2, PST_STORAGE_THREADS);
+    size_t n = drain_alone(same, options, 0, expected), n_opened = 0;
+    options.throttle_latency_seconds = 1e-6;
+    for (uint64_t memory = 1 << 16; n_opened < 6; memory += memory / 4) {
+        pst_loader *loader = NULL;
+        options.host_memory = memory;
+        if (pst_loader_open(same, &options, &loader, &err) != PST_OK)
+            continue;
+        assert_int_equal(run_epoch(loader, 0, hashes), n);
+        assert_memory_equal(hashes, expected, n * sizeof *hashes);
+        struct pst_loader_stats stats = stats_of(loader);
+        assert_true(stats.host_memory_peak <= memory);
+        pst_loader_close(&loader);
+        n_opened++;
+    }
+}
+
+/* After some epochs in a row, the first windows of the next epoch are read before this one is over.
+ * The next epoch may then be another one. */
+static void test_epochs_in_a_row(void **state)
+{
+    (void)state;
+    static const uint64_t epochs[] = {0, 1, 2, 3, 4, 5, 6, 3, 4, 5, 6, 7, 8};
+    uint64_t expected[64], hashes[64];
+    for (uint32_t prefetch = 1; prefetch <= 3; prefetch++) {
+        struct pst_loader_options options = page_options(prefetch, PST_STORAGE_AUTO);
+        options.throttle_latency_seconds = 1e-6;
+        pst_loader *loader = open_loader(same, &options);
+        options.num_workers = 0;
+        for (size_t i = 0; i < sizeof epochs / sizeof *epochs; i++) {
+            size_t n = drain_alone(same, options, epochs[i], expected);
+            assert_int_equal(run_epoch(loader, epochs[i], hashes), n);
+            assert_memory_equal(hashes, expected, n * sizeof *hashes);
+        }
+        pst_loader_close(&loader);
+    }
+}
+
+/* A caller that holds all slots gets an error, and goes on after it has released them. Meanwhile
+ * rows were read whose batches had no slot. */
+static void test_held(void **state)
+{
+    (void)state;
+    uint64_t expected[64], hashes[64];
+    struct pst_error err;
+    pst_batch *held[64], *batch;
+    struct pst_loader_options options = page_options(1, PST_STORAGE_AUTO);
+    size_t n = drain_alone(same, options, 0, expected), n_held = 0, n_refused = 0, n_seen = 0;
+    options.throttle_latency_seconds = 1e-6;
+    pst_loader *loader = NULL;
+    enum pst_status opened = PST_ERROR_LIMIT;
+    for (options.host_memory = 1 << 20; opened == PST_ERROR_LIMIT; options.host_memory += 1 << 18)
+        opened = pst_loader_open(same, &options, &loader, &err);
+    assert_int_equal(opened, PST_OK);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    for (enum pst_status status = PST_OK; status != PST_END;) {
+        status = pst_loader_next(loader, &batch, &err);
+        if (status == PST_OK) {
+            hashes[n_seen++] = hash_batch(batch);
+            held[n_held++] = batch;
+            continue;
+        }
+        n_refused += status == PST_ERROR_LIMIT;
+        assert_true(status == PST_END || n_held > 0);
+        while (n_held > 0)
+            pst_batch_release(held[--n_held]);
+    }
+    assert_true(n_refused > 0);
+    assert_int_equal(n_seen, n);
+    assert_memory_equal(hashes, expected, n * sizeof *hashes);
+    pst_loader_close(&loader);
+}
+
+/* A state of the former default, 64 pages of 64, is refused with the options that continue it. */
+static void test_former_default(void **state)
+{
+    (void)state;
+    uint64_t expected[64], hashes[64];
+    struct pst_error err;
+    struct pst_loader_state saved;
+    struct pst_loader_options options = page_options(2, PST_STORAGE_AUTO);
+    options.page_samples = options.window_pages = 64;
+    size_t n = drain_alone(same, options, 0, expected);
+    pst_loader *former = open_loader(same, &options);
+    assert_ok(pst_loader_begin(former, 0, &err));
+    for (int i = 0; i < 5; i++) {
+        pst_batch *batch = NULL;
+        assert_ok(pst_loader_next(former, &batch, &err));
+        pst_batch_release(batch);
+    }
+    pst_loader_state(former, &saved);
+    pst_loader_close(&former);
+    options.page_samples = options.window_pages = 0;
+    pst_loader *now = open_loader(same, &options);
+    assert_int_equal(pst_loader_resume(now, &saved, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "set page_samples to 64 and window_pages to 64"));
+    saved.order_hash++;
+    assert_int_equal(pst_loader_resume(now, &saved, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "another order"));
+    saved.order_hash--;
+    pst_loader_close(&now);
+    options.page_samples = options.window_pages = 64;
+    now = open_loader(same, &options);
+    assert_ok(pst_loader_resume(now, &saved, &err));
+    assert_int_equal(drain_epoch(now, NULL, hashes), n - 5);
+    assert_memory_equal(hashes, expected + 5, (n - 5) * sizeof *hashes);
+    pst_loader_close(&now);
 }
 
 /* A shard was truncated: only the samples beyond its end are bad. */
@@ -236,8 +355,10 @@ static void test_cancel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests),      cmocka_unit_test(test_same_batches),
-        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_requests),        cmocka_unit_test(test_same_batches),
+        cmocka_unit_test(test_little_memory),   cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_epochs_in_a_row), cmocka_unit_test(test_held),
+        cmocka_unit_test(test_former_default),  cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_cancel),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

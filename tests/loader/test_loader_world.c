@@ -214,8 +214,7 @@ static uint32_t epoch_of(struct training *training, uint64_t epoch)
     }
     bool drops = training->options.drop_last, pads = !drops && !training->options.no_epoch_padding;
     assert_in_range(n_extra, 0, pads ? training->world - 1 : 0);
-    assert_in_range(n_missing, 0,
-                    drops ? training->options.batch_size * training->world - 1 : 0);
+    assert_in_range(n_missing, 0, drops ? training->options.batch_size * training->world - 1 : 0);
     return n;
 }
 
@@ -263,6 +262,9 @@ static void test_orders_and_storage(void **state)
     options.window_pages = 3;
     options.storage = PST_STORAGE_THREADS;
     train(options);
+    options.throttle_latency_seconds = 1e-6; /* rows are gathered */
+    train(options);
+    options.throttle_latency_seconds = 0;
     options.storage = PST_STORAGE_MEMORY;
     options.order = PST_ORDER_SEQUENTIAL;
     train(options);

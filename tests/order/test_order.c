@@ -176,16 +176,63 @@ static void test_golden(void **state)
     static const uint64_t shuffled[8] = {171036, 857895, 191839, 553819,
                                          533710, 721046, 300549, 649266};
     static const uint64_t pages[8] = {232024, 997437, 842943, 6339, 719053, 88710, 911232, 987088};
+    static const uint64_t default_pages[8] = {497843, 416157, 860473, 31588,
+                                              441161, 661998, 385462, 761306};
     struct psti_order *a = open_order(
         (struct psti_order_options){.kind = PST_ORDER_SHUFFLED, .seed = 42, .n_samples = 1000003});
-    struct psti_order *b = open_order(
+    struct psti_order *b = open_order((struct psti_order_options){.kind = PST_ORDER_PAGES,
+                                                                  .seed = 42,
+                                                                  .n_samples = 1000003,
+                                                                  .page_samples = 64,
+                                                                  .window_pages = 64});
+    struct psti_order *c = open_order(
         (struct psti_order_options){.kind = PST_ORDER_PAGES, .seed = 42, .n_samples = 1000003});
     for (uint64_t p = 0; p < 8; p++) {
         assert_int_equal(psti_order_sample(a, 3, p * 1000), shuffled[p]);
         assert_int_equal(psti_order_sample(b, 3, p * 1000), pages[p]);
+        assert_int_equal(psti_order_sample(c, 3, p * 1000), default_pages[p]);
     }
+    assert_true(psti_order_hash_with(c, 64, 64) == psti_order_hash(b));
+    assert_true(psti_order_hash_with(c, 16, 64) == psti_order_hash(c));
+    assert_true(psti_order_hash(b) != psti_order_hash(c));
     psti_order_close(&a);
     psti_order_close(&b);
+    psti_order_close(&c);
+}
+
+/* Returns the mean number of different classes in a run of n positions, where a class is a run of
+ * 1300 samples as in ImageNet. */
+static double classes_of_runs(const struct psti_order *order, uint64_t n)
+{
+    enum { CLASS = 1300, N_CLASSES = 1000 };
+    static uint64_t last_run[N_CLASSES]; /* number of the last run that had the class, from 1 */
+    uint64_t n_runs = psti_order_n(order) / n, sum = 0;
+    memset(last_run, 0, sizeof last_run);
+    for (uint64_t p = 0; p < n_runs * n; p++) {
+        uint64_t i_class = psti_order_sample(order, 1, p) / CLASS;
+        sum += last_run[i_class] != p / n + 1;
+        last_run[i_class] = p / n + 1;
+    }
+    return (double)sum / (double)n_runs;
+}
+
+/* The default windows mix as many classes of a sorted data set as the former default, 64 pages of
+ * 64, in runs of any length: in short ones 4 % less at most, in long ones more than twice as many.
+ */
+static void test_default_mixes(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {32, 128, 512, 1024, 4096, 16384};
+    struct psti_order_options options = {
+        .kind = PST_ORDER_PAGES, .seed = 5, .n_samples = 1281167, .window_pages = 64};
+    struct psti_order *now = open_order(options);
+    options.page_samples = 64;
+    struct psti_order *former = open_order(options);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+        assert_true(classes_of_runs(now, runs[i]) > 0.96 * classes_of_runs(former, runs[i]));
+    assert_true(classes_of_runs(now, 4096) > 2 * classes_of_runs(former, 4096));
+    psti_order_close(&now);
+    psti_order_close(&former);
 }
 
 /* The samples of a window come from at least window_pages pages, and no page is in two windows. */
@@ -569,15 +616,25 @@ static void test_repeats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_bijective), cmocka_unit_test(test_pages_bijective),
-        cmocka_unit_test(test_small_uniform),   cmocka_unit_test(test_chi_square),
-        cmocka_unit_test(test_neighbours),      cmocka_unit_test(test_large_injective),
-        cmocka_unit_test(test_golden),          cmocka_unit_test(test_pages_bound),
-        cmocka_unit_test(test_pages_mixed),     cmocka_unit_test(test_torch_rules),
-        cmocka_unit_test(test_resume),          cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_repeats),         cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_each_once),       cmocka_unit_test(test_table),
+        cmocka_unit_test(test_small_bijective),
+        cmocka_unit_test(test_pages_bijective),
+        cmocka_unit_test(test_small_uniform),
+        cmocka_unit_test(test_chi_square),
+        cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_large_injective),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_pages_bound),
+        cmocka_unit_test(test_pages_mixed),
+        cmocka_unit_test(test_default_mixes),
+        cmocka_unit_test(test_torch_rules),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_each_once),
+        cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

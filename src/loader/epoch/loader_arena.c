@@ -1,9 +1,9 @@
 /* loader_arena.c - allocates read buffers in one memory region by first fit.
  *
- * There are never more spans in use than rows under way (some dozens), so a linear search of a
- * sorted list is fast. First fit keeps buffers at low addresses, so pages that were never needed
- * stay untouched. The caller guarantees progress: it allocates in row order and may free in any
- * order. */
+ * There are no more spans in use than rows under way: some dozens, or some thousands of slow
+ * storage where rows are gathered. So a linear search of a sorted list is fast enough. First fit
+ * keeps buffers at low addresses, so pages that were never needed stay untouched. The caller
+ * guarantees progress: it allocates in row order and may free in any order. */
 #include "loader/epoch/loader_arena.h"
 
 #include "base/alloc.h"

@@ -218,6 +218,28 @@ enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch, struct pst_
     return PST_OK;
 }
 
+/* The default of page_samples and window_pages before it became PSTI_ORDER_PAGE_SAMPLES and
+ * PSTI_ORDER_WINDOW_PAGES. */
+#define FORMER_PAGE_SAMPLES 64
+#define FORMER_WINDOW_PAGES 64
+
+/* Fails because the state's order has another hash. If it is the page order with its former
+ * default, the error says which options continue it. */
+static enum pst_status fail_order(const pst_loader *loader, const struct pst_loader_state *state,
+                                  struct pst_error *err)
+{
+    if (loader->options.order == PST_ORDER_PAGES &&
+        state->order_hash ==
+            psti_order_hash_with(loader->order, FORMER_PAGE_SAMPLES, FORMER_WINDOW_PAGES))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state belongs to pages of %d samples and windows of %d pages, this "
+                         "loader has %u and %u: set page_samples to %d and window_pages to %d",
+                         FORMER_PAGE_SAMPLES, FORMER_WINDOW_PAGES, loader->options.page_samples,
+                         loader->options.window_pages, FORMER_PAGE_SAMPLES, FORMER_WINDOW_PAGES);
+    return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                     "the state belongs to another order, subset or weights");
+}
+
 enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_state *state,
                                   struct pst_error *err)
 {
@@ -243,8 +265,7 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
                          ", this library has rule %" PRIu64,
                          state->augment_version, own->augment_version);
     if (state->order_hash != own->order_hash)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "the state belongs to another order, subset or weights");
+        return fail_order(loader, state, err);
     /* A state saved after the last batch names position 0 of the next epoch. So padding never gives
      * a position beyond the end of the epoch. */
     if (state->position > own->n_samples)

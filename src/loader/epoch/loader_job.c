@@ -52,17 +52,24 @@ void psti_loader_job_close(struct psti_loader_job *job)
     memset(job, 0, sizeof *job);
 }
 
-void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct psti_ranks ranks,
-                         uint64_t epoch, uint64_t start, uint64_t step, uint64_t shown_step)
+void psti_loader_job_list(const pst_loader *loader, struct psti_loader_job *job,
+                          struct psti_ranks ranks, uint64_t epoch, uint64_t start, uint64_t step)
 {
-    int64_t *indices = psti_batch_indices(job->batch);
-    uint64_t *draws = psti_batch_draws(job->batch);
     job->epoch = epoch;
     job->step = step;
     job->n_rows = psti_order_batch(loader->order, ranks, start, step, job->positions);
     job->first_turn = start / ranks.world_size + step * loader->options.batch_size;
     job->next_row = 0;
     job->n_left = job->n_rows;
+}
+
+void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct psti_ranks ranks,
+                         uint64_t epoch, uint64_t start, uint64_t step, uint64_t shown_step)
+{
+    int64_t *indices = psti_batch_indices(job->batch);
+    uint64_t *draws = psti_batch_draws(job->batch);
+    if (job->state != PSTI_LOADER_JOB_LISTED)
+        psti_loader_job_list(loader, job, ranks, epoch, start, step);
     job->n_boxes_dropped = job->n_unpaired = 0;
     job->failed = job->starved = job->settled = job->mixed = false;
     psti_loader_job_clear_bads(job);
@@ -78,8 +85,11 @@ void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct
 struct psti_draw_key psti_loader_job_key(const pst_loader *loader,
                                          const struct psti_loader_job *job, uint32_t row)
 {
-    return psti_loader_row_key(loader, job->epoch, (uint64_t)psti_batch_indices(job->batch)[row],
-                               psti_order_draw(loader->order, job->positions[row]));
+    uint64_t position = job->positions[row];
+    uint64_t sample = job->batch ? (uint64_t)psti_batch_indices(job->batch)[row]
+                                 : psti_order_sample(loader->order, job->epoch, position);
+    return psti_loader_row_key(loader, job->epoch, sample,
+                               psti_order_draw(loader->order, position));
 }
 
 static bool came_from(const struct pst_error *err, const char *room)

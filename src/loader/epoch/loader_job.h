@@ -18,20 +18,22 @@ struct psti_loader_bad {
     struct pst_error err;
 };
 
+/* The states of a job, in their order. Only jobs of gathered rows are LISTED. */
 enum psti_loader_job_state {
     PSTI_LOADER_JOB_EMPTY,
+    PSTI_LOADER_JOB_LISTED, /* the rows are known and may be read, but the batch has no slot */
     PSTI_LOADER_JOB_RUNNING,
     PSTI_LOADER_JOB_WHOLE
 };
 
-/* A batch being prepared. While EMPTY, it belongs to the thread that pumps. While RUNNING, each row
- * is written by the worker that took it. When WHOLE, it belongs to the caller's thread, which needs
- * no lock. */
+/* A batch being prepared. While EMPTY or LISTED, it belongs to the thread that pumps. While
+ * RUNNING, each row is written by the worker that took it. When WHOLE, it belongs to the caller's
+ * thread, which needs no lock. */
 struct psti_loader_job {
-    /* These members are written before the state is RUNNING, and then constant until it is
-     * EMPTY: */
+    /* These members are written before the state is RUNNING (all but `batch` before it is LISTED),
+     * and then constant until it is EMPTY: */
     pst_batch *batch;
-    uint64_t queue_step;  /* number among all jobs; the job lies at queue_step % prefetch in the
+    uint64_t queue_step;  /* number among all jobs; the job lies at queue_step % n_jobs in the
                              ring */
     uint64_t epoch, step; /* step: within the epoch, counted from where the loader began in it */
     uint32_t n_rows;
@@ -39,11 +41,14 @@ struct psti_loader_job {
     /* Number of the first row among all rows of this rank in the epoch, for work that is divided
      * evenly over the rank's rows. A resume does not change it. */
     uint64_t first_turn;
-    /* The lock guards the fields below while the state is RUNNING. The thread that brings n_left to
-     * 0 owns the whole job from then on and needs no lock, until it sets the state to WHOLE. */
+    /* The lock guards the fields below while the state is LISTED or RUNNING. The thread that brings
+     * n_left to 0 owns the whole job from then on and needs no lock, until it sets the state to
+     * WHOLE. */
     enum psti_loader_job_state state;
     uint32_t next_row;                   /* first row not yet given to a worker or to storage */
     struct psti_loader_task *ready_last; /* for gatherings: the job's last task in the ready list */
+    struct psti_loader_task *parked;     /* for gatherings: tasks that were read while the job was
+                                            LISTED; they become ready when it has its slot */
     uint32_t n_left;                     /* number of rows of the batch that are not finished */
     uint8_t *bad;                        /* [batch_size] not 0: the row is left out of the batch */
     struct psti_loader_bad *bads;
@@ -98,7 +103,7 @@ enum pst_status psti_loader_job_finish(struct psti_loader_worker *worker, pst_ba
                                        uint64_t epoch, uint32_t n_rows, struct psti_loader_job *job,
                                        struct pst_error *err);
 /* Returns the key of the random draw of row `row`, as long as its sample is not replaced: the job's
- * epoch, the batch's sample in that row, and the draw number of its position. */
+ * epoch, the sample in that row, and the draw number of its position. The job needs no slot. */
 struct psti_draw_key psti_loader_job_key(const pst_loader *loader,
                                          const struct psti_loader_job *job, uint32_t row);
 /* Counts n rows as finished by the worker, whose counts must have been merged already, so that a
@@ -106,8 +111,12 @@ struct psti_draw_key psti_loader_job_key(const pst_loader *loader,
  * be held, and is released meanwhile. */
 void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_loader_job *job,
                                uint32_t n);
-/* Sets positions and samples of a rank's step in an epoch that began at position `start`. The job
- * must have its slot. */
+/* Sets the positions of a rank's step in an epoch that began at position `start`, so that its rows
+ * can be looked up. The job needs no slot. */
+void psti_loader_job_list(const pst_loader *loader, struct psti_loader_job *job,
+                          struct psti_ranks ranks, uint64_t epoch, uint64_t start, uint64_t step);
+/* Sets positions and samples of a rank's step in an epoch that began at position `start`, but the
+ * positions only if the job is not LISTED. The job must have its slot. */
 void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct psti_ranks ranks,
                          uint64_t epoch, uint64_t start, uint64_t step, uint64_t shown_step);
 

@@ -88,8 +88,10 @@ void psti_loader_meter_count_batches(const pst_loader *loader, uint64_t *n_runni
 {
     *n_running = *n_ready = 0;
     for (uint32_t i = 0; loader->queue.ring && i < loader->options.prefetch; i++) {
-        *n_running += loader->queue.ring[i].state == PSTI_LOADER_JOB_RUNNING;
-        *n_ready += loader->queue.ring[i].state == PSTI_LOADER_JOB_WHOLE;
+        uint64_t step = loader->epoch.next_step + i;
+        enum psti_loader_job_state state = loader->queue.ring[step % loader->queue.n_jobs].state;
+        *n_running += state == PSTI_LOADER_JOB_RUNNING;
+        *n_ready += state == PSTI_LOADER_JOB_WHOLE;
     }
 }
 

@@ -236,7 +236,7 @@ static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, 
         status = psti_loader_share_take(loader, job, deadline, err);
         return status == PST_ERROR_LIMIT ? fail_held(loader, err) : status;
     }
-    if (job->state == PSTI_LOADER_JOB_EMPTY)
+    if (job->state < PSTI_LOADER_JOB_RUNNING)
         status = start_here(loader, err);
     if (status != PST_OK || job->state == PSTI_LOADER_JOB_WHOLE)
         return status;
@@ -293,7 +293,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
             return settled ? end_epoch(loader, err) : fail_busy(err);
         }
         struct psti_loader_job *job =
-            &loader->queue.ring[loader->epoch.next_step % loader->options.prefetch];
+            &loader->queue.ring[loader->epoch.next_step % loader->queue.n_jobs];
         /* An unfinished job belongs to the thread that starts or fills it. */
         if (job->state != PSTI_LOADER_JOB_WHOLE)
             status = advance(loader, job, deadline, err);

@@ -65,6 +65,19 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
     }
 }
 
+/* Tells the kernel what will be read, unless this loader may gather rows: then it reads ahead
+ * itself where reads are slow. Where they are fast, the hint costs more than it saves, and the
+ * kernel's reads delay those of the first rows, which then look slow. */
+static void give_hint(pst_loader *loader, const struct psti_loader_job *job, bool reads_parts)
+{
+    if (loader->gather.reads)
+        return;
+    if (reads_parts)
+        skip_hint(loader, job);
+    else
+        hint(loader, job);
+}
+
 /* Between the delivery of a batch and the release of the previous one, a caller holds one batch
  * more than it keeps. So a job that the caller does not need next waits for that release instead of
  * taking another slot. */
@@ -96,13 +109,80 @@ static struct place place_of(const struct psti_loader_epoch *epoch, uint64_t que
     return (struct place){epoch->number + 1, 0, queue_step - end, queue_step - end};
 }
 
+/* True if task a is filled before task b. Batches go in their order. Within a batch the longest
+ * rows go first, because a long row begun last would keep one worker busy while the others are
+ * idle. */
+static bool goes_before(const struct psti_loader_task *a, const struct psti_loader_task *b)
+{
+    if (a->job->queue_step != b->job->queue_step)
+        return a->job->queue_step < b->job->queue_step;
+    return a->items.block_nbytes > b->items.block_nbytes;
+}
+
+/* Finds the task's place in the list of ready tasks by its batch alone. A gathering makes hundreds
+ * of rows ready at once, and sorting them by length, too, would take long. */
+static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_loader_task *task)
+{
+    struct psti_loader_task **place = &loader->queue.ready;
+    bool found = false;
+    for (uint64_t step = task->job->queue_step + 1; !found && step-- > loader->epoch.next_step;) {
+        const struct psti_loader_job *job = &loader->queue.ring[step % loader->queue.n_jobs];
+        found = job->ready_last != NULL;
+        if (found)
+            place = &job->ready_last->next;
+    }
+    task->job->ready_last = task;
+    return place;
+}
+
+/* Puts a task whose bytes have been read into the list of ready tasks. */
+static void add_ready(pst_loader *loader, struct psti_loader_task *task)
+{
+    struct psti_loader_task **at = &loader->queue.ready;
+    if (loader->gather.reads)
+        at = place_by_step(loader, task);
+    else if (loader->queue.ready && !goes_before(task, loader->queue.ready_last))
+        at = &loader->queue.ready_last->next;
+    while (!loader->gather.reads && *at && !goes_before(task, *at))
+        at = &(*at)->next;
+    task->next = *at;
+    *at = task;
+    if (!task->next)
+        loader->queue.ready_last = task;
+    loader->queue.n_ready++;
+}
+
+/* Called when a task has been read. It becomes ready, or is parked until its job has a slot. */
+static void push_ready(pst_loader *loader, struct psti_loader_task *task)
+{
+    if (task->job->state == PSTI_LOADER_JOB_LISTED) {
+        task->next = task->job->parked;
+        task->job->parked = task;
+        return;
+    }
+    add_ready(loader, task);
+    pthread_cond_signal(loader->work);
+}
+
+/* Makes the parked tasks of a job ready, which has a slot now. False: there are none. */
+static bool take_parked(pst_loader *loader, struct psti_loader_job *job)
+{
+    bool any = job->parked != NULL;
+    while (job->parked) {
+        struct psti_loader_task *task = job->parked;
+        job->parked = task->next;
+        add_ready(loader, task);
+    }
+    return any;
+}
+
 bool psti_loader_pump_start_job(pst_loader *loader)
 {
     uint64_t step = loader->queue.issue_step, end = psti_loader_epoch_end(&loader->epoch);
     if ((step >= end && step - end >= loader->epoch.n_early) || step >= loader->epoch.issue_end ||
         step >= loader->epoch.next_step + loader->epoch.ahead || waits_for_release(loader))
         return false;
-    struct psti_loader_job *job = &loader->queue.ring[step % loader->options.prefetch];
+    struct psti_loader_job *job = &loader->queue.ring[step % loader->queue.n_jobs];
     loader->queue.claim_status =
         loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
     if (loader->queue.claim_status != PST_OK)
@@ -118,60 +198,15 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     pthread_mutex_unlock(loader->lock);
     job->queue_step = step;
     psti_loader_job_set(loader, job, ranks, place.epoch, place.start, place.step, place.shown_step);
-    if (!reads_parts)
-        hint(loader, job);
-    else
-        skip_hint(loader, job);
+    give_hint(loader, job, reads_parts);
     pthread_mutex_lock(loader->lock);
     job->state = PSTI_LOADER_JOB_RUNNING;
     loader->queue.issue_step++;
-    if (loader->in_memory)
+    if (loader->queue.list_step < loader->queue.issue_step)
+        loader->queue.list_step = loader->queue.issue_step;
+    if (loader->in_memory || take_parked(loader, job))
         pthread_cond_broadcast(loader->work);
     return true;
-}
-
-/* True if task a is filled before task b. Batches go in their order. Within a batch the longest
- * rows go first, because a long row begun last would keep one worker busy while the others are
- * idle. */
-static bool goes_before(const struct psti_loader_task *a, const struct psti_loader_task *b)
-{
-    if (a->job->queue_step != b->job->queue_step)
-        return a->job->queue_step < b->job->queue_step;
-    return a->items.block_nbytes > b->items.block_nbytes;
-}
-
-/* Finds the task's place in the list of ready tasks by its batch alone. A gathering makes hundreds
- * of rows ready at once, and sorting them by length, too, would take long. */
-static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_loader_task *task)
-{
-    uint32_t n = loader->options.prefetch, at = (uint32_t)(task->job - loader->queue.ring);
-    struct psti_loader_task **place = &loader->queue.ready;
-    for (uint32_t i = 0; i < n; i++, at = at ? at - 1 : n - 1) {
-        const struct psti_loader_job *job = &loader->queue.ring[at];
-        if (job->ready_last && job->queue_step <= task->job->queue_step) {
-            place = &job->ready_last->next;
-            break;
-        }
-    }
-    task->job->ready_last = task;
-    return place;
-}
-
-static void push_ready(pst_loader *loader, struct psti_loader_task *task)
-{
-    struct psti_loader_task **at = &loader->queue.ready;
-    if (loader->gather.reads)
-        at = place_by_step(loader, task);
-    else if (loader->queue.ready && !goes_before(task, loader->queue.ready_last))
-        at = &loader->queue.ready_last->next;
-    while (!loader->gather.reads && *at && !goes_before(task, *at))
-        at = &(*at)->next;
-    task->next = *at;
-    *at = task;
-    if (!task->next)
-        loader->queue.ready_last = task;
-    loader->queue.n_ready++;
-    pthread_cond_signal(loader->work);
 }
 
 /* Returns a number that identifies the reads of this task in a trace. */
@@ -262,19 +297,40 @@ static uint32_t rows_wanted(const pst_loader *loader, uint64_t position, uint64_
     return (uint32_t)((left - 1) / n_parts + 1);
 }
 
-/* Counts the rows that can be looked up, up to the window's end or the largest size of a gathering.
- * *all: waiting would add no rows. */
-static uint32_t count_rows(const pst_loader *loader, bool *all)
+/* Returns the first step that must not be listed: jobs do not go beyond the ring, the epochs that
+ * may be under way, or the end that is set for the loader. */
+static uint64_t list_end(const pst_loader *loader)
+{
+    const struct psti_loader_epoch *epoch = &loader->epoch;
+    uint64_t end = psti_loader_epoch_end(epoch), ring = epoch->next_step + loader->queue.n_jobs;
+    end = epoch->n_early < UINT64_MAX - end ? end + epoch->n_early : UINT64_MAX;
+    end = end < epoch->issue_end ? end : epoch->issue_end;
+    return end < ring ? end : ring;
+}
+
+/* Sets the positions of the next job, so that its rows can be looked up before it has a slot. */
+static void list_next(pst_loader *loader)
+{
+    uint64_t step = loader->queue.list_step++;
+    struct psti_loader_job *job = &loader->queue.ring[step % loader->queue.n_jobs];
+    struct place place = place_of(&loader->epoch, step);
+    job->queue_step = step;
+    psti_loader_job_list(loader, job, loader->epoch.ranks, place.epoch, place.start, place.step);
+    job->state = PSTI_LOADER_JOB_LISTED;
+}
+
+/* Counts the rows of the next gathering: those up to the window's end, or the largest size of a
+ * gathering. Lists the jobs that have these rows. *all: waiting would add no rows. */
+static uint32_t count_rows(pst_loader *loader, bool *all)
 {
     const struct psti_loader_task *pending = loader->queue.pending;
     uint64_t step = loader->queue.row_step < loader->epoch.next_step ? loader->epoch.next_step
                                                                      : loader->queue.row_step;
-    uint64_t over = psti_loader_epoch_end(&loader->epoch); /* end of the epoch that these rows
-                                                              belong to */
-    if (step >= over)
-        over += loader->epoch.n_early;
-    uint64_t end = 0;
+    uint64_t over = psti_loader_epoch_end(&loader->epoch), stop = list_end(loader);
+    uint64_t end = 0; /* of the window; 0: not known yet */
     uint32_t n = 0, most = 1;
+    if (step < over && over < stop) /* a window ends with its epoch */
+        stop = over;
     *all = false;
     if (pending) {
         uint64_t first = pending->job->positions[pending->row];
@@ -282,8 +338,10 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
         most = rows_wanted(loader, first, end);
         n = 1;
     }
-    for (; step < loader->queue.issue_step && step < over && n < most && !*all; step++) {
-        const struct psti_loader_job *job = &loader->queue.ring[step % loader->options.prefetch];
+    for (; !*all && step < stop && n < most; step++) {
+        const struct psti_loader_job *job = &loader->queue.ring[step % loader->queue.n_jobs];
+        if (step == loader->queue.list_step)
+            list_next(loader);
         uint32_t n_rows = job->n_rows - job->next_row;
         if (n_rows == 0)
             continue;
@@ -296,23 +354,12 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
         *all = left <= n_rows;
         n += *all ? (uint32_t)left : n_rows;
     }
-    *all |= n >= most || step == over;
+    *all |= n >= most || step < loader->epoch.next_step + loader->queue.n_jobs;
     return n < most ? n : most;
 }
 
-/* True if the caller's next batch has rows that are not looked up. No job starts before that batch
- * is delivered, so waiting would bring no neighbouring rows. */
-static bool is_needed(const pst_loader *loader)
-{
-    const struct psti_loader_job *job =
-        &loader->queue.ring[loader->epoch.next_step % loader->options.prefetch];
-    return loader->epoch.next_step < loader->queue.issue_step &&
-           (job->next_row < job->n_rows ||
-            (loader->queue.pending && loader->queue.pending->job == job));
-}
-
-/* Begins a gathering, if none is under way. Half of the arena and enough tasks must be free. All
- * its rows must be ready to be looked up, or include rows of the caller's next batch. False: it
+/* Begins a gathering, if none is under way. Half of the arena and tasks for all its rows must be
+ * free, and waiting must add no rows; if nothing is under way, it begins in any case. False: it
  * cannot begin now. */
 static bool begin_gathering(pst_loader *loader)
 {
@@ -323,7 +370,7 @@ static bool begin_gathering(pst_loader *loader)
     if (!idle && loader->queue.arena.nbytes_used > loader->queue.arena.nbytes / 2)
         return false;
     uint32_t n = count_rows(loader, &all);
-    if (n == 0 || (!idle && loader->queue.n_free_tasks < n) || (!all && !is_needed(loader)))
+    if (n == 0 || (!idle && (!all || loader->queue.n_free_tasks < n)))
         return false;
     loader->gather.n_left = n - (loader->queue.pending != NULL);
     loader->gather.nbytes_left = loader->queue.arena.nbytes - loader->queue.arena.nbytes_used;
@@ -359,10 +406,11 @@ static bool look_up_next(pst_loader *loader)
 {
     struct psti_loader_job *job = NULL;
     struct psti_loader_task *task = loader->queue.free_tasks;
+    uint64_t end = gathers(loader) ? loader->queue.list_step : loader->queue.issue_step;
     if (loader->queue.row_step < loader->epoch.next_step)
         loader->queue.row_step = loader->epoch.next_step;
-    while (loader->queue.row_step < loader->queue.issue_step) {
-        job = &loader->queue.ring[loader->queue.row_step % loader->options.prefetch];
+    while (loader->queue.row_step < end) {
+        job = &loader->queue.ring[loader->queue.row_step % loader->queue.n_jobs];
         if (job->next_row < job->n_rows)
             break;
         loader->queue.row_step++;
@@ -494,8 +542,8 @@ int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
     /* Two kinds of threads wait for the end of pumping: a thread that cancels the epoch, and a
      * caller whose job could not be started. Otherwise no thread needs to be woken. */
     if (!loader->epoch.running ||
-        loader->queue.ring[loader->epoch.next_step % loader->options.prefetch].state ==
-            PSTI_LOADER_JOB_EMPTY)
+        loader->queue.ring[loader->epoch.next_step % loader->queue.n_jobs].state <
+            PSTI_LOADER_JOB_RUNNING)
         pthread_cond_broadcast(&loader->done);
     return now_ns;
 }

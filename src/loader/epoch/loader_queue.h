@@ -19,15 +19,18 @@ struct psti_loader_queue {
      * workers wait for storage. */
     size_t ahead_nbytes;
     uint64_t starved_ns; /* how long workers have waited since it grew */
-    /* A task is in one of these lists, or it is being read or filled. Then it belongs to its reader
-     * or its worker alone. */
+    /* A task is in one of these lists or in the `parked` list of its job, or it is being read or
+     * filled. Then it belongs to its reader or its worker alone. */
     struct psti_loader_task *free_tasks, *ready, *ready_last, *pending;
-    uint32_t n_ready, n_reading, n_busy; /* numbers of tasks: already read, being read, being filled
-                                            by workers */
+    uint32_t n_ready, n_reading, n_busy; /* numbers of tasks: already read (without parked ones),
+                                            being read, being filled by workers */
     uint32_t n_later;                    /* number of workers that re-code items; n_busy counts
                                             them, too */
-    struct psti_loader_job *ring;        /* [options.prefetch], indexed by step of the queue */
+    struct psti_loader_job *ring;        /* [n_jobs], indexed by step of the queue */
+    uint32_t n_jobs;                     /* options.prefetch, and with gatherings those for all rows
+                                            that may be under way */
     uint64_t issue_step, row_step;       /* step to start next; step whose rows are looked up now */
+    uint64_t list_step;                  /* step to be listed next, not below issue_step */
     uint64_t hinted_window;              /* window of the order for which the kernel last got a
                                             hint */
     atomic_bool cancelled;               /* workers read it without the lock, between rows */
@@ -40,7 +43,8 @@ struct psti_loader_queue {
 };
 
 /* A gathering: with PST_ORDER_PAGES many rows are looked up before their reads are submitted at
- * once, so that neighbouring samples are read together. */
+ * once, so that neighbouring samples are read together. Their batches need no slots until then: a
+ * gathering is as large as the order's windows, however many batches are prepared ahead. */
 struct psti_loader_gather {
     struct psti_read **reads; /* [n_rows_max * n_items], used by the pump; NULL: the loader never
                                  gathers */

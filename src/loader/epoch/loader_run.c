@@ -39,7 +39,7 @@ static bool take_rows(pst_loader *loader, struct work *work)
         loader->queue.row_step = loader->epoch.next_step;
     while (loader->queue.row_step < loader->queue.issue_step) {
         struct psti_loader_job *job =
-            &loader->queue.ring[loader->queue.row_step % loader->options.prefetch];
+            &loader->queue.ring[loader->queue.row_step % loader->queue.n_jobs];
         uint32_t left = job->n_rows - job->next_row;
         uint32_t n = job->n_rows / (4 * loader->crew.n);
         if (left == 0) {
@@ -275,6 +275,7 @@ void psti_loader_run_row_here(pst_loader *loader, struct psti_loader_job *job, i
 void psti_loader_run_start(pst_loader *loader, uint64_t step)
 {
     loader->epoch.next_step = loader->queue.issue_step = loader->queue.row_step = step;
+    loader->queue.list_step = step;
     loader->queue.hinted_window = UINT64_MAX;
     loader->gather.n_left = 0;
     atomic_store(&loader->queue.cancelled, false);
@@ -282,6 +283,16 @@ void psti_loader_run_start(pst_loader *loader, uint64_t step)
     loader->epoch.parked = false;
     pthread_cond_broadcast(loader->work);
     pthread_cond_broadcast(&loader->runs);
+}
+
+static void drop_list(pst_loader *loader, struct psti_loader_task **list)
+{
+    while (*list) {
+        struct psti_loader_task *task = *list;
+        *list = task->next;
+        psti_loader_tiers_release(loader, &task->items);
+        psti_loader_pump_free_task(loader, task);
+    }
 }
 
 static void drop_tasks(pst_loader *loader)
@@ -292,13 +303,7 @@ static void drop_tasks(pst_loader *loader)
         psti_loader_pump_free_task(loader, loader->queue.pending);
         loader->queue.pending = NULL;
     }
-    while (loader->queue.ready) {
-        struct psti_loader_task *task = loader->queue.ready;
-        loader->queue.ready = task->next;
-        forget_last(task);
-        psti_loader_tiers_release(loader, &task->items);
-        psti_loader_pump_free_task(loader, task);
-    }
+    drop_list(loader, &loader->queue.ready);
     loader->queue.n_ready = 0;
 }
 
@@ -313,8 +318,10 @@ void psti_loader_run_cancel(pst_loader *loader)
     if (loader->crew.workers)
         loader->crew.workers[0].holds_row = false;
     drop_tasks(loader);
-    for (uint32_t i = 0; loader->queue.ring && i < loader->options.prefetch; i++) {
+    for (uint32_t i = 0; loader->queue.ring && i < loader->queue.n_jobs; i++) {
         struct psti_loader_job *job = &loader->queue.ring[i];
+        drop_list(loader, &job->parked);
+        job->ready_last = NULL;
         if (job->batch) {
             loader->placement.ops->quiesce(loader, job->batch);
             psti_batch_pool_put_back(job->batch);

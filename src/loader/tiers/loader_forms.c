@@ -22,8 +22,9 @@
 #define AGREE 12
 #define STEP (1.0 / 32)
 #define LEAST (1.0 / 64)
-#define ROWS_KNOWN 32 /* rows in a form that must have been made before the form's measured cost is
-                       * used */
+#define ROWS_KNOWN                                                                                 \
+    32 /* rows in a form that must have been made before the form's measured cost is               \
+        * used */
 
 static uint64_t times(uint64_t turn, uint64_t fraction)
 {
@@ -293,8 +294,13 @@ void psti_loader_forms_correct(pst_loader *loader)
     struct psti_loader_forms *forms = &loader->forms;
     if (forms->n < 2 || forms->choice != PST_FORM_CHOICE_MEASURED)
         return;
+    uint64_t n_running, n_whole;
+    psti_loader_meter_count_batches(loader, &n_running, &n_whole);
     bool waits = loader->in_memory || loader->queue.n_ready >= loader->crew.n;
-    bool idles = !waits && loader->queue.n_ready == 0 && loader->queue.n_reading > 0;
+    /* Gathered rows are read before their batches have slots, so reads alone do not mean that a
+     * batch waits for them. */
+    bool idles =
+        !waits && loader->queue.n_ready == 0 && loader->queue.n_reading > 0 && n_running > 0;
     /* If finished batches wait for the caller, no resource is short. */
     bool is_fed = loader->queue.issue_step >= loader->epoch.next_step + loader->epoch.ahead &&
                   !waits && !idles;

@@ -84,7 +84,7 @@ bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_wo
     const struct psti_share_cache *host = loader->tiers.host;
     uint64_t step = loader->epoch.next_step;
     bool is_whole = step >= psti_loader_epoch_end(&loader->epoch) ||
-                    queue->ring[step % loader->options.prefetch].state == PSTI_LOADER_JOB_WHOLE;
+                    queue->ring[step % queue->n_jobs].state == PSTI_LOADER_JOB_WHOLE;
     uint32_t n_asked = host ? psti_share_cache_n_later(host) : 0; /* each unanswered request counts
                                                                      as one idle worker */
     return n_asked + queue->n_busy < loader->crew.n &&

@@ -38,8 +38,8 @@ class Pages:
     """``Loader(order=Pages(...))``: the page-aware order. ``order="pages"`` uses the defaults.
 
     Args:
-        page_samples: the number of samples in a page, which are neighbours on disk; None: 64. A page is read in one request if
-            ``prefetch * batch_size`` is large compared with ``page_samples * window_pages``. In a plain folder, samples are
+        page_samples: the number of samples in a page, which are neighbours on disk; None: 16. On storage where requests are slow,
+            a page is read in one request if a quarter of ``host_memory`` holds two windows. In a plain folder, samples are
             neighbours by path, and files are read in the order in which the disk stores them (docs/python.md).
         window_pages: the number of pages whose samples are mixed with each other; None: 64.
     """

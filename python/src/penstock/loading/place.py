@@ -18,6 +18,7 @@ from .make import Maker, place_behind
 from .passes import Pass
 
 _SKIPPED = "skipped"  # key of a state: number of batches that skip_batch() skipped
+_FORMER_PAGES = ". A state of order='pages' from before pages had 16 samples by default goes on with order=ps.Pages(64, 64)"
 
 _Ranks = tuple[int, int, str]  # rank, world size, and where they come from
 
@@ -414,4 +415,7 @@ class Placed:
         """Checks a state and applies its changes of weights. Returns the state in the form that this loader needs."""
         self._set_changes(self._weights.of_state(state, self._dataset.path))
         mine = dict(zip(_loader_state.KEYS, self._native.state(), strict=True))
-        return _loader_state.place(state, mine, self._known(), self._dataset.path, strict=strict)
+        default = self._given["order"] == "pages" and None in (self._given["page_samples"], self._given["window_pages"])
+        return _loader_state.place(
+            state, mine, self._known(), self._dataset.path, strict=strict, advice=_FORMER_PAGES if default else ""
+        )

@@ -66,10 +66,12 @@ def to_state(place: Sequence[int], known: Facts) -> dict[str, Any]:
     return {"version": _VERSION, **dict(zip(KEYS, place, strict=True)), **known.to_state()}
 
 
-def place(state: Mapping[str, Any], mine: Mapping[str, int], known: Facts, path: str, *, strict: bool) -> dict[str, Any]:
+def place(
+    state: Mapping[str, Any], mine: Mapping[str, int], known: Facts, path: str, *, strict: bool, advice: str = ""
+) -> dict[str, Any]:
     """Checks a state against the place and the facts of the loader that is to load it, and returns it.
 
-    The end of an epoch is converted to the beginning of the next one.
+    The end of an epoch is converted to the beginning of the next one. ``advice`` ends the error of a state with another order.
     """
     if state.get("version") != _VERSION:
         raise ArgumentError(f"state of version {state.get('version')!r}, not {_VERSION}")
@@ -81,7 +83,9 @@ def place(state: Mapping[str, Any], mine: Mapping[str, int], known: Facts, path:
     for key in KEYS[2:]:
         if state[key] != mine[key]:
             raise ArgumentError(
-                f"the state is of another loader: its {key} is {state[key]}, here it is {mine[key]}", dataset=path
+                f"the state is of another loader: its {key} is {state[key]}, here it is {mine[key]}"
+                f"{advice if key == 'order_hash' else ''}",
+                dataset=path,
             )
     position, n = taken["position"], taken["n_samples"]
     if position > n:
