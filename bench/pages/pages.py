@@ -15,7 +15,7 @@ throttle treats all requests alike, so on it no order is faster than 1 / (10 ms 
 Ways run in turns. A run ends with a whole number of 512 samples after --seconds, or with its epoch. Each figure is the median of
 the rounds. An epoch of each order is checked first: every sample comes once.
 
-How well an order mixes is counted, not timed: the mean number of different classes in so many samples in a row, of a data set sorted
+How well an order mixes is counted: the mean number of different classes in so many samples in a row, of a data set sorted
 by class with 1300 samples each, as ImageNet packed from its folder.
 """
 

@@ -407,7 +407,8 @@ def test_state_of_the_former_default_pages(many):
     former, loader = read_many(many, 3, batch_size=40, order=ps.Pages(64, 64))
     state = loader.state_dict()
     loader.close()
-    with ps.Loader(many, 40, order="pages", seed=3) as now, pytest.raises(ps.errors.ArgumentError, match=r"order=ps.Pages\(64, 64\)"):
+    wrong = pytest.raises(ps.errors.ArgumentError, match=r"order=ps.Pages\(64, 64\)")
+    with ps.Loader(many, 40, order="pages", seed=3) as now, wrong:
         now.load_state_dict(state)
     with ps.Loader(many, 40, order="shuffled", seed=3) as other, pytest.raises(ps.errors.ArgumentError) as error:
         other.load_state_dict(state)

@@ -146,22 +146,25 @@ def raw(run: dict[str, Any]) -> list[str]:
 
 @view
 def pages(run: dict[str, Any], setting: str) -> list[str]:
+    """Makes a row for each order. The columns of crops are left out if they were not measured."""
     rows = []
+    has_crops = bool(where(run["cells"], chain="crops", setting=setting))
     for cell in where(run["cells"], chain="bytes", setting=setting):
-        crops = only(run["cells"], chain="crops", setting=cell["setting"], layout=cell["layout"], way=cell["way"])
+        rates = [cell]
+        if has_crops:
+            rates.append(only(run["cells"], chain="crops", setting=cell["setting"], layout=cell["layout"], way=cell["way"]))
         rows.append(
             [
                 cell["way"] + (", folder" if cell["layout"] == "folder" else ""),
                 whole(cell["requests_per_s"]),
                 f"{cell['items_per_request']:.1f}",
                 f"{cell['useful_mb_per_s']:.0f} + {cell['thrown_away_mb_per_s']:.0f}",
-                *(f"{each['images_per_s']:.0f} ({each['times_random']:.2f} x)" for each in (cell, crops)),
-                f"{crops['cpu_ms_per_image']:.2f}",
+                *(f"{each['images_per_s']:.0f} ({each['times_random']:.2f} x)" for each in rates),
+                f"{rates[-1]['cpu_ms_per_image']:.2f}",
             ]
         )
-    return table(
-        ["order", "requests/s", "items each", "MB/s used + thrown away", "bytes, images/s", "crops, images/s", "CPU ms"], rows
-    )
+    shown = ["bytes, images/s", "crops, images/s"][: 1 + has_crops]
+    return table(["order", "requests/s", "items each", "MB/s used + thrown away", *shown, "CPU ms"], rows)
 
 
 @view
