@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """From nothing to the first batch, by package: install.py --data DIR --build DIR --out DIR [--packages penstock,dali] [--rounds 5]
 
-For each package: the size of its own wheels, the size of site-packages after `pip install` with all dependencies, how long `import`
-takes, and the seconds from an empty virtual environment to a batch of 64 pictures: pip installs from a folder of wheels (fetched
-before, so no network is timed), then a new process imports the package and makes the batch (first_batch.py). Files are in the page
-cache. FFCV has no wheel: the seconds of building it are stated separately. Writes start-<date>.json and .md.
+For each package: the size of its own wheels, the size of site-packages after `pip install` with all dependencies, and the seconds
+from an empty virtual environment to a batch of 64 pictures: pip installs from a folder of wheels (fetched before, so no network is
+timed), then a new process imports the package and makes the batch (first_batch.py), timed from the start of its interpreter. Other
+such processes tell how much of that are imports (python -X importtime). Files are in the page cache. FFCV has no wheel: the seconds
+of building it are stated separately. Writes start-<date>.json and .md.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ SHAPES = ([64, 224, 224, 3], [64, 3, 224, 224])
 @dataclass(frozen=True)
 class Package:
     title: str
-    module: str
     own: tuple[str, ...]  # beginnings of the names of the package's own wheels
     needs: tuple[str, ...]  # requirements, as given to pip
     pins: str = ""  # of bench/loader/pins
@@ -42,15 +42,15 @@ class Package:
 
 
 PACKAGES = {
-    "penstock": Package("Penstock", "penstock", ("penstock-",), ("penstock", "numpy")),
-    "pillow": Package("Pillow", "PIL.Image", ("pillow-",), ("pillow", "numpy")),
-    "simplejpeg": Package("simplejpeg", "simplejpeg", ("simplejpeg-",), ("simplejpeg", "numpy")),
-    "torchcodec": Package("TorchCodec", "torchcodec.decoders", ("torchcodec-",), ("torchcodec", "torch==2.13.0", "numpy"),
+    "penstock": Package("Penstock", ("penstock-",), ("penstock", "numpy")),
+    "pillow": Package("Pillow", ("pillow-",), ("pillow", "numpy")),
+    "simplejpeg": Package("simplejpeg", ("simplejpeg-",), ("simplejpeg", "numpy")),
+    "torchcodec": Package("TorchCodec", ("torchcodec-",), ("torchcodec", "torch==2.13.0", "numpy"),
                           debian=("ffmpeg",)),
-    "spdl": Package("SPDL", "spdl.io", ("spdl", "spdl_core", "spdl_io"), ("spdl", "numpy"), "spdl", ("ffmpeg",)),
-    "ffcv": Package("FFCV", "ffcv.loader", ("ffcv-",), environments.ENVIRONMENTS["ffcv"].packages, "ffcv",
+    "spdl": Package("SPDL", ("spdl", "spdl_core", "spdl_io"), ("spdl", "numpy"), "spdl", ("ffmpeg",)),
+    "ffcv": Package("FFCV", ("ffcv-",), environments.ENVIRONMENTS["ffcv"].packages, "ffcv",
                     environments.ENVIRONMENTS["ffcv"].debian, ("ffcv",)),
-    "dali": Package("DALI", "nvidia.dali", ("nvidia_dali",), ("nvidia-dali-cuda130", "numpy"), "dali"),
+    "dali": Package("DALI", ("nvidia_dali",), ("nvidia-dali-cuda130", "numpy"), "dali"),
 }
 
 
@@ -97,12 +97,19 @@ def fresh(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def import_ms(python: Path, module: str, rounds: int) -> float:
-    """Returns the median time of an import in a new process, less the interpreter's own start."""
-    code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
-    times = [float(subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.split()[-1])
-             for _ in range(rounds)]
-    return round(1e3 * statistics.median(times), 1)
+def imports_ms(command: list[str], folder: Path) -> float:
+    """Returns the time that a process spends in imports, those of the interpreter's own start included."""
+    done = subprocess.run([command[0], "-X", "importtime", *command[1:]], check=True, capture_output=True, text=True, cwd=folder)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:") and "[us]" not in line]
+    return sum(int(line.split(":")[1].split("|")[0]) for line in lines) / 1e3
+
+
+def import_ms(batch: list[str], rounds: int, folder: Path) -> float:
+    """Returns the median time in imports of processes that make a batch, less that of the interpreter's own start. An `import` of
+    the package alone would not tell: packages load parts of themselves when these are first used.
+    """
+    times = [imports_ms(batch, folder) - imports_ms([batch[0], "-c", "pass"], folder) for _ in range(rounds)]
+    return round(statistics.median(times), 1)
 
 
 def measure(name: str, args: argparse.Namespace) -> dict:
@@ -120,15 +127,16 @@ def measure(name: str, args: argparse.Namespace) -> dict:
         took = run(*pip, *package.needs)
         installs.append(took + (run(*pip, "--no-deps", *package.built) if package.built else 0.0))
         found["installed_mb"] = round((nbytes_of(site) - empty) / 1e6, 1)
+    command = [str(python), str(HERE / "first_batch.py"), name, str(args.data)]
     for _ in range(args.rounds):
         begun = time.perf_counter()
-        batch = runner.run_cell([str(python), str(HERE / "first_batch.py"), name, str(args.data)], {**os.environ}, 300, args.inside)
+        batch = runner.run_cell(command, {**os.environ}, 300, lambda: os.chdir(args.inside))
         firsts.append(time.perf_counter() - begun)
         if "absent" in batch:
             raise common.Unavailable(batch["absent"])
         if batch["shape"] not in SHAPES or not 20 < batch["mean"] < 235:
             raise common.Unavailable(f"its batch is {batch}")
-    found |= {"import_ms": import_ms(python, package.module, args.rounds), "install_s": round(statistics.median(installs), 1),
+    found |= {"import_ms": import_ms(command, args.rounds, args.inside), "install_s": round(statistics.median(installs), 1),
               "first_batch_s": round(statistics.median(firsts), 2)}
     return found | {"from_nothing_s": round(found["install_s"] + found["first_batch_s"], 1)}
 
@@ -137,7 +145,7 @@ def table(merged: dict) -> str:
     machine, settings = merged["machine"], merged["settings"]
     out = [f"{machine['cpu']}, {machine['cores']} cores; commit {machine['commit'] or 'unknown'}; {machine['date']}. Medians of "
            f"{settings['rounds']} processes and {settings['installs']} installations, wheels and files in the page cache.", "",
-           "| package | its wheels, MB | installed with all it needs, MB | import, ms | pip install, s | first batch, s | "
+           "| package | its wheels, MB | installed with all it needs, MB | imports, ms | pip install, s | first batch, s | "
            "from nothing, s | building, s |", "|---" * 8 + "|"]
     for cell in merged["cells"]:
         title = PACKAGES[cell["package"]].title
@@ -161,9 +169,8 @@ def main() -> None:
     args.data, args.build = args.data.resolve(), args.build.resolve()
     if not list(DIST.glob("penstock-*.whl")):
         sys.exit(f"no wheel of Penstock in {DIST}: make wheels")
-    inside = args.build / "start" / "here"
-    inside.mkdir(parents=True, exist_ok=True)
-    args.inside = lambda: os.chdir(inside)  # changes into a folder of its own, because FFCV writes a file
+    args.inside = args.build / "start" / "here"  # the folder in which processes run, because FFCV writes a file
+    args.inside.mkdir(parents=True, exist_ok=True)
     for path in args.data.rglob("*"):
         if path.is_file():
             path.read_bytes()

@@ -262,7 +262,7 @@ def start(run: dict[str, Any]) -> list[str]:
         for cell in run["cells"]
     ]
     return table(
-        ["package", "wheel, MB", "installed, MB", "import, ms", "pip install, s", "first batch, s", "from nothing, s"], rows
+        ["package", "wheel, MB", "installed, MB", "imports, ms", "pip install, s", "first batch, s", "from nothing, s"], rows
     )
 
 
