@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that libpenstock.so exports exactly the functions that include/penstock declares, each with its version, and those of the
 private node that the Python package calls; that some test in C calls each; and that the library uses no function that the oldest
-glibc of our wheels lacks (check_wheel.py looks at wheels).
+glibc of our wheels lacks, or the compiler's runtime library, which they are linked without (check_wheel.py looks at wheels).
 
     scripts/check_symbols.py BUILD_OR_LIBRARY [--include DIR]
 """
@@ -12,6 +12,7 @@ import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from check_style import code_only
@@ -25,6 +26,9 @@ OLD_WITH_NEW_VERSION = re.compile(
     r"(__isoc(23|99)_)?(strto|sscanf|fscanf|scanf|vsscanf)\w*|[fl]?stat(64)?|fstatat(64)?|mknod(at)?|fcntl(64)?|glob(64)?"
     r"|(exp|log|pow|fmod|hypot)f?|(exp|log)2f?|sincosf?|sinf|cosf|dl\w+|sem_\w+|shm_\w+|timer_\w+|aio_\w+"
     r"|pthread_(condattr_[gs]etclock|(?!\w*clock)\w+)|__libc_start_main|__pthread_\w+")
+
+# Functions of the compiler's runtime library for numbers of 128 bits.
+RUNTIME = re.compile(r"__(u?(div|mod|divmod)ti[34]|mulo?ti[34]|float(un)?ti\w\w|fix(uns)?\wfti)")
 
 
 def declared(include: Path) -> set[str]:
@@ -66,6 +70,17 @@ def too_new(used: dict[str, str]) -> list[str]:
     return findings
 
 
+def of_runtime(names: Iterable[str]) -> list[str]:
+    """Returns the functions that wheels have no library for."""
+    return [f"{name} is of the compiler's runtime library, which wheels lack" for name in names if RUNTIME.fullmatch(name)]
+
+
+def all_symbols(library: Path) -> set[str]:
+    """Returns all symbols of a library that is not stripped."""
+    output = subprocess.run(["nm", str(library)], check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1] for line in output.splitlines()}
+
+
 def compare(wanted: set[str], symbols: dict[str, str]) -> list[str]:
     findings = [f"{name} is declared and not exported" for name in sorted(wanted - symbols.keys())]
     findings += [f"{name} is exported and not declared" for name in sorted(symbols.keys() - wanted)]
@@ -104,6 +119,7 @@ def main() -> int:
     private, findings = taken(symbols, ROOT / "python")
     wanted = declared(arguments.include) | private
     findings += compare(wanted, symbols) + untested(wanted, ROOT / "tests") + too_new(dynamic_symbols(library, "--undefined-only"))
+    findings += of_runtime(sorted(all_symbols(library)))
     print("\n".join(findings) if findings else f"symbols: {len(symbols)} declared, exported and tested")
     return 1 if findings else 0
 

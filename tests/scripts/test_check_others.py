@@ -171,6 +171,17 @@ def test_symbols_without_a_version(tmp_path):
     assert found == ["pst_one has no version"]
 
 
+def test_functions_of_the_compilers_runtime_are_found(tmp_path):
+    """gcc links its own into the library, so only the symbols tell that zig would find none."""
+    source, library = tmp_path / "a.c", tmp_path / "liba.so"
+    source.write_text("unsigned pst_rest(unsigned __int128 n, unsigned by) { return (unsigned)(n % by); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    assert len(check_symbols.of_runtime(check_symbols.all_symbols(library))) == 1
+    source.write_text("unsigned pst_rest(unsigned long n, unsigned by) { return (unsigned)(n % by); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    assert check_symbols.of_runtime(check_symbols.all_symbols(library)) == []
+
+
 def test_functions_that_wheels_cannot_use_are_found(tmp_path):
     """memfd_create came with glibc 2.27. Threads need nothing new, although pthread_create got a new version with 2.34."""
     source = tmp_path / "a.c"
