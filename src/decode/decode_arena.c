@@ -83,6 +83,11 @@ void *psti_decode_arena_alloc(struct psti_decode_arena *arena, size_t nbytes, en
     return memory;
 }
 
+void psti_decode_arena_give_back(struct psti_decode_arena *arena, size_t nbytes)
+{
+    arena->chunks->used -= psti_round_up(nbytes, PSTI_CACHE_LINE);
+}
+
 bool psti_decode_arena_prepare(struct psti_decode_arena *arena, size_t nbytes, enum pst_status *why)
 {
     if (arena->chunks && arena->chunks->nbytes - arena->chunks->used >= nbytes)

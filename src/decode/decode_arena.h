@@ -24,6 +24,8 @@ struct psti_decode_arena {
  * NULL, *why says whether there is no memory (PST_ERROR_MEMORY) or the limit would be exceeded
  * (PST_ERROR_LIMIT). *why is set only then. */
 void *psti_decode_arena_alloc(struct psti_decode_arena *arena, size_t nbytes, enum pst_status *why);
+/* Takes back the newest piece of memory, of `nbytes`. Nothing may have been handed out after it. */
+void psti_decode_arena_give_back(struct psti_decode_arena *arena, size_t nbytes);
 /* Makes sure that the next `nbytes` come from one chunk, which replaces smaller chunks. `nbytes`
  * counts all pieces of memory that will be taken, plus one cache line for each piece. Must be
  * called before any memory is handed out. Returns false and sets *why if it fails. */

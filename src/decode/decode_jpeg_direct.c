@@ -7,6 +7,7 @@
  * wrong. */
 #include "decode/decode_jpeg.h"
 
+#include "base/alloc.h"
 #include "pli/pli.h"
 
 #include <stdatomic.h>
@@ -133,11 +134,15 @@ static enum pst_status decode_scan(struct psti_decode_job *job,
     const uint8_t channels = scan->frame->n_components;
     const size_t row_nbytes = (size_t)region.width * channels;
     const size_t scratch_nbytes = psti_pli_jpeg_scan_scratch_nbytes(scan->frame, region.width);
+    const size_t nbytes = scratch_nbytes + row_nbytes * PSTI_PLI_JPEG_BAND_ROWS;
+    struct psti_decode_arena *arena = &job->decoder->arena;
     enum pst_status status = PST_OK;
-    uint8_t *scratch =
-        psti_decode_alloc(job, scratch_nbytes + row_nbytes * PSTI_PLI_JPEG_BAND_ROWS, &status);
-    if (!scratch)
-        return status;
+    uint8_t *scratch = psti_decode_arena_alloc(arena, nbytes, &status);
+    if (!scratch) { /* libjpeg may need less */
+        if (status == PST_ERROR_LIMIT)
+            job->decoder->scratch_wanted = arena->held + nbytes + 2 * PSTI_CACHE_LINE;
+        return PST_OK;
+    }
     const struct pst_pixels pixels = {.data = scratch + scratch_nbytes,
                                       .height = PSTI_PLI_JPEG_BAND_ROWS,
                                       .width = region.width,
@@ -147,7 +152,9 @@ static enum pst_status decode_scan(struct psti_decode_job *job,
                                       .pixel_nbytes = channels,
                                       .channel_nbytes = 1};
     struct band band = {emit, pixels.data, row_nbytes};
-    return psti_pli_jpeg_decode_scan(scan, &region, &pixels, scratch, emit_band, &band, n_rows);
+    status = psti_pli_jpeg_decode_scan(scan, &region, &pixels, scratch, emit_band, &band, n_rows);
+    psti_decode_arena_give_back(arena, nbytes); /* libjpeg may need it */
+    return status;
 }
 
 enum pst_status psti_decode_jpeg_direct(struct psti_jpeg *jpeg, struct psti_emit *emit, bool *begun,

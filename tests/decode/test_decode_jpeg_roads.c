@@ -248,6 +248,62 @@ static void test_codes_of_the_file_before(void **state)
     }
 }
 
+/* Decodes the whole picture with a new decoder and this limit of scratch. */
+static enum pst_status decode_within(const struct bytes *file, uint64_t limit, bool libjpeg_only,
+                                     uint64_t *wanted, uint64_t *n_direct)
+{
+    struct psti_decoder *decoder = NULL;
+    struct pst_image_info info;
+    struct psti_decode_stats stats;
+    struct pst_error err;
+    assert_ok(psti_decode_open(&decoder, &err));
+    decoder->libjpeg_only |= libjpeg_only;
+    psti_decode_set_scratch_limit(decoder, limit);
+    assert_ok(
+        pst_image_probe(file->data, file->nbytes, PST_FORM_JPEG, NULL, &info, sizeof info, &err));
+    const struct psti_rect whole = {0, 0, info.height, info.width};
+    const size_t row_nbytes = (size_t)info.width * info.channels;
+    uint8_t *pixels = malloc(row_nbytes * info.height);
+    assert_non_null(pixels);
+    enum pst_status status = psti_decode_region(decoder, file->data, file->nbytes, &info, NULL,
+                                                &whole, pixels, row_nbytes, &err);
+    psti_decode_stats(decoder, &stats);
+    assert_true(stats.scratch_nbytes <= limit);
+    *wanted = stats.scratch_wanted;
+    *n_direct = decoder->n_jpeg_direct;
+    free(pixels);
+    psti_decode_close(&decoder);
+    return status;
+}
+
+/* A limit of scratch with which libjpeg decodes a file is enough, whether its coefficients are
+ * usual ones or must be left to libjpeg. The limit that the decoder then wants is enough for the
+ * faster way. */
+static void test_scratch_of_both_ways(void **state)
+{
+    (void)state;
+    for (uint32_t width = 50; width < 9000; width *= 3)
+        for (int large = 0; large < 2; large++) {
+            struct jpeg_spec spec = spec_of(KIND_420, 40, width);
+            uint64_t limit = 4096, wanted, n_direct;
+            spec.smooth = !large;
+            struct bytes file = make_jpeg(&spec, width);
+            if (large)
+                memset(file.data + find_segment(&file, 0xDB) + 1, 255, 64);
+            while (decode_within(&file, limit, true, &wanted, &n_direct) != PST_OK)
+                limit += 4096;
+            assert_int_equal(decode_within(&file, limit, false, &wanted, &n_direct), PST_OK);
+            if (wanted > 0) {
+                assert_int_equal(n_direct, 0);
+                assert_int_equal(decode_within(&file, wanted, false, &wanted, &n_direct), PST_OK);
+                assert_int_equal(wanted, 0);
+                if (!large)
+                    assert_int_equal(n_direct, 1);
+            }
+            bytes_free(&file);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_large_coefficients),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_codes_of_the_file_before),
+        cmocka_unit_test(test_scratch_of_both_ways),
     };
     return cmocka_run_group_tests(tests, open_decoders, close_decoders);
 }
