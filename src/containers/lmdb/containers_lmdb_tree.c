@@ -201,7 +201,7 @@ void psti_containers_lmdb_close(struct psti_lmdb_tree *tree)
 enum pst_status psti_containers_lmdb_moved(struct psti_lmdb_tree *tree, uint64_t *n_commits,
                                            struct pst_error *err)
 {
-    struct psti_lmdb_meta now;
+    struct psti_lmdb_meta now = {0};
     tree->window.n = 0; /* drop the cached bytes, because pages may have changed */
     enum pst_status status = read_meta(tree, &now, err);
     if (status == PST_OK)
