@@ -457,7 +457,8 @@ enum pst_status psti_pli_jpeg_decode_scan(const struct psti_pli_jpeg_scan *scan,
     run->blocks.edge = 8;
     run->blocks.all = true;
     find_mcus(run);
-    bool skips = run->row0 > 0 || run->column1 - run->column0 < run->mcu_columns;
+    bool skips =
+        run->row0 > 0 || run->column1 - run->column0 < run->mcu_columns || reads_ahead(run, 0);
     if (!find_runs(run) || !open_codes(run, skips))
         return PST_OK;
     enum pst_status status = all_rows(run);
