@@ -133,8 +133,16 @@ static void set_tasks(pst_loader *loader)
     loader->queue.n_jobs = options->prefetch;
     loader->gather.n_tasks_alone = n_tasks_alone(options);
     loader->gather.n_rows = loader->gather.n_rows_max = 0;
-    if (psti_loader_shape_gathers(loader))
+    if (!psti_loader_shape_gathers(loader))
+        return;
+    /* Each file of a folder is a request in any order: with more of them in a gathering, only the
+     * first batch comes later. */
+    if (psti_dataset_n_shared_files(loader->dataset) > 0) {
         set_gathered(loader);
+        return;
+    }
+    loader->queue.n_jobs += loader->queue.n_tasks / options->batch_size + 1;
+    set_gatherings(loader, loader->queue.n_tasks);
 }
 
 static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint64_t item,
