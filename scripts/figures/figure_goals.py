@@ -395,6 +395,24 @@ GOALS = [
         "loaders",
     ),
     Goal(
+        "page order by default on a local disk: >= 1 x random order",
+        [
+            Figure(
+                sums(
+                    "pages_zen5",
+                    *(
+                        f"cells[setting=local,layout={layout},chain=bytes,way=pages, 16 x 64].times_random"
+                        for layout in ("packed", "folder")
+                    ),
+                ),
+                ">= 1",
+                2,
+                "packed, folder",
+            )
+        ],
+        "loaders",
+    ),
+    Goal(
         "heavy tails, 1 % of samples cost 50 times as much: >= 2.2 x an in-order loader, and a larger part of the rate kept",
         [
             Figure(
