@@ -84,9 +84,8 @@ static bool describe(struct psti_jpeg *jpeg, struct psti_jpeg_frame *frame,
 {
     const struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
     const struct psti_decoder *decoder = jpeg->job->decoder;
-    if (decoder->libjpeg_only || !jpeg->codes ||
-        !(decoder->is_trial || atomic_load(&found) & AGREES) || jpeg->ended ||
-        !take_frame(cinfo, frame) || !take_quants(cinfo, frame))
+    if (decoder->libjpeg_only || !(decoder->is_trial || atomic_load(&found) & AGREES) ||
+        jpeg->ended || !take_frame(cinfo, frame) || !take_quants(cinfo, frame))
         return false;
     *scan =
         (struct psti_pli_jpeg_scan){.frame = frame,
