@@ -235,8 +235,8 @@ def lacks_dry_torch() -> str:
 
 @contextlib.contextmanager
 def libraries(carried: Path, work: Path) -> Iterator[dict[str, str]]:
-    """Yields an environment in which carried programs run. Libraries of the system go first, because the carried ones may be too
-    old for its Python and its torch.
+    """Yields an environment for programs that gpu_carry.py brought to this machine. The system's libraries come before the
+    libraries that were brought, which may be too old for the system's Python and torch.
     """
     folder = work / "lib"
     folder.mkdir()

@@ -14,7 +14,8 @@ struct timeline {
     const struct gpu_timeline_batch *batch;
     struct psti_event **events; /* [n_parts + 1], before the first part and behind each one */
     uint32_t n_parts;           /* the upload, the launches, and the download of statuses */
-    /* What a round measured, in microseconds: the parts, then the whole and the submission. */
+    /* The times of one round in microseconds: first each part, then the whole batch, then the CPU's
+     * time to submit it. */
     double *rounds[N_PACES][ROUNDS];
 };
 
@@ -61,8 +62,8 @@ static double elapsed_us(const struct timeline *t, uint32_t from, uint32_t to)
     return (double)psti_device_event_elapsed_ns(t->events[from], t->events[to]) / 1e3;
 }
 
-/* Runs the batch with an event behind each part. Statuses of a run are 0, so the same bytes may be
- * uploaded again. */
+/* Runs the batch and records an event after each part. A run writes its statuses into the uploaded
+ * bytes. They are 0 before it and after it, so the same bytes serve the next run. */
 static void run_parts(const struct timeline *t, double *us)
 {
     const struct gpu_timeline_batch *b = t->batch;

@@ -16,11 +16,12 @@ struct gpu_timeline_batch {
     const struct psti_gpu_work *work;
     const char *const *kernels; /* names of the kernels by number */
 };
-/* Runs the batch alone, several times, and writes a JSON object with medians of microseconds by the
- * GPU's clock. Each part (the upload, each launch, the download of statuses) has two numbers: of
- * batches one right after another ("busy"), and of batches that each follow a pause in which a GPU
- * may lower its clock ("rested"). "whole" is the time from the first launch to the end as a loader
- * takes it, without events in between; "submit" is the time of this thread for the calls. */
+/* Runs the batch alone, several times, and writes a JSON object of median times, in microseconds by
+ * the GPU's clock. The parts are the upload, each launch, and the download of statuses. Each has
+ * two values: "busy" if batches follow one another at once, and "rested" if a pause comes before
+ * each batch, in which a GPU may lower its clock. "whole" is the time from the first launch to the
+ * end; like a loader, it records no events in between. "submit" is the time that this thread spends
+ * in the calls. */
 void gpu_timeline(const struct gpu_timeline_batch *batch, FILE *json);
 
 #endif

@@ -379,7 +379,8 @@ def test_default_pages_are_read_whole_however_little_is_ahead(many, batch_size, 
         stats = loader.stats()["storage"]
     assert sorted(order) == list(range(4000))
     assert stats["reads"] + stats["merged"] == 4000 and stats["nbytes_read"] == 4000 * 600
-    # 250 pages, some of which lie in two shards; with one sample in a batch a window is read in several parts
+    # There are 250 pages, and some lie in two shards. The jobs under way are bounded, so with batches of one sample a window
+    # is read in several parts.
     assert stats["reads"] < (300 if batch_size > 1 else 1000)
     assert stats["nbytes_gap"] < (stats["nbytes_read"] / 10 if batch_size > 1 else 2 * stats["nbytes_read"])
     with ps.Loader(many, order="pages", seed=3, batch_size=7, output="numpy") as alone:

@@ -213,6 +213,7 @@ void psti_decode_close(struct psti_decoder **decoder)
     if (!decoder || !*decoder)
         return;
     psti_decode_jpeg_close((*decoder)->jpeg);
+    psti_free((*decoder)->codes);
     psti_decode_png_close(*decoder);
     psti_decode_arena_free(&(*decoder)->arena);
     psti_free(*decoder);

@@ -145,6 +145,15 @@ struct psti_decode_stats {
     uint64_t n_libpng;      /* PNGs that libpng decoded instead of libdeflate */
 };
 void psti_decode_stats(const struct psti_decoder *decoder, struct psti_decode_stats *stats);
+/* JPEGs are decoded faster with psti_decode_codes_nbytes() bytes for the tables of their Huffman
+ * codes. A decoder takes this memory for the first JPEG. A caller that counts memory first calls
+ * psti_decode_withhold_codes; then the decoder takes it only by psti_decode_take_codes, which
+ * returns false if there is no memory. psti_decode_wants_codes returns true if an image since would
+ * have been decoded faster. The pixels are the same. */
+size_t psti_decode_codes_nbytes(void);
+void psti_decode_withhold_codes(struct psti_decoder *decoder);
+bool psti_decode_wants_codes(const struct psti_decoder *decoder);
+bool psti_decode_take_codes(struct psti_decoder *decoder);
 /* Sets the most bytes of scratch that a decoder may hold, 1 GiB by default. An image that needs
  * more is PST_ERROR_LIMIT. */
 void psti_decode_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes);

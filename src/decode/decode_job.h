@@ -23,7 +23,9 @@ struct psti_decoder {
     bool libjpeg_only; /* set if libjpeg-turbo must decode all JPEGs, as what others are compared
                           with */
     uint32_t cpu;      /* PSTI_CPU_*: the level of the kernels that decode JPEGs without libjpeg */
-    uint64_t n_jpeg_direct; /* number of JPEGs that did not need libjpeg's decoder */
+    struct psti_pli_jpeg_codes *codes; /* for decode_jpeg_direct.c; NULL: not taken yet */
+    bool withholds_codes, wants_codes; /* see psti_decode_withhold_codes */
+    uint64_t n_jpeg_direct;            /* number of JPEGs that did not need libjpeg's decoder */
     uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole, n_libpng;
 };
 

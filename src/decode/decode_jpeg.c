@@ -168,10 +168,6 @@ static enum pst_status open_jpeg(struct psti_decoder *decoder, struct psti_decod
     jpeg->source.term_source = source_nothing;
     jpeg->progress.progress_monitor = limit_scans;
     status = run_guarded(jpeg, create);
-    jpeg->codes = psti_calloc(1, psti_pli_jpeg_codes_nbytes());
-    if (status == PST_OK && !jpeg->codes)
-        status = psti_decode_fail(job->err, PST_ERROR_MEMORY, "jpeg", -1,
-                                  "no memory for a JPEG decoder");
     if (status == PST_OK)
         decoder->jpeg = jpeg;
     else
@@ -193,7 +189,6 @@ void psti_decode_jpeg_close(struct psti_jpeg *jpeg)
     if (jpeg->created)
         jpeg->cinfo.mem = jpeg->memory_of_libjpeg;
     jpeg_destroy_decompress(&jpeg->cinfo);
-    psti_free(jpeg->codes);
     psti_free(jpeg);
 }
 
@@ -309,8 +304,9 @@ static void cmyk_to_rgb(uint8_t *pixels, size_t n)
     }
 }
 
-/* Lets libjpeg convert the colours if it can. Returns the number of channels in libjpeg's rows.
- * `plain`: they are the file's components. */
+/* Lets libjpeg convert the colours if it can. If `plain` is set, libjpeg's rows get the channels of
+ * the direct way instead: gray, or RGB without alpha. Returns the number of channels in libjpeg's
+ * rows. */
 static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct psti_decode_job *job,
                           bool plain)
 {

@@ -26,9 +26,8 @@ struct psti_jpeg {
     struct jvirt_barray_control *blocks;
     bool created;
     bool ended; /* true after all bytes were read and a made-up EOI marker was given to libjpeg */
-    struct psti_pli_jpeg_codes *codes; /* for decode_jpeg_direct.c */
-    struct psti_decode_job *job;       /* the job of the image that is being decoded */
-    enum pst_status status; /* status of the error that psti_decode_jpeg_escape reported */
+    struct psti_decode_job *job; /* the job of the image that is being decoded */
+    enum pst_status status;      /* status of the error that psti_decode_jpeg_escape reported */
     jmp_buf escape;
 };
 

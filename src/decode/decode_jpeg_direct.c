@@ -93,8 +93,7 @@ static bool describe(struct psti_jpeg *jpeg, struct psti_jpeg_frame *frame,
                                     .bytes = jpeg->source.next_input_byte,
                                     .nbytes = jpeg->source.bytes_in_buffer,
                                     .sum_max = psti_pli_jpeg_sum_max(psti_decode_jpeg_saturates()),
-                                    .cpu = decoder->cpu,
-                                    .codes = jpeg->codes};
+                                    .cpu = decoder->cpu};
     for (uint32_t i = 0; i < frame->n_components; i++) {
         const jpeg_component_info *component = &cinfo->comp_info[i];
         const int dc = component->dc_tbl_no, ac = component->ac_tbl_no;
@@ -156,6 +155,31 @@ static enum pst_status decode_scan(struct psti_decode_job *job,
     return status;
 }
 
+size_t psti_decode_codes_nbytes(void) { return psti_pli_jpeg_codes_nbytes(); }
+
+bool psti_decode_take_codes(struct psti_decoder *decoder)
+{
+    if (!decoder->codes)
+        decoder->codes = psti_calloc(1, psti_pli_jpeg_codes_nbytes());
+    return decoder->codes != NULL;
+}
+
+void psti_decode_withhold_codes(struct psti_decoder *decoder) { decoder->withholds_codes = true; }
+
+bool psti_decode_wants_codes(const struct psti_decoder *decoder)
+{
+    return decoder->wants_codes && !decoder->codes;
+}
+
+/* Returns true if the decoder has memory for codes, or takes it now. */
+static bool has_codes(struct psti_decoder *decoder)
+{
+    if (decoder->codes || !decoder->withholds_codes)
+        return psti_decode_take_codes(decoder);
+    decoder->wants_codes = true;
+    return false;
+}
+
 enum pst_status psti_decode_jpeg_direct(struct psti_jpeg *jpeg, struct psti_emit *emit, bool *begun,
                                         uint32_t *n_rows)
 {
@@ -163,8 +187,9 @@ enum pst_status psti_decode_jpeg_direct(struct psti_jpeg *jpeg, struct psti_emit
     struct psti_pli_jpeg_scan scan;
     *begun = false;
     *n_rows = 0;
-    if (!describe(jpeg, &frame, &scan))
+    if (!describe(jpeg, &frame, &scan) || !has_codes(jpeg->job->decoder))
         return PST_OK;
+    scan.codes = jpeg->job->decoder->codes;
     enum pst_status status = psti_decode_emit_begin(emit, jpeg->job, frame.n_components, 8);
     *begun = status == PST_OK;
     return status == PST_OK ? decode_scan(jpeg->job, &scan, emit, n_rows) : status;

@@ -6,6 +6,7 @@
  * call these functions; threads that call them at once try at once and find the same. */
 #include "decode/decode_int.h"
 
+#include "base/alloc.h"
 #include "base/machine/cpu.h"
 
 #include <string.h>
@@ -127,6 +128,7 @@ static bool decode(const uint8_t *jpeg, size_t nbytes, bool libjpeg_only, uint8_
     bool done =
         psti_decode_jpeg_rows(&job) == PST_OK && (libjpeg_only || decoder.n_jpeg_direct == 1);
     psti_decode_jpeg_close(decoder.jpeg);
+    psti_free(decoder.codes);
     psti_decode_arena_free(&decoder.arena);
     return done;
 }

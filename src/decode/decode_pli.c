@@ -7,6 +7,8 @@
  * handed on. */
 #include "decode/decode_int.h"
 
+#include "base/alloc.h"
+#include "base/bits.h"
 #include "base/checked.h"
 #include "pli/pli.h"
 
@@ -61,6 +63,31 @@ static enum pst_status emit_band(void *ctx, uint32_t y, uint32_t n_rows)
     return status;
 }
 
+/* Takes memory for the decoder's scratch, whose size is set in *nbytes, and a band of pixels behind
+ * it. If the memory limit has no room for the size that is fastest, the least size is taken. */
+static uint8_t *take_memory(struct psti_decode_job *job, const struct psti_pli_header *h,
+                            size_t band_nbytes, size_t *nbytes, enum pst_status *status)
+{
+    struct psti_decode_arena *arena = &job->decoder->arena;
+    const size_t least = psti_pli_region_scratch_least(h, job->stored.width);
+    size_t all;
+    *nbytes = psti_round_up(psti_pli_region_scratch_nbytes(h, job->stored.width), 64);
+    if (!psti_add_size(*nbytes, band_nbytes, &all)) {
+        *status = psti_decode_fail(job->err, PST_ERROR_LIMIT, "pli", -1,
+                                   "the region does not fit memory");
+        return NULL;
+    }
+    if (least < *nbytes) {
+        uint8_t *memory = psti_decode_arena_alloc(arena, all, status);
+        if (memory || *status != PST_ERROR_LIMIT)
+            return memory;
+        job->decoder->scratch_wanted = arena->held + all + 2 * PSTI_CACHE_LINE;
+        *status = PST_OK;
+        *nbytes = psti_round_up(least, 64);
+    }
+    return psti_decode_alloc(job, *nbytes + band_nbytes, status);
+}
+
 static enum pst_status emit_region(struct psti_decode_job *job, struct psti_emit *emit,
                                    const struct psti_pli_header *h)
 {
@@ -69,16 +96,16 @@ static enum pst_status emit_region(struct psti_decode_job *job, struct psti_emit
     uint32_t height = psti_pli_band_rows(h->content, psti_pli_edge(h));
     size_t pixel_nbytes = (size_t)h->channels * (h->bits / 8);
     size_t row_nbytes = r->width * pixel_nbytes, band_nbytes;
-    size_t scratch_nbytes = psti_pli_region_scratch_nbytes(h, r->width);
+    size_t scratch_nbytes;
     enum pst_status status = PST_OK;
     height = r->height < height ? r->height : height;
     if (!psti_mul_size(row_nbytes, height, &band_nbytes))
         return psti_decode_fail(job->err, PST_ERROR_LIMIT, "pli", -1,
                                 "the region does not fit memory");
-    void *scratch = psti_decode_alloc(job, scratch_nbytes, &status);
-    void *memory = scratch ? psti_decode_alloc(job, band_nbytes, &status) : NULL;
-    if (!memory)
+    uint8_t *scratch = take_memory(job, h, band_nbytes, &scratch_nbytes, &status);
+    if (!scratch)
         return status;
+    uint8_t *memory = scratch + scratch_nbytes;
     const struct pst_pixels pixels = {.data = memory,
                                       .height = height,
                                       .width = r->width,

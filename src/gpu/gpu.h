@@ -56,8 +56,8 @@ struct psti_gpu_field_options {
 enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options,
                                     struct psti_gpu_field **out, struct pst_error *err);
 void psti_gpu_field_close(struct psti_gpu_field **field);
-/* Returns the bytes of a finished row. The rows of a batch slot lie at this distance times
- * row_step. */
+/* Returns the bytes of a finished row. In a batch slot, row i begins at i * row_step times these
+ * bytes. */
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field);
 
 /* Computes the memory that a slot's block needs for `n_rows` rows. It assumes that all items of

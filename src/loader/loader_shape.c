@@ -29,7 +29,8 @@
 #include <string.h>
 
 #define ARENA_MAX_NBYTES ((uint64_t)256 << 20)
-/* Bytes of read buffers that rows under way may take at first: they stay in a core's cache. */
+/* When a loader begins, rows under way may take so many bytes of read buffers. So few bytes stay in
+ * a core's cache. */
 #define AHEAD_NBYTES ((size_t)1 << 20)
 #define RESERVE_MIN_NBYTES ((uint64_t)8 << 20)
 #define RESERVE_MAX_NBYTES ((uint64_t)2 << 30)
@@ -43,7 +44,8 @@
  * windows are read at a time, and not more than TASKS_MAX_PAGES. */
 #define TASKS_PAGES 2048
 #define TASKS_MAX_PAGES 4096
-/* PST_ORDER_PAGES: most jobs under way whose batches have no slots yet. */
+/* With PST_ORDER_PAGES: the largest number of jobs that are under way before their batches have
+ * slots. */
 #define JOBS_AHEAD_MAX 1024
 #define ARENA_MAX_PAGES_NBYTES ((uint64_t)1 << 30)
 

@@ -39,6 +39,10 @@ static enum pst_status open_tools(struct psti_loader_worker *worker, struct pst_
     psti_augment_run_close(&worker->run);
     status = psti_decode_open(&worker->decoder, err);
     if (status == PST_OK)
+        psti_decode_withhold_codes(worker->decoder);
+    if (status == PST_OK && worker->codes_nbytes > 0)
+        (void)psti_decode_take_codes(worker->decoder); /* without them it is slower */
+    if (status == PST_OK)
         status = psti_augment_run_open(&worker->run, err);
     if (status != PST_OK)
         return status;
@@ -188,7 +192,8 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_batch_pool_uncharge(worker->loader->pool,
                              objects_nbytes(worker->loader) + 2 * worker->grant + worker->extra +
                                  worker->buffer_nbytes + worker->sound_nbytes +
-                                 worker->boxes_nbytes + worker->picture_nbytes);
+                                 worker->boxes_nbytes + worker->picture_nbytes +
+                                 worker->codes_nbytes);
     *worker = (struct psti_loader_worker){.meter = worker->meter, .has_clocks = worker->has_clocks};
 }
 
@@ -225,6 +230,17 @@ bool psti_loader_worker_grow(struct psti_loader_worker *worker)
     return true;
 }
 
+/* Charges memory for the codes of JPEGs, which may be `most` bytes. */
+static void take_codes(struct psti_loader_worker *worker, uint64_t most)
+{
+    const size_t nbytes = psti_decode_codes_nbytes();
+    if (worker->codes_nbytes > 0 || worker->grown || nbytes > most ||
+        !psti_batch_pool_charge(worker->loader->pool, nbytes, false))
+        return;
+    worker->codes_nbytes = nbytes;
+    (void)psti_decode_take_codes(worker->decoder); /* without them it is slower */
+}
+
 void psti_loader_worker_grow_extra(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
@@ -232,6 +248,8 @@ void psti_loader_worker_grow_extra(struct psti_loader_worker *worker)
     uint64_t have = worker->grant + worker->extra;
     struct psti_decode_stats stats;
     psti_decode_stats(worker->decoder, &stats);
+    if (psti_decode_wants_codes(worker->decoder))
+        take_codes(worker, most);
     if (worker->grown || stats.scratch_wanted <= have || stats.scratch_wanted > most ||
         stats.scratch_wanted > loader->scratch_max)
         return;

@@ -18,7 +18,7 @@
 #define PSTI_LOADER_GRANT_MIN_NBYTES                                                               \
     ((uint64_t)512 << 10) /* first scratch of a decoder, and of a chain's run */
 /* Bytes of a decoder's objects, including libdeflate's decompressor (11 KiB). */
-#define PSTI_LOADER_DECODER_NBYTES ((uint64_t)128 << 10)
+#define PSTI_LOADER_DECODER_NBYTES ((uint64_t)24 << 10)
 
 /* Tools and counters of one thread that fills rows. */
 struct psti_loader_worker {
@@ -65,6 +65,7 @@ struct psti_loader_worker {
                                       false */
     struct psti_sound_run *sound;  /* state of the sound operations, created at the first sound */
     size_t sound_nbytes;           /* bytes charged for `sound` */
+    size_t codes_nbytes;           /* bytes charged for the decoder's codes of JPEGs */
     struct psti_decode_stats seen; /* decoder's counts that were already added to the loader's
                                       counters */
     void *placement;               /* data of the loader's placement for this worker */
@@ -92,8 +93,8 @@ enum pst_status psti_loader_worker_ready(struct psti_loader_worker *worker, stru
 uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker);
 /* Gets more scratch if possible. True: the row is worth another try. */
 bool psti_loader_worker_grow(struct psti_loader_worker *worker);
-/* Call it after an image. Charges scratch that would have decoded the image faster, for the next
- * image. */
+/* Call it after an image. Charges scratch, and memory for the codes of JPEGs, that would have
+ * decoded the image faster, for the next image. */
 void psti_loader_worker_grow_extra(struct psti_loader_worker *worker);
 /* True if other workers found that images need more scratch. Then this worker shall call
  * psti_loader_worker_catch_up before it meets such an image. */

@@ -54,8 +54,10 @@ enum pst_status psti_pli_find_ranges(const struct psti_pli_header *header, const
                                      struct pst_pli_range *ranges, size_t capacity, size_t *n,
                                      struct pst_error *err);
 
-/* Returns the size of the scratch that pst_pli_decode needs for regions of that width. */
+/* Returns the size of the scratch with which regions of that width are decoded fastest.
+ * psti_pli_region_scratch_least returns the smallest size with which they are decoded at all. */
 size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *header, uint32_t width);
+size_t psti_pli_region_scratch_least(const struct psti_pli_header *header, uint32_t width);
 
 /* Returns the number of units that a decode of the region at that scale decodes. Scale 0 means
  * pst_pli_decode. The head must have been checked. */

@@ -443,8 +443,8 @@ static struct pst_loader_options crops(struct pst_op op[2], struct pst_field_out
                                        TEST_ELEMENT_SIZES};
 }
 
-/* Three views of an image in one array, with a fourth in an array of its own: a large crop, which
- * is resized. */
+/* Makes four views of an image. Three of them share an array. The fourth has an array of its own:
+ * it is a large crop, which is resized. */
 static struct pst_loader_options views(struct pst_op op[3], struct pst_field_output outputs[2])
 {
     struct pst_loader_options options = crops(op, outputs);

@@ -41,7 +41,8 @@ struct coefs_unit {
         *planes;
     uint32_t stride;
     uint16_t *order;  /* in scratch; for each list position: 64 * square + position of the block */
-    uint16_t *wanted; /* in scratch; list positions of the blocks that the inverse DCT transforms */
+    uint16_t *wanted; /* lies in scratch; has the list positions of the blocks that the inverse DCT
+                         transforms */
 
     shared<uint8_t> memory; /* this warp's part of the block's shared memory */
     shared<uint32_t> bounds, ac, counts, squares;

@@ -57,8 +57,9 @@ struct coefs_place {
     bool takes_wide; /* the warp has scratch for wide units, and there may be some left */
 };
 
-/* Warps are numbered so that wide ones, which have the lowest numbers, are spread over all
- * multiprocessors, and there over all schedulers. */
+/* Gives each warp its number. Wide warps, those that decode units of more than 128 pixels, have the
+ * lowest numbers. The numbers are given so that these warps are spread over all multiprocessors,
+ * and over all schedulers of each. */
 PSTI_LANES coefs_place place_warp(const block &b, const struct psti_gpu_jpeg_args &args)
 {
     uint32_t number = (b.warp + b.index) % b.n_warps * b.n_blocks + b.index;

@@ -112,11 +112,11 @@ struct psti_gpu_jpeg_args {
     struct psti_gpu_finish finish;
 };
 
-/* Layout of the shared memory of a warp in psti_gpu_coefs (see jpeg_coefs.cuh). Each warp more on a
- * multiprocessor hides more of the latency of loads, so this memory is small for all sizes of
- * units: of a long list, only the histories of the first PSTI_GPU_COEFS_NEAR positions lie here,
- * the others in scratch. A unit of 128 x 128 pixels has no more positions. Larger units are made of
- * images with few coefficients, so that not many steps reach the others. */
+/* Layout of the shared memory of a warp in psti_gpu_coefs (see jpeg_coefs.cuh). The more warps a
+ * multiprocessor holds, the better it hides the latency of loads, so a warp's memory is small for
+ * units of any size. It has the histories of the first PSTI_GPU_COEFS_NEAR positions of the list.
+ * The others lie in scratch. A unit of 128 x 128 pixels never has others. Larger units are made of
+ * images with few coefficients, so few steps reach the others. */
 enum {
     PSTI_GPU_COEFS_NEAR = 768, /* a multiple of 64 */
     PSTI_GPU_COEFS_BOUNDS = 0,
@@ -132,8 +132,9 @@ enum {
 /* Units are wide if a part of their histories lies in scratch, else narrow. `n_places` is that of
  * the unit's image. */
 static inline bool psti_gpu_coefs_wide(uint32_t n_places) { return n_places > PSTI_GPU_COEFS_NEAR; }
-/* Returns the bytes of shared memory that a warp needs, a multiple of 16. The stages hold in turn:
- * classes and ends of blocks, the near histories, and what the inverse DCT needs. */
+/* Returns the bytes of shared memory that a warp needs, a multiple of 16. Three stages use the same
+ * memory, one after another: for the classes and ends of blocks, for the histories of the first
+ * PSTI_GPU_COEFS_NEAR positions, and for the inverse DCT. */
 static inline uint32_t psti_gpu_coefs_shared(uint32_t n_places)
 {
     uint32_t stages = PSTI_GPU_COEFS_HALVES_NBYTES, n_near = PSTI_GPU_COEFS_NEAR;

@@ -22,7 +22,8 @@ enum pst_status psti_loader_arena_open(struct psti_loader_arena *arena, size_t n
         return PST_OK;
     arena->nbytes = nbytes;
     arena->memory = psti_alloc_aligned(alignment < 4096 ? 4096 : alignment, nbytes);
-    /* With huge pages a few rows would take several times their bytes. If this fails, they do. */
+    /* Huge pages would make a few rows take several times their bytes. If madvise fails, that is
+     * all that happens. */
     if (arena->memory)
         (void)madvise(arena->memory, nbytes & ~(size_t)4095, MADV_NOHUGEPAGE);
     arena->spans = psti_alloc_array(n_spans_max, sizeof *arena->spans);

@@ -42,9 +42,10 @@ struct psti_loader_queue {
     enum pst_status claim_status; /* why the pump got no slot for a batch; PST_OK: it got a slot */
 };
 
-/* A gathering: with PST_ORDER_PAGES many rows are looked up before their reads are submitted at
- * once, so that neighbouring samples are read together. Their batches need no slots until then: a
- * gathering is as large as the order's windows, however many batches are prepared ahead. */
+/* A gathering, which PST_ORDER_PAGES uses. The pump looks up many rows first. Then it submits all
+ * their reads together, so that neighbouring samples share a read. The batches of these rows need
+ * no slots yet. So a gathering can be as large as a window of the order, even if few batches are
+ * prepared ahead. */
 struct psti_loader_gather {
     struct psti_read **reads; /* [n_rows_max * n_items], used by the pump; NULL: the loader never
                                  gathers */

@@ -100,12 +100,14 @@ struct psti_loader_gpu {
     _Atomic uint64_t upload_ns, work_ns;
     uint64_t constants, scratch;
     uint64_t constants_nbytes, scratch_nbytes;
-    uint32_t n_fields; /* number of parts, each of which is a field of the blocks */
+    uint32_t n_fields; /* number of parts; a part is a field, or one of its views, and a field of a
+                          slot's block */
     struct psti_gpu_field *fields[PSTI_LOADER_GPU_PARTS_MAX];
     /* expected size of each part's items */
     struct psti_gpu_item_size items[PSTI_LOADER_GPU_PARTS_MAX];
     bool decodes[PSTI_LOADER_GPU_PARTS_MAX]; /* the GPU decodes items of the part */
-    /* the CPU may have to make all rows of the part, until the cache has its items re-coded */
+    /* whether the cache re-codes this part's items; until they are, the CPU may have to make all
+       rows of the part */
     bool recodes[PSTI_LOADER_GPU_PARTS_MAX];
     uint32_t plan_fields[PSTI_LOADER_GPU_PARTS_MAX]; /* for each part: its field in the plan */
     uint32_t views[PSTI_LOADER_GPU_PARTS_MAX];       /* and its number among the field's views */

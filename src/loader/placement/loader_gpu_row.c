@@ -52,7 +52,7 @@ static bool is_verified(const pst_loader *loader, const struct psti_loader_sourc
     return source->item.has_checksum && !loader->options.no_verify && !source->partial;
 }
 
-/* Returns the number of the image's field in the slot's block. */
+/* Returns the index of the part that makes this image: of its field in the slot's block. */
 static uint32_t part_of(const struct psti_loader_gpu *gpu, const struct psti_image *image)
 {
     return gpu->fields_of_plan[image->i_plan] + image->view;

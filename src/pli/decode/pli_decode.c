@@ -160,6 +160,13 @@ size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *h, uint32_t 
            samples_nbytes(psti_pli_edge(h), h->height, h->width, h->channels, h->bits);
 }
 
+size_t psti_pli_region_scratch_least(const struct psti_pli_header *h, uint32_t width)
+{
+    if (h->content == PST_PLI_CONTENT_JPEG)
+        return psti_pli_jpeg_scratch_least(h->unit_log2, h->channels, width);
+    return psti_pli_region_scratch_nbytes(h, width);
+}
+
 size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info, size_t info_nbytes)
 {
     struct pst_pli_info full;
@@ -574,10 +581,14 @@ static enum pst_status decode_units(struct run *run, struct pst_error *err)
     return status;
 }
 
-static enum pst_status check_scratch(const struct psti_pli_request *request, size_t nbytes,
+static enum pst_status check_scratch(struct psti_pli_request *request, size_t nbytes,
                                      struct pst_error *err)
 {
-    size_t needed = psti_pli_region_scratch_nbytes(&request->header, request->region.width);
+    const uint32_t width = request->region.width;
+    /* Bands are decoded for callers within the library, who may have little memory. */
+    size_t needed = request->band ? psti_pli_region_scratch_least(&request->header, width)
+                                  : psti_pli_region_scratch_nbytes(&request->header, width);
+    request->scratch_nbytes = nbytes;
     if ((uintptr_t)request->scratch % 64 == 0 && nbytes >= needed)
         return PST_OK;
     psti_fail(err, PST_ERROR_ARGUMENT, ROOM,

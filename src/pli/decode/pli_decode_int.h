@@ -59,6 +59,7 @@ struct psti_pli_request {
     int channel;
     const struct pst_pixels *pixels;
     uint8_t *scratch;
+    size_t scratch_nbytes;
     const struct psti_pli_kernels *kernels;
     /* For content JPEG: 1, 2 and 3 mean a half, a quarter and an eighth of the size. The region is
      * one of the small image. */

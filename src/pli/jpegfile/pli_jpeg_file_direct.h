@@ -11,8 +11,8 @@
 
 enum {
     PSTI_JPEG_LANES = 192, /* blocks in the planes; a multiple of 32, as kernels take 32 at once */
-    /* More bytes than an MCU takes: 10 blocks of 64 codes of 16 bits with values of 15 bits, and
-     * the 8 bytes of a refill. */
+    /* More bytes than reading an MCU takes, without stuffed bytes. An MCU has at most 10 blocks of
+     * 64 codes. A code has at most 16 bits, and its value 15: 2480 bytes. A refill reads 8 more. */
     PSTI_JPEG_MCU_NBYTES_MAX = 2560
 };
 

@@ -39,7 +39,7 @@ struct unit {
     enum pst_status status;
     struct pst_error err;
 };
-enum { UNITS = 2 }; /* units whose tokens are read together */
+enum { UNITS = 2 }; /* units whose tokens are read together, if the scratch has room */
 
 /* Holds the state of one decode. */
 struct run {
@@ -50,6 +50,7 @@ struct run {
     struct psti_pli_span span;
     struct place next; /* where the search for the next unit begins */
     struct unit units[UNITS];
+    uint32_t n_units;         /* number of units that have memory */
     uint32_t n_read, n_used;  /* units that were read ahead, and how many of them were used */
     psti_pli_jpeg_idct *idct; /* NULL if pixels are not wanted */
     struct psti_pli_jpeg_quants quants;
@@ -67,16 +68,22 @@ static enum pst_status named(enum pst_status status, struct pst_error *err)
     return status;
 }
 
-static size_t unit_memory_nbytes(uint32_t unit_log2, uint32_t n_components)
+static size_t unit_nbytes(uint32_t unit_log2, uint32_t n_components)
+{
+    return psti_round_up(psti_pli_coefs_work_nbytes(unit_log2, n_components), 64);
+}
+
+size_t psti_pli_jpeg_scratch_least(uint32_t unit_log2, uint32_t n_components, uint32_t width)
 {
     return psti_round_up(psti_pli_coefs_tables_nbytes(), 64) +
-           UNITS * psti_round_up(psti_pli_coefs_work_nbytes(unit_log2, n_components), 64);
+           unit_nbytes(unit_log2, n_components) + PSTI_PLI_JPEG_IDCT_NBYTES +
+           psti_pli_jpeg_strip_nbytes(n_components, 1u << unit_log2, width);
 }
 
 size_t psti_pli_jpeg_scratch_nbytes(uint32_t unit_log2, uint32_t n_components, uint32_t width)
 {
-    return unit_memory_nbytes(unit_log2, n_components) + PSTI_PLI_JPEG_IDCT_NBYTES +
-           psti_pli_jpeg_strip_nbytes(n_components, 1u << unit_log2, width);
+    return psti_pli_jpeg_scratch_least(unit_log2, n_components, width) +
+           (UNITS - 1) * unit_nbytes(unit_log2, n_components);
 }
 
 enum pst_status psti_pli_jpeg_find_frame(const void *bytes, const struct psti_pli_header *header,
@@ -213,7 +220,7 @@ static void read_units(struct run *run)
 {
     void *works[UNITS];
     uint32_t n = 0, n_begun = 0;
-    for (; n < UNITS && find_unit(run, &run->units[n].place); n++) {
+    for (; n < run->n_units && find_unit(run, &run->units[n].place); n++) {
         struct unit *unit = &run->units[n];
         unit->status = begin_unit(run, unit);
         if (unit->status == PST_OK)
@@ -360,14 +367,16 @@ static enum pst_status begin(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_request *request = run->request;
     uint8_t *scratch = request->scratch;
-    uint8_t log2 = request->header.unit_log2;
+    uint8_t log2 = request->header.unit_log2, n_components = run->frame->n_components;
+    size_t for_all = psti_pli_jpeg_scratch_nbytes(log2, n_components, request->region.width);
+    run->n_units = request->scratch_nbytes < for_all ? 1 : UNITS;
     run->tables = (struct psti_pli_coefs_tables *)(void *)scratch;
     uint8_t *work = scratch + psti_round_up(psti_pli_coefs_tables_nbytes(), 64);
-    for (uint32_t i = 0; i < UNITS; i++) {
+    for (uint32_t i = 0; i < run->n_units; i++) {
         run->units[i].work = work;
-        work += psti_round_up(psti_pli_coefs_work_nbytes(log2, run->frame->n_components), 64);
+        work += unit_nbytes(log2, n_components);
     }
-    run->idct_work = scratch + unit_memory_nbytes(log2, run->frame->n_components);
+    run->idct_work = work;
     return prepare_tables(request, run->tables, err);
 }
 
@@ -457,6 +466,7 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
         .bytes = bytes,
         .nbytes = nbytes,
         .scratch = scratch,
+        .scratch_nbytes = scratch_nbytes,
         .kernels = psti_pli_kernels_of(psti_cpu_features()),
     };
     struct run run = {

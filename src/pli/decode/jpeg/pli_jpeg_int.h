@@ -142,7 +142,10 @@ const uint8_t *psti_pli_jpeg_strip_row(const struct psti_pli_jpeg_strip *strip, 
 
 /* ---- pli_jpeg.c */
 
+/* Returns the bytes of scratch with which a region of that width is decoded fastest, and the least
+ * with which it can be decoded. */
 size_t psti_pli_jpeg_scratch_nbytes(uint32_t unit_log2, uint32_t n_components, uint32_t width);
+size_t psti_pli_jpeg_scratch_least(uint32_t unit_log2, uint32_t n_components, uint32_t width);
 enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, struct pst_error *err);
 void psti_pli_jpeg_find_quants(const struct psti_jpeg_frame *frame,
                                struct psti_pli_jpeg_quants *quants);

@@ -18,7 +18,8 @@ TARGET uint32_t psti_pli_jpeg_direct_skip_bmi2(struct psti_jpeg_direct *r, uint3
     return psti_pli_jpeg_direct_mcus(r, n, true);
 }
 
-/* Sums saturate, and a product above 16 bits shows in its upper half. */
+/* Tells whether the sum of a block is above `most`. Sums of 16 bits saturate, so they never wrap. A
+ * product of more than 16 bits is found by its upper half, which is then not 0. */
 TARGET bool psti_pli_jpeg_is_beyond_avx2(const int16_t *planes, uint32_t n, uint32_t last,
                                          const uint16_t quants[64], uint32_t most)
 {

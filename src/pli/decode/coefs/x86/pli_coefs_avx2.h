@@ -199,8 +199,9 @@ PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, struct psti_coefs_avx2_parts 
     v32 carry = _mm256_cmpgt_epi16(bias, sum); /* -1 in lanes with a carry */
     v32 new_low = _mm256_xor_si256(sum, top);
     v32 new_high = _mm256_sub_epi16(product, carry);
-    /* Lanes whose upper half is 0. Where there is a carry, it is not, and `product` is below
-     * 65535. */
+    /* Finds the lanes in which the upper half of the product, with its carry, is 0. `carry` is 0,
+     * or 65535 in lanes with a carry, and `product` is below 65535. So both are equal only if both
+     * are 0. */
     v32 empty = _mm256_cmpeq_epi16(product, carry);
     if (partial) {
         new_high = pick(new_high, *high, idle);

@@ -34,7 +34,8 @@ struct half {
     uint32_t takers;      /* the mask `empty` as bits, made by lanes_of() */
 };
 
-/* The list positions at which D becomes 2, 1 and 0, and the end of the plane. */
+/* D is the distance to the block before, in the order of the format (section on AC tokens).
+ * of[0..2] are the list positions at which D becomes 2, 1 and 0; of[3] is the end of the plane. */
 struct borders {
     uint32_t of[4];
 };

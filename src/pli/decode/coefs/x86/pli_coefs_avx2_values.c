@@ -19,7 +19,7 @@ struct group {
     v32 low, high;
 };
 
-/* Returns a mask of the bytes that are greater than `than`, a number of a token. */
+/* Returns a mask of the tokens of the group that are greater than `than`. */
 INLINE uint64_t above(struct group g, int than)
 {
     v32 limit = COEFS_CONSTANT(numbers[than]);
