@@ -137,14 +137,17 @@ def loader(group: str, own: str, *stems: str) -> list[float]:
 
 
 AVX512, AVX2 = ("loader_jpeg", "loader_jpeg_zen4"), ("loader_jpeg_avx2_zen4", "loader_jpeg_zen3")
+ZEN5, ZEN5_AVX2 = "loader_zen5", "loader_avx2_zen5"
 INTEL, INTEL_NAMES = ("loader_sapphire_rapids", "loader_granite_rapids"), "Sapphire Rapids, Granite Rapids"
 
 
 def jpeg_loaders(group: str) -> list[Figure]:
     return [
         Figure(partial(loader, group, PACKED[0], *AVX512), ">= 8", of="AVX-512, Zen 4"),
+        Figure(partial(loader, group, PACKED[0], ZEN5), ">= 8", of="Zen 5"),
         Figure(partial(loader, group, PACKED[0], *INTEL), ">= 8", of=INTEL_NAMES),
         Figure(partial(loader, group, PACKED[0], *AVX2), ">= 6", of="AVX2, Zen 4, Zen 3"),
+        Figure(partial(loader, group, PACKED[0], ZEN5_AVX2), ">= 6", of="AVX2, Zen 5"),
         Figure(lambda: loader_ratios(masked(results(INTEL[0])), group, PACKED[0]), ">= 6", of="AVX2, Sapphire Rapids"),
     ]
 
@@ -307,6 +310,7 @@ GOALS = [
         "from the plain folder >= 1.7 x",
         [
             Figure(partial(loader, "imagenet", "penstock", *AVX512, *AVX2), ">= 1.7", of="Zen 4, Zen 3"),
+            Figure(partial(loader, "imagenet", "penstock", ZEN5, ZEN5_AVX2), ">= 1.7", of="Zen 5"),
             Figure(partial(loader, "imagenet", "penstock", *INTEL), ">= 1.7", of=INTEL_NAMES),
         ],
         "loaders",
@@ -320,6 +324,7 @@ GOALS = [
         "from the plain folder >= 1.5 x",
         [
             Figure(partial(loader, "photographs", "penstock", *AVX512, *AVX2), ">= 1.5", of="Zen 4, Zen 3"),
+            Figure(partial(loader, "photographs", "penstock", ZEN5, ZEN5_AVX2), ">= 1.5", of="Zen 5"),
             Figure(partial(loader, "photographs", "penstock", *INTEL), ">= 1.5", of=INTEL_NAMES),
         ],
         "loaders",
