@@ -78,7 +78,7 @@ enum pst_audio_op_kind {
     PST_AUDIO_OP_DCT = 14
 };
 
-/* What a clip operation does with a waveform that is shorter than n_samples. */
+/* The ways in which a clip operation treats a waveform shorter than n_samples. */
 enum pst_audio_short {
     /* Appends zeros to the waveform. */
     PST_AUDIO_SHORT_PAD = 0,

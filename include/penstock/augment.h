@@ -152,7 +152,7 @@ enum pst_interpolation {
     PST_INTERPOLATION_NEAREST_EXACT = 4
 };
 
-/* What fills the area beyond the edges of an image. */
+/* The values that fill the area beyond the edges of an image. */
 enum pst_pad_mode {
     /* The member `fill` of the operation. */
     PST_PAD_CONSTANT = 0,

@@ -147,7 +147,7 @@ struct pst_cache_advice {
 void pst_cache_advise(uint64_t dataset_nbytes, struct pst_cache_advice *advice,
                       size_t advice_nbytes);
 
-/* What it costs to keep one sample in a cache, and the time that this saves. */
+/* The cost of keeping one sample in a cache, and the time that this saves. */
 struct pst_cache_cost {
     uint64_t nbytes; /* bytes of its items in the form that the cache keeps */
     /* Reading and decoding time that the cache saves in each epoch; 0 or more. */

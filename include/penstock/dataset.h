@@ -229,7 +229,7 @@ struct pst_dataset_options {
 /* Notices
  * ------------------------------------------------------------------------------------------- */
 
-/* What opening a plain folder or tables left out or found doubtful. */
+/* The kinds of things that opening a plain folder or tables left out or found doubtful. */
 enum pst_notice_kind {
     /* Folder entries that are no images. `name` is their extension (".tiff"), "hidden", "no
      * extension", "data set", "folder", or "others". */

@@ -69,7 +69,7 @@ struct pst_index_options {
     bool merge;
 };
 
-/* What pst_dataset_index_make did. */
+/* The results of pst_dataset_index_make. */
 struct pst_index_report {
     bool was_made; /* there was no index that fits the files' sizes and times */
     /* `check` found samples that differ from the index, which was then made again. */

@@ -34,7 +34,7 @@ struct pst_mixture_source {
     uint64_t reserved[4];
 };
 
-/* What happens with a field that only some of the sources have. */
+/* The ways to treat a field that only some of the sources have. */
 enum pst_lacking {
     PST_LACKING_ERROR = 0,    /* PST_ERROR_ARGUMENT */
     PST_LACKING_LEAVE_OUT = 1 /* the mixture gets no such field */

@@ -67,7 +67,7 @@ enum pst_pli_content {
     PST_PLI_CONTENT_JPEG = 2
 };
 
-/* What the head of a PLI says. */
+/* The contents of a PLI's head. */
 struct pst_pli_info {
     enum pst_pli_content content;
     uint32_t height, width; /* pixels, 1..65535 */

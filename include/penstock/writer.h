@@ -13,7 +13,7 @@ extern "C" {
 /* A data set that is being written. One thread at a time may use it. */
 typedef struct pst_writer pst_writer;
 
-/* What a writer does with a data set that already exists at the path. */
+/* The ways in which a writer treats a data set that already exists at the path. */
 enum pst_writer_mode {
     /* The path must not exist, or must be an empty directory. */
     PST_WRITER_CREATE = 0,
