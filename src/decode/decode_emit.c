@@ -82,6 +82,20 @@ enum pst_status psti_decode_emit_rows(struct psti_emit *emit, const void *rows, 
     return to_sink(emit, from, row_nbytes, y, n_rows);
 }
 
+enum pst_status psti_decode_emit_band(void *ctx, uint32_t y, uint32_t n_rows)
+{
+    const struct psti_emit_band *band = ctx;
+    enum pst_status status = PST_OK;
+    (void)y;
+    for (uint32_t i = 0; i < n_rows && status == PST_OK; i += PSTI_BAND_ROWS) {
+        uint32_t left = n_rows - i;
+        status =
+            psti_decode_emit_rows(band->emit, band->pixels + i * band->row_nbytes, band->row_nbytes,
+                                  left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS);
+    }
+    return status;
+}
+
 enum pst_status psti_decode_emit_end(struct psti_emit *emit)
 {
     const struct psti_decode_job *job = emit->job;

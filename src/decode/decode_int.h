@@ -31,6 +31,14 @@ enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_decod
  * apart. Fails only if the sink fails, with the sink's status. */
 enum pst_status psti_decode_emit_rows(struct psti_emit *emit, const void *rows, size_t row_nbytes,
                                       uint32_t n_rows);
+/* A band of rows on its way from a decoder of src/pli to the sink. psti_decode_emit_band is a
+ * psti_pli_band (pli/pli.h); its ctx is the struct. It takes any number of rows. */
+struct psti_emit_band {
+    struct psti_emit *emit;
+    const uint8_t *pixels;
+    size_t row_nbytes;
+};
+enum pst_status psti_decode_emit_band(void *ctx, uint32_t y, uint32_t n_rows);
 /* Must be called after the last row: hands the sink the rows that are still in `frame`. */
 enum pst_status psti_decode_emit_end(struct psti_emit *emit);
 

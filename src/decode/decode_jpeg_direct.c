@@ -108,25 +108,10 @@ static bool describe(struct psti_jpeg *jpeg, struct psti_jpeg_frame *frame,
     return true;
 }
 
-/* A band of rows on its way to the sink. */
-struct band {
-    struct psti_emit *emit;
-    const uint8_t *pixels;
-    size_t row_nbytes;
-};
-
-static enum pst_status emit_band(void *ctx, uint32_t y, uint32_t n_rows)
-{
-    const struct band *band = ctx;
-    (void)y;
-    return psti_decode_emit_rows(band->emit, band->pixels, band->row_nbytes, n_rows);
-}
-
 static enum pst_status decode_scan(struct psti_decode_job *job,
                                    const struct psti_pli_jpeg_scan *scan, struct psti_emit *emit,
                                    uint32_t *n_rows)
 {
-    _Static_assert((int)PSTI_BAND_ROWS >= (int)PSTI_PLI_JPEG_BAND_ROWS, "emit takes a band");
     const struct pst_pli_region region = {job->stored.y, job->stored.x, job->stored.height,
                                           job->stored.width};
     const uint8_t channels = scan->frame->n_components;
@@ -149,8 +134,9 @@ static enum pst_status decode_scan(struct psti_decode_job *job,
                                       .row_nbytes = (int64_t)row_nbytes,
                                       .pixel_nbytes = channels,
                                       .channel_nbytes = 1};
-    struct band band = {emit, pixels.data, row_nbytes};
-    status = psti_pli_jpeg_decode_scan(scan, &region, &pixels, scratch, emit_band, &band, n_rows);
+    struct psti_emit_band band = {emit, pixels.data, row_nbytes};
+    status = psti_pli_jpeg_decode_scan(scan, &region, &pixels, scratch, psti_decode_emit_band,
+                                       &band, n_rows);
     psti_decode_arena_give_back(arena, nbytes); /* libjpeg may need it */
     return status;
 }

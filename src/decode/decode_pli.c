@@ -42,27 +42,6 @@ enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
     return PST_OK;
 }
 
-/* A decoded band of rows on its way to the sink. */
-struct band {
-    struct psti_emit *emit;
-    const uint8_t *pixels;
-    size_t row_nbytes;
-};
-
-static enum pst_status emit_band(void *ctx, uint32_t y, uint32_t n_rows)
-{
-    const struct band *band = ctx;
-    enum pst_status status = PST_OK;
-    (void)y;
-    for (uint32_t i = 0; i < n_rows && status == PST_OK; i += PSTI_BAND_ROWS) {
-        uint32_t left = n_rows - i;
-        status =
-            psti_decode_emit_rows(band->emit, band->pixels + i * band->row_nbytes, band->row_nbytes,
-                                  left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS);
-    }
-    return status;
-}
-
 /* Takes memory for the decoder's scratch, whose size is set in *nbytes, and a band of pixels behind
  * it. If the memory limit has no room for the size that is fastest, the least size is taken. */
 static uint8_t *take_memory(struct psti_decode_job *job, const struct psti_pli_header *h,
@@ -114,13 +93,13 @@ static enum pst_status emit_region(struct psti_decode_job *job, struct psti_emit
                                       .row_nbytes = (int64_t)row_nbytes,
                                       .pixel_nbytes = (int64_t)pixel_nbytes,
                                       .channel_nbytes = h->bits / 8};
-    struct band band = {emit, memory, row_nbytes};
+    struct psti_emit_band band = {emit, memory, row_nbytes};
     if (job->scale_log2 > 0)
         return psti_pli_jpeg_decode_scaled(h, job->bytes, job->nbytes, job->scale_log2, &region,
-                                           &pixels, scratch, scratch_nbytes, emit_band, &band,
-                                           job->err);
+                                           &pixels, scratch, scratch_nbytes, psti_decode_emit_band,
+                                           &band, job->err);
     return psti_pli_decode_bands(h, job->bytes, job->nbytes, &region, &pixels, scratch,
-                                 scratch_nbytes, emit_band, &band, job->err);
+                                 scratch_nbytes, psti_decode_emit_band, &band, job->err);
 }
 
 static void count_units(struct psti_decode_job *job, const struct psti_pli_header *h)

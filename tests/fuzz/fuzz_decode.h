@@ -103,6 +103,45 @@ out:
     free(whole);
 }
 
+/* The results of two decoders for one region. */
+struct fuzz_ways {
+    enum pst_status status[2];
+    struct pst_error err[2];
+    bool same_pixels; /* set if both statuses are PST_OK */
+};
+
+/* Decodes the wished region with both decoders, which the caller has opened. Returns false if the
+ * bytes are no image or memory is short. */
+static inline bool fuzz_decode_by(struct psti_decoder *const decoders[2], const uint8_t *bytes,
+                                  size_t nbytes, enum pst_form form, const struct fuzz_wish *wish,
+                                  struct fuzz_ways *ways)
+{
+    uint8_t *pixels[2] = {NULL, NULL};
+    struct pst_image_info info;
+    uint8_t channels, bits;
+    bool done = false;
+    if (pst_image_probe(bytes, nbytes, form, &wish->options, &info, sizeof info, NULL) != PST_OK)
+        return false;
+    const struct psti_rect r = fuzz_region(&info, wish->where);
+    psti_decode_output(&info, &wish->options, &channels, &bits);
+    const size_t row_nbytes = (size_t)r.width * channels * (bits / 8);
+    for (int i = 0; i < 2; i++) {
+        pixels[i] = malloc(row_nbytes * r.height);
+        if (!pixels[i])
+            goto out;
+        pst_error_clear(&ways->err[i]);
+        ways->status[i] = psti_decode_region(decoders[i], bytes, nbytes, &info, &wish->options, &r,
+                                             pixels[i], row_nbytes, &ways->err[i]);
+    }
+    ways->same_pixels = ways->status[0] == PST_OK && ways->status[1] == PST_OK &&
+                        memcmp(pixels[0], pixels[1], row_nbytes * r.height) == 0;
+    done = true;
+out:
+    free(pixels[0]);
+    free(pixels[1]);
+    return done;
+}
+
 static inline int fuzz_decode(const uint8_t *data, size_t nbytes, enum pst_form form)
 {
     struct pst_image_info info;
