@@ -348,19 +348,28 @@ static void a_page_is_decoded_once(void **state)
     }
 }
 
-/* If not all pages fit into memory, the least recently used one is dropped. */
-static void pages_that_do_not_fit_go(void **state)
+enum { MANY = 600 };
+
+/* Opens a table of MANY rows. */
+static pst_dataset *open_many(void)
 {
-    (void)state;
-    enum { MANY = 600 };
     const struct pst_dataset_options as_it_is = {.struct_size = sizeof as_it_is};
-    uint8_t want[TOY_VALUE_CAP];
     struct pst_error err;
     pst_dataset *many = NULL;
     char path[128];
     snprintf(path, sizeof path, "%s/many.toy", directory);
     toy_write(path, 0, MANY);
     assert_ok(pst_dataset_open(path, &as_it_is, &many, &err));
+    return many;
+}
+
+/* If not all pages fit into memory, the least recently used one is dropped. */
+static void pages_that_do_not_fit_go(void **state)
+{
+    (void)state;
+    uint8_t want[TOY_VALUE_CAP];
+    struct pst_error err;
+    pst_dataset *many = open_many();
     struct pst_field_output blob = {.name = "blob"};
     struct pst_loader_options options = plain(3);
     options.host_memory = 16 * MIB;
@@ -422,6 +431,62 @@ static void pages_give_way_to_batches(void **state)
     }
 }
 
+/* Takes batches and keeps them until host_memory holds no other one, and returns their number. */
+static uint32_t take_all(pst_loader *loader, pst_batch **held, uint32_t most, struct pst_error *err)
+{
+    uint32_t n = 0;
+    enum pst_status status = PST_END;
+    for (uint64_t epoch = 1; status == PST_END && n < most; epoch++) {
+        begin_epoch(loader, epoch);
+        do
+            status = pst_loader_next(loader, &held[n], err);
+        while (status == PST_OK && ++n < most);
+    }
+    assert_int_equal(status, PST_ERROR_LIMIT);
+    return n;
+}
+
+/* Rows that are read ahead before their batches have slots point into decoded pages. These pages,
+ * too, are dropped before a batch fails for lack of memory. */
+static void rows_read_ahead_give_way_to_batches(void **state)
+{
+    (void)state;
+    enum { MOST = 20000 };
+    static pst_batch *held[MOST];
+    struct pst_error err;
+    pst_dataset *many = open_many();
+    struct pst_field_output vector = {.name = "vector"};
+    struct pst_loader_options options = plain(2);
+    options.order = PST_ORDER_PAGES;
+    options.page_samples = options.window_pages = 8;
+    options.throttle_bytes_per_second = 1e9; /* counts as slow storage: rows are gathered */
+    options.fields = &vector;
+    options.n_fields = 1;
+    options.field_nbytes = sizeof vector;
+    options.only_listed = true; /* slots have a fixed size, so claiming one fails */
+    for (options.host_memory = 17 * MIB; options.host_memory <= 18 * MIB;
+         options.host_memory += MIB / 2) {
+        pst_loader *loader = open_loader(many, &options);
+        uint32_t n = take_all(loader, held, MOST, &err);
+        assert_non_null(strstr(err.text, "you hold"));
+        assert_int_equal(stats_of(loader).pages_nbytes, 0);
+        assert_true(stats_of(loader).host_memory_peak <= options.host_memory);
+        /* The next batch comes as soon as one is released. */
+        pst_batch_release(held[--n]);
+        assert_ok(pst_loader_next(loader, &held[n++], &err));
+        while (n > 0)
+            pst_batch_release(held[--n]);
+        uint64_t hashes[MANY / BATCH], alone[MANY / BATCH];
+        struct pst_loader_options fast = options;
+        fast.throttle_bytes_per_second = 0;
+        assert_int_equal(run_epoch(loader, 5, hashes), MANY / BATCH);
+        assert_int_equal(drain_alone(many, fast, 5, alone), MANY / BATCH);
+        assert_memory_equal(hashes, alone, sizeof hashes);
+        pst_loader_close(&loader);
+    }
+    pst_dataset_close(&many);
+}
+
 /* Without the decompression library the loader does not open, and the error names the library. */
 static void a_missing_library_is_told_at_once(void **state)
 {
@@ -449,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_page_is_decoded_once),
         cmocka_unit_test(pages_that_do_not_fit_go),
         cmocka_unit_test(pages_give_way_to_batches),
+        cmocka_unit_test(rows_read_ahead_give_way_to_batches),
         cmocka_unit_test(a_missing_library_is_told_at_once),
         cmocka_unit_test(damage_is_told),
     };

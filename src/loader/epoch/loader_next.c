@@ -165,17 +165,39 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
     return PST_OK;
 }
 
-/* Gets a slot for the job that is delivered next, unless another thread is pumping. */
+/* Starts the next job. This thread pumps meanwhile. */
+static bool start_next(pst_loader *loader)
+{
+    loader->queue.pumping = true;
+    bool started = psti_loader_pump_start_job(loader);
+    loader->queue.pumping = false;
+    return started;
+}
+
+/* Frees the memory of decoded pages. Rows that were read ahead, before their batches have slots,
+ * may point into pages. If no other page is left, these rows are dropped, too, and are read again
+ * later. False: there was nothing to free. */
+static bool free_pages(pst_loader *loader)
+{
+    if (psti_loader_pages_shrink(loader))
+        return true;
+    if (!psti_loader_pages_are_used(loader))
+        return false;
+    psti_loader_run_cancel(loader);
+    psti_loader_pages_shrink(loader);
+    psti_loader_run_start(loader, loader->epoch.next_step);
+    return true;
+}
+
+/* Gets a slot for the job that is delivered next, unless another thread is pumping. No job is under
+ * way then. */
 static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
 {
     if (loader->queue.pumping)
         return PST_OK;
-    loader->queue.pumping = true;
-    bool started = psti_loader_pump_start_job(loader);
-    while (!started && loader->queue.claim_status == PST_ERROR_LIMIT &&
-           psti_loader_pages_shrink(loader))
-        started = psti_loader_pump_start_job(loader);
-    loader->queue.pumping = false;
+    bool started = start_next(loader);
+    while (!started && loader->queue.claim_status == PST_ERROR_LIMIT && free_pages(loader))
+        started = start_next(loader);
     pthread_cond_signal(
         loader->work); /* rows can be looked up now, or work arrived while no other thread pumped */
     if (started)

@@ -236,6 +236,19 @@ bool psti_loader_pages_shrink(pst_loader *loader)
     return freed;
 }
 
+bool psti_loader_pages_are_used(pst_loader *loader)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    bool used = false;
+    if (!pages)
+        return false;
+    pthread_mutex_lock(&pages->lock);
+    for (uint32_t i = 0; i < pages->n && !used; i++)
+        used = pages->list[i].n_users > 0;
+    pthread_mutex_unlock(&pages->lock);
+    return used;
+}
+
 static void add_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct psti_loader_pages *pages = loader->tiers.pages;

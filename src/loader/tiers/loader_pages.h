@@ -14,5 +14,7 @@ void psti_loader_pages_keep(pst_loader *loader, const struct pst_item *item, con
 /* Frees all pages that no row points into, and halves the memory that pages may take from then on,
  * so that repeated calls come to an end. False: there was no such page. Any thread. */
 bool psti_loader_pages_shrink(pst_loader *loader);
+/* True if rows point into pages, which psti_loader_pages_shrink cannot free now. Any thread. */
+bool psti_loader_pages_are_used(pst_loader *loader);
 
 #endif
