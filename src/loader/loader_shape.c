@@ -47,6 +47,9 @@
 /* With PST_ORDER_PAGES: the largest number of jobs that are under way before their batches have
  * slots. */
 #define JOBS_AHEAD_MAX 1024
+/* With PST_ORDER_PAGES: tables of rows, and tables of jobs, that are under way besides those of the
+ * batches of `prefetch` take at most 1 / TABLES_PART of host_memory each. */
+#define TABLES_PART 16
 #define ARENA_MAX_PAGES_NBYTES ((uint64_t)1 << 30)
 
 bool psti_loader_shape_gathers(const pst_loader *loader)
@@ -65,19 +68,27 @@ static uint32_t n_tasks_alone(const struct pst_loader_options *options)
     return (uint32_t)(n > TASKS_MAX ? TASKS_MAX : n);
 }
 
-/* Returns the number of rows under way while rows are gathered. Their tables may take a sixteenth
- * of host_memory. */
-static uint64_t n_tasks_gathered(const pst_loader *loader)
+/* Returns the bytes of the tables of a row under way. */
+static uint64_t task_nbytes(const pst_loader *loader)
+{
+    const struct psti_loader_plan *plan = &loader->plan;
+    uint64_t nbytes = (plan->n_items + 1) * sizeof(struct psti_loader_source) +
+                      (plan->n_reads + 1) * sizeof(struct psti_read);
+    if (psti_dataset_has_lone_files(loader->dataset))
+        nbytes += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
+    return nbytes;
+}
+
+/* Returns the number of rows under way while rows are gathered. The tables of those beyond n_alone
+ * take at most `nbytes`. */
+static uint64_t n_tasks_gathered(const pst_loader *loader, uint64_t n_alone, uint64_t nbytes)
 {
     uint64_t wanted = 2 * psti_order_window_max(loader->order);
+    uint64_t each = task_nbytes(loader) + loader->plan.n_items * sizeof *loader->gather.reads;
+    uint64_t most = n_alone + nbytes / each;
     wanted = wanted < TASKS_PAGES       ? TASKS_PAGES
              : wanted > TASKS_MAX_PAGES ? TASKS_MAX_PAGES
                                         : wanted;
-    uint64_t task = loader->plan.n_items * sizeof(struct psti_loader_source) +
-                    loader->plan.n_reads * sizeof(struct psti_read);
-    if (psti_dataset_has_lone_files(loader->dataset))
-        task += loader->plan.n_items * (uint64_t)PSTI_PATH_NBYTES;
-    uint64_t most = loader->options.host_memory / 16 / task;
     return wanted < most ? wanted : most;
 }
 
@@ -88,7 +99,7 @@ uint32_t psti_loader_shape_tasks_max(const pst_loader *loader)
     if (options->num_workers == 0)
         return 0;
     if (psti_loader_shape_gathers(loader))
-        gathered = n_tasks_gathered(loader);
+        gathered = n_tasks_gathered(loader, n, options->host_memory / TABLES_PART);
     return (uint32_t)(gathered > n ? gathered : n);
 }
 
@@ -107,44 +118,58 @@ static uint64_t job_nbytes(const pst_loader *loader)
     return sizeof(struct psti_loader_job) + loader->options.batch_size * (sizeof(uint64_t) + 1);
 }
 
+/* Returns the bytes of the tables of tasks and jobs. */
+static uint64_t tables_nbytes(const pst_loader *loader)
+{
+    uint64_t n_rows = loader->options.num_workers ? loader->options.num_workers : 1;
+    n_rows += loader->in_memory ? 0 : loader->queue.n_tasks;
+    return n_rows * task_nbytes(loader) + loader->queue.n_jobs * job_nbytes(loader) +
+           loader->gather.n_rows_max * (uint64_t)loader->plan.n_items *
+               sizeof *loader->gather.reads;
+}
+
 /* Decides how many rows and jobs may be under way where rows are gathered. While the rows of one
  * gathering are prepared, the rows of the next are read. Jobs beyond `prefetch` have no slots:
- * their rows are only read. Their tables may take a sixteenth of host_memory. */
-static void set_gathered(pst_loader *loader)
+ * their rows are only read. spare: bytes of host_memory that nothing needs; at most half of it
+ * becomes tables of more rows and jobs. */
+static void set_gathered(pst_loader *loader, uint64_t spare)
 {
     const struct pst_loader_options *options = &loader->options;
-    uint64_t n_rows = n_tasks_gathered(loader);
-    uint64_t n_jobs = n_rows / options->batch_size + 1;
-    uint64_t most = options->host_memory / 16 / job_nbytes(loader);
+    uint64_t rows = (uint64_t)options->batch_size * options->prefetch;
+    uint64_t part = options->host_memory / TABLES_PART;
+    part = part < spare / 4 ? part : spare / 4;
+    uint64_t n_rows = n_tasks_gathered(loader, loader->queue.n_tasks, part);
+    /* Each file of a folder is a request in any order: with more of them in a gathering, only the
+     * first batch comes later. */
+    if (psti_dataset_n_shared_files(loader->dataset) == 0 && n_rows > rows)
+        n_rows = rows;
+    uint64_t n_jobs = n_rows / options->batch_size + 1, most = part / job_nbytes(loader);
     most = most < JOBS_AHEAD_MAX ? most : JOBS_AHEAD_MAX;
     n_jobs = n_jobs < most ? n_jobs : most;
-    n_rows = n_rows < n_jobs * options->batch_size ? n_rows : n_jobs * options->batch_size;
+    rows += n_jobs * options->batch_size;
+    n_rows = n_rows < rows ? n_rows : rows;
     if (n_rows > loader->queue.n_tasks)
         loader->queue.n_tasks = (uint32_t)n_rows;
     loader->queue.n_jobs += (uint32_t)n_jobs;
     set_gatherings(loader, loader->queue.n_tasks);
 }
 
-/* Decides how many rows and jobs may be under way. */
-static void set_tasks(pst_loader *loader)
+/* Decides how many rows and jobs may be under way. spare: bytes of host_memory that nothing but
+ * tables needs. */
+static void set_tasks(pst_loader *loader, uint64_t spare)
 {
     const struct pst_loader_options *options = &loader->options;
     uint64_t rows = (uint64_t)options->batch_size * options->prefetch;
-    uint32_t most = psti_loader_shape_tasks_max(loader);
+    uint32_t most = options->num_workers ? n_tasks_alone(options) : 0;
     loader->queue.n_tasks = rows < most ? (uint32_t)rows : most;
     loader->queue.n_jobs = options->prefetch;
     loader->gather.n_tasks_alone = n_tasks_alone(options);
     loader->gather.n_rows = loader->gather.n_rows_max = 0;
     if (!psti_loader_shape_gathers(loader))
         return;
-    /* Each file of a folder is a request in any order: with more of them in a gathering, only the
-     * first batch comes later. */
-    if (psti_dataset_n_shared_files(loader->dataset) > 0) {
-        set_gathered(loader);
-        return;
-    }
-    loader->queue.n_jobs += loader->queue.n_tasks / options->batch_size + 1;
     set_gatherings(loader, loader->queue.n_tasks);
+    uint64_t least = tables_nbytes(loader);
+    set_gathered(loader, spare > least ? spare - least : 0);
 }
 
 static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint64_t item,
@@ -245,17 +270,7 @@ enum pst_status psti_loader_charge_tables(pst_loader *loader, uint64_t nbytes,
 /* Charges host_memory for the tables of tasks and jobs. */
 static enum pst_status charge_jobs(pst_loader *loader, struct pst_error *err)
 {
-    const struct pst_loader_options *options = &loader->options;
-    const struct psti_loader_plan *plan = &loader->plan;
-    uint64_t row = (plan->n_items + 1) * sizeof(struct psti_loader_source) +
-                   (plan->n_reads + 1) * sizeof(struct psti_read);
-    if (psti_dataset_has_lone_files(loader->dataset))
-        row += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
-    uint64_t n_rows = options->num_workers ? options->num_workers : 1;
-    n_rows += loader->in_memory ? 0 : loader->queue.n_tasks;
-    uint64_t nbytes =
-        n_rows * row + loader->queue.n_jobs * job_nbytes(loader) +
-        loader->gather.n_rows_max * (uint64_t)plan->n_items * sizeof *loader->gather.reads;
+    uint64_t nbytes = tables_nbytes(loader);
     enum pst_status status = psti_loader_charge_tables(loader, nbytes, err);
     if (status == PST_OK)
         loader->jobs_nbytes = nbytes;
@@ -274,36 +289,66 @@ static uint32_t divide_workspaces(const pst_loader *loader, uint64_t space, uint
     return (uint32_t)more + 1;
 }
 
+/* What a loader needs of host_memory, besides files in memory and tables. */
+struct needs {
+    uint64_t slot;    /* bytes of a slot */
+    uint64_t item;    /* bytes of the items of the largest row */
+    uint64_t scratch; /* of the workers */
+    uint64_t worker;  /* scratch of the fetcher's thread, which may start later */
+    uint64_t space;   /* bytes of the first workspace for mosaics */
+    size_t block;     /* its bytes without scratch */
+};
+
+static enum pst_status measure(const pst_loader *loader, struct needs *needs, struct pst_error *err)
+{
+    uint32_t n_workers = loader->options.num_workers ? loader->options.num_workers : 1;
+    size_t slot;
+    needs->worker = psti_loader_worker_nbytes(loader);
+    needs->scratch = needs->worker * (n_workers + loader->placement.ops->remakes); /* one worker
+                                                                           more, for repairs */
+    needs->item = psti_loader_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
+                                                  loader->in_memory);
+    needs->space = psti_loader_mosaic_nbytes(loader, &needs->block);
+    if (!psti_batch_pool_slot_nbytes(loader->pool, loader->options.batch_size, &slot) ||
+        needs->space == UINT64_MAX)
+        return fail_small(loader, UINT64_MAX, needs->item, needs->scratch, UINT64_MAX, err);
+    needs->slot = slot;
+    return PST_OK;
+}
+
+/* Returns the bytes of host_memory that are needed, besides the items of two rows. */
+static uint64_t fixed_nbytes(const pst_loader *loader, const struct needs *needs)
+{
+    return SLOTS_MIN * needs->slot + needs->scratch + needs->worker + needs->space +
+           loader->memory_nbytes;
+}
+
+/* Returns the bytes of host_memory that are left for tables of tasks and jobs. */
+static uint64_t left_for_tables(const pst_loader *loader, const struct needs *needs)
+{
+    uint64_t fixed = fixed_nbytes(loader, needs);
+    uint64_t left = loader->options.host_memory;
+    left = left > fixed ? left - fixed : 0;
+    return needs->item < left / 2 ? left - 2 * needs->item : 0;
+}
+
 /* What host_memory is divided into. */
 struct division {
     uint64_t arena;        /* bytes of the read buffers' region */
     uint32_t n_workspaces; /* for mosaics */
-    size_t block;          /* bytes of a workspace without scratch */
 };
 
-static enum pst_status divide_memory(pst_loader *loader, struct division *division,
-                                     struct pst_error *err)
+static enum pst_status divide_memory(pst_loader *loader, const struct needs *needs,
+                                     struct division *division, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
-    uint32_t n_workers = options->num_workers ? options->num_workers : 1;
-    uint64_t limit = options->host_memory, worker = psti_loader_worker_nbytes(loader);
-    uint64_t scratch = worker * (n_workers + loader->placement.ops->remakes); /* one worker more,
-                                                                                 for repairs */
-    uint64_t item = psti_loader_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
-                                                    loader->in_memory);
-    uint64_t fixed, needed, space = psti_loader_mosaic_nbytes(loader, &division->block);
-    size_t slot;
-    if (!psti_batch_pool_slot_nbytes(loader->pool, options->batch_size, &slot) ||
-        space == UINT64_MAX)
-        return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
-    fixed = SLOTS_MIN * (uint64_t)slot + scratch + space + loader->memory_nbytes;
-    uint64_t least = worker; /* scratch of the fetcher's thread, which may start later */
-    uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
-    if (item > left / 2 || fixed + least > limit) {
-        needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;
+    const uint64_t limit = options->host_memory, item = needs->item, least = needs->worker;
+    uint64_t fixed = fixed_nbytes(loader, needs), left = limit > fixed ? limit - fixed : 0;
+    if (item > left / 2 || fixed > limit) {
+        uint64_t needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + 2 * item;
         if (item > limit / 4)
             return fail_item(loader, needed, err);
-        return fail_small(loader, slot, item, scratch, needed, err);
+        return fail_small(loader, needs->slot, item, needs->scratch, needed, err);
     }
     left -= 2 * item;
     uint64_t reserve = limit / 4 < RESERVE_MAX_NBYTES ? limit / 4 : RESERVE_MAX_NBYTES;
@@ -315,7 +360,7 @@ static enum pst_status divide_memory(pst_loader *loader, struct division *divisi
     if (reserve < RESERVE_MIN_NBYTES)
         reserve = room < RESERVE_MIN_NBYTES ? room : RESERVE_MIN_NBYTES;
     left -= reserve;
-    uint64_t slots = (uint64_t)slot * options->prefetch, spare = left > slots ? left - slots : 0;
+    uint64_t slots = needs->slot * options->prefetch, spare = left > slots ? left - slots : 0;
     division->arena = item;
     if (options->num_workers && item) {
         uint64_t wanted = loader->queue.n_tasks * item;
@@ -327,7 +372,7 @@ static enum pst_status divide_memory(pst_loader *loader, struct division *divisi
         division->arena += wanted;
         spare -= wanted; /* reading ahead is worth more than mosaics by several threads */
     }
-    division->n_workspaces = divide_workspaces(loader, space, &spare);
+    division->n_workspaces = divide_workspaces(loader, needs->space, &spare);
     if (!options->num_workers)
         division->arena = 0;
     loader->block_nbytes_max = item;
@@ -462,15 +507,19 @@ static void close_tasks(pst_loader *loader)
 
 enum pst_status psti_loader_shape_open(pst_loader *loader, struct pst_error *err)
 {
+    struct needs needs = {0};
     struct division division = {0};
-    set_tasks(loader);
-    enum pst_status status = charge_jobs(loader, err);
+    enum pst_status status = measure(loader, &needs, err);
+    if (status != PST_OK)
+        return status;
+    set_tasks(loader, left_for_tables(loader, &needs));
+    status = charge_jobs(loader, err);
     if (status == PST_OK)
-        status = divide_memory(loader, &division, err);
+        status = divide_memory(loader, &needs, &division, err);
     if (status == PST_OK)
         status = open_arena(loader, division.arena, err);
     if (status == PST_OK)
-        status = psti_loader_workspaces_open(loader, division.n_workspaces, division.block, err);
+        status = psti_loader_workspaces_open(loader, division.n_workspaces, needs.block, err);
     if (status == PST_OK)
         status = open_workers(loader, err); /* before the slots, because they take all remaining
                                                memory */

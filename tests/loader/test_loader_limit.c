@@ -99,7 +99,7 @@ struct epoch {
 };
 
 static struct epoch epoch_by(const struct pst_loader_options *options,
-                              struct pst_loader_stats *stats)
+                             struct pst_loader_stats *stats)
 {
     struct pst_error err;
     struct epoch epoch;
@@ -263,7 +263,8 @@ static uint64_t needed_of(struct pst_loader_options options, uint64_t host_memor
     const char *at = strstr(err.text, "at least ");
     assert_int_equal(status, PST_ERROR_LIMIT);
     assert_non_null(at);
-    assert_non_null(strstr(err.text, "mosaics and operations behind them"));
+    assert_int_equal(strstr(err.text, "mosaics and operations behind them") != NULL,
+                     options.n_mixes > 0);
     return strtoull(at + strlen("at least "), NULL, 10);
 }
 
@@ -286,6 +287,35 @@ static void test_mosaics_that_open_run(void **state)
             run_and_hold(&options, &want);
         }
         options.host_memory = 0;
+    }
+}
+
+/* Page order, which may read thousands of rows ahead, opens with the memory of any other order and
+ * its list of reads. */
+static void test_page_order_needs_no_more(void **state)
+{
+    static const uint64_t more[] = {0,      1000, 10000,   30000,   100000,
+                                    200000, MIB,  2 * MIB, 3 * MIB, 9 * MIB};
+    (void)state;
+    for (uint32_t prefetch = 1; prefetch <= 16; prefetch *= 4) {
+        struct pst_loader_options options = {.struct_size = sizeof options,
+                                             .batch_size = 4,
+                                             .order = PST_ORDER_SHUFFLED,
+                                             .seed = 5,
+                                             .num_workers = 2,
+                                             .prefetch = prefetch,
+                                             .throttle_bytes_per_second = 1e9};
+        struct epoch want = {.n = 0};
+        uint64_t shuffled = needed_of(options, MIB);
+        options.order = PST_ORDER_PAGES;
+        uint64_t needed = needed_of(options, MIB);
+        assert_true(needed > MIB && needed < shuffled + 4096);
+        assert_int_equal(needed_of(options, needed - 1), needed);
+        want.n = drain_alone(small, options, 0, want.hashes);
+        for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+            options.host_memory = needed + more[i];
+            run_and_hold(&options, &want);
+        }
     }
 }
 
@@ -325,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_no_good_sample_is_lost),
         cmocka_unit_test(test_what_opens_runs),
         cmocka_unit_test(test_mosaics_that_open_run),
+        cmocka_unit_test(test_page_order_needs_no_more),
         cmocka_unit_test(test_tables_count),
     };
     alarm(900);
