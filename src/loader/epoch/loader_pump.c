@@ -528,13 +528,14 @@ int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
     psti_loader_meter_tick_at(loader, start);
     loader->queue.pumping = true;
     do {
-        /* It is set again if this thread releases the lock, because the state may change then. */
+        /* It is set again if this thread releases the lock, because the state may change then: a
+         * batch that is released meanwhile finds no other thread to start a job for its slot. */
         loader->queue.pump_again = false;
         while (loader->epoch.running && psti_loader_pump_start_job(loader))
             ;
         while (!loader->in_memory && loader->epoch.running && submit_some(loader))
             ;
-    } while (loader->epoch.running && loader->queue.pump_again && !loader->queue.pending);
+    } while (loader->epoch.running && loader->queue.pump_again);
     now_ns = psti_clock_ns();
     psti_loader_meter_tick_at(loader, now_ns);
     loader->queue.pumping = false;
