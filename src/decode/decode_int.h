@@ -69,8 +69,9 @@ enum pst_status psti_decode_jpeg_rows(struct psti_decode_job *job);
 /* makes libjpeg's object before the first image */
 void psti_decode_jpeg_open(struct psti_decoder *decoder);
 void psti_decode_jpeg_close(struct psti_jpeg *jpeg);
-/* Tries the installed libjpeg-turbo, unless that was done in this process. If memory is short, the
- * next call tries again; libjpeg-turbo decodes all JPEGs until then. */
+/* Tries the installed libjpeg-turbo, unless that was done in this process. If memory is short, a
+ * later call tries again: the second one after that, then the third, the fifth, the ninth, and so
+ * on. libjpeg-turbo decodes all JPEGs until then. */
 void psti_decode_jpeg_try(void);
 /* What the trial has found. `agrees`: the library makes the pixels of decode_jpeg_direct.c.
  * `saturates`: its inverse DCT saturates, as its vector code and PLI's do; its plain C code wraps

@@ -124,7 +124,7 @@ static enum pst_status decode_scan(struct psti_decode_job *job,
     if (!scratch) { /* libjpeg may need less */
         if (status == PST_ERROR_LIMIT)
             job->decoder->scratch_wanted = arena->held + nbytes + 2 * PSTI_CACHE_LINE;
-        return PST_OK;
+        return job->decoder->is_trial ? status : PST_OK;
     }
     const struct pst_pixels pixels = {.data = scratch + scratch_nbytes,
                                       .height = PSTI_PLI_JPEG_BAND_ROWS,
@@ -173,9 +173,12 @@ enum pst_status psti_decode_jpeg_direct(struct psti_jpeg *jpeg, struct psti_emit
     struct psti_pli_jpeg_scan scan;
     *begun = false;
     *n_rows = 0;
-    if (!describe(jpeg, &frame, &scan) || !has_codes(jpeg->job->decoder))
+    struct psti_decoder *decoder = jpeg->job->decoder;
+    if (!describe(jpeg, &frame, &scan))
         return PST_OK;
-    scan.codes = jpeg->job->decoder->codes;
+    if (!has_codes(decoder)) /* a trial must tell that memory is short */
+        return decoder->is_trial ? PST_ERROR_MEMORY : PST_OK;
+    scan.codes = decoder->codes;
     enum pst_status status = psti_decode_emit_begin(emit, jpeg->job, frame.n_components, 8);
     *begun = status == PST_OK;
     return status == PST_OK ? decode_scan(jpeg->job, &scan, emit, n_rows) : status;

@@ -2,14 +2,20 @@
  * pixels that decode_jpeg_direct.c makes.
  *
  * Releases of the library could differ in how they make subsampled chroma larger, and its kernels
- * differ in what they do with very large samples. So three small JPEGs are decoded. Any thread may
- * call these functions; threads that call them at once try at once and find the same. */
+ * differ in what they do with very large samples. So three small JPEGs are decoded. A library that
+ * refuses one of them does not agree. Only a trial that lacks memory finds nothing, and another one
+ * follows. Any thread may call these functions; threads that call them at once try at once and find
+ * the same. */
 #include "decode/decode_int.h"
 
 #include "base/alloc.h"
 #include "base/machine/cpu.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+/* How many trials lacked memory, and how many calls are left until the next trial. */
+static atomic_uint n_short, n_left;
 
 /* A gray JPEG of 8 x 8 samples, with one DC coefficient of 19 * 255. Before clamping, its values
  * lie 605 above mid-gray, 128, so they are far beyond 255. */
@@ -100,8 +106,10 @@ static enum pst_status take_rows(void *ctx, const void *rows, size_t row_nbytes,
     return PST_OK;
 }
 
-/* Decodes a whole JPEG with a decoder of its own. Returns false if that fails. */
-static bool decode(const uint8_t *jpeg, size_t nbytes, bool libjpeg_only, uint8_t *pixels)
+/* Decodes a whole JPEG with a decoder of its own. Fails with PST_ERROR_UNSUPPORTED if
+ * decode_jpeg_direct.c should have decoded it and did not. */
+static enum pst_status decode(const uint8_t *jpeg, size_t nbytes, bool libjpeg_only,
+                              uint8_t *pixels)
 {
     static const struct pst_decode_options options = {.struct_size = sizeof options};
     struct psti_decoder decoder = {.arena.limit = (uint64_t)1 << 20,
@@ -109,8 +117,9 @@ static bool decode(const uint8_t *jpeg, size_t nbytes, bool libjpeg_only, uint8_
                                    .is_trial = true,
                                    .cpu = psti_cpu_features()};
     struct pst_image_info info = {.form = PST_FORM_JPEG, .orientation = 1};
-    if (psti_decode_jpeg_probe(jpeg, nbytes, &info, NULL) != PST_OK)
-        return false;
+    enum pst_status status = psti_decode_jpeg_probe(jpeg, nbytes, &info, NULL);
+    if (status != PST_OK)
+        return status;
     const struct psti_rect whole = {0, 0, info.height, info.width};
     struct picture picture = {pixels, (size_t)info.width * info.channels};
     struct psti_decode_job job = {.decoder = &decoder,
@@ -125,33 +134,58 @@ static bool decode(const uint8_t *jpeg, size_t nbytes, bool libjpeg_only, uint8_
                                   .stored = whole,
                                   .sink = take_rows,
                                   .ctx = &picture};
-    bool done =
-        psti_decode_jpeg_rows(&job) == PST_OK && (libjpeg_only || decoder.n_jpeg_direct == 1);
+    status = psti_decode_jpeg_rows(&job);
+    if (status == PST_OK && !libjpeg_only && decoder.n_jpeg_direct == 0)
+        status = PST_ERROR_UNSUPPORTED;
     psti_decode_jpeg_close(decoder.jpeg);
     psti_free(decoder.codes);
     psti_decode_arena_free(&decoder.arena);
-    return done;
+    return status;
 }
 
-/* Sets *agrees. Returns false if memory is short. */
-static bool compare(const uint8_t *jpeg, size_t nbytes, bool *agrees)
+/* Clears *agrees if the two ways make different pixels. */
+static enum pst_status compare(const uint8_t *jpeg, size_t nbytes, bool *agrees)
 {
     uint8_t wanted[NBYTES], found[NBYTES];
-    if (!decode(jpeg, nbytes, true, wanted) || !decode(jpeg, nbytes, false, found))
-        return false;
-    *agrees = *agrees && memcmp(wanted, found, sizeof found) == 0;
-    return true;
+    enum pst_status status = decode(jpeg, nbytes, true, wanted);
+    if (status == PST_OK)
+        status = decode(jpeg, nbytes, false, found);
+    *agrees = *agrees && status == PST_OK && memcmp(wanted, found, sizeof found) == 0;
+    return status;
+}
+
+/* Returns true unless a trial has lacked memory lately. */
+static bool is_turn(void)
+{
+    unsigned n = atomic_load(&n_left);
+    while (n > 0 && !atomic_compare_exchange_weak(&n_left, &n, n - 1))
+        ;
+    return n == 0;
+}
+
+/* Makes twice as many calls as the last time go by before the next trial. */
+static void put_off(void)
+{
+    unsigned n = atomic_fetch_add(&n_short, 1);
+    atomic_store(&n_left, 1U << (n < 16 ? n : 16));
 }
 
 void psti_decode_jpeg_try(void)
 {
     uint8_t pixels[64];
-    bool saturates = true, agrees = true;
-    if (psti_decode_jpeg_is_tried() || !decode(bright, sizeof bright, true, pixels) ||
-        !compare(with_420, sizeof with_420, &agrees) ||
-        !compare(with_422, sizeof with_422, &agrees))
+    bool agrees = true;
+    if (psti_decode_jpeg_is_tried() || !is_turn())
         return;
-    for (size_t i = 0; i < sizeof pixels; i++)
-        saturates = saturates && pixels[i] == 255;
-    psti_decode_jpeg_found(agrees, saturates);
+    enum pst_status status = decode(bright, sizeof bright, true, pixels);
+    bool saturates = status == PST_OK;
+    for (size_t i = 0; saturates && i < sizeof pixels; i++)
+        saturates = pixels[i] == 255;
+    if (status == PST_OK)
+        status = compare(with_420, sizeof with_420, &agrees);
+    if (status == PST_OK)
+        status = compare(with_422, sizeof with_422, &agrees);
+    if (status == PST_ERROR_MEMORY)
+        put_off();
+    else
+        psti_decode_jpeg_found(status == PST_OK && agrees, saturates);
 }
