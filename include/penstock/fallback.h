@@ -65,7 +65,11 @@ enum pst_fallback {
     PST_FALLBACK_VIEWS = 23,
     /* Mirrored samples whose keypoints were not swapped because the data set does not say which
      * points are left and right. */
-    PST_FALLBACK_PAIRS = 24
+    PST_FALLBACK_PAIRS = 24,
+    /* JPEGs that libjpeg-turbo decoded, at least in part, instead of the faster decoder for usual
+     * ones: progressive files, CMYK, unusual sampling, several scans, arithmetic codes, irregular
+     * data; or their worker had too little memory. */
+    PST_FALLBACK_LIBJPEG = 25
 };
 
 #define PST_FALLBACKS_MAX 32 /* array size that leaves space for kinds of later versions */

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 import penstock as ps
 from flat import keywords
 from penstock import transforms as T
@@ -30,6 +33,15 @@ def test_fall_backs_are_named_and_counted(folder: Path):
     assert machine_less(stats["fallbacks"]) == {}
     for room in ("augment", "pli", "png"):
         assert f"{room} " in stats["cpu_rooms"]
+
+
+def test_progressive_jpegs_are_counted(tmp_path: Path):
+    for i in range(8):
+        pixels = np.random.default_rng(i).integers(0, 256, (40, 50, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{i}.jpg", progressive=i % 2 == 0)
+    stats = after_an_epoch(tmp_path, transforms=[T.Resize((32, 32))])
+    wanted = {"libjpeg": 4} if "pli c" not in stats["cpu_rooms"] else {}
+    assert machine_less(stats["fallbacks"]) == wanted
 
 
 def test_an_unknown_mask_is_an_error(run):

@@ -229,6 +229,7 @@ void psti_decode_stats(const struct psti_decoder *decoder, struct psti_decode_st
     stats->n_units = decoder->n_units;
     stats->n_units_whole = decoder->n_units_whole;
     stats->n_libpng = decoder->n_libpng;
+    stats->n_libjpeg = decoder->n_libjpeg;
 }
 
 void psti_decode_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes)

@@ -143,6 +143,9 @@ struct psti_decode_stats {
     uint64_t n_units;       /* PLI units that were decoded */
     uint64_t n_units_whole; /* PLI units in all the images that n_units counts units of */
     uint64_t n_libpng;      /* PNGs that libpng decoded instead of libdeflate */
+    /* JPEGs that libjpeg-turbo decoded, at least in part, although PLI's reader is faster here. The
+     * one for which a decoder first wants memory for codes is not counted. */
+    uint64_t n_libjpeg;
 };
 void psti_decode_stats(const struct psti_decoder *decoder, struct psti_decode_stats *stats);
 /* JPEGs are decoded faster with psti_decode_codes_nbytes() bytes for the tables of their Huffman

@@ -26,7 +26,7 @@ struct psti_decoder {
     struct psti_pli_jpeg_codes *codes; /* for decode_jpeg_direct.c; NULL: not taken yet */
     bool withholds_codes, wants_codes; /* see psti_decode_withhold_codes */
     uint64_t n_jpeg_direct;            /* number of JPEGs that did not need libjpeg's decoder */
-    uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole, n_libpng;
+    uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole, n_libpng, n_libjpeg;
 };
 
 /* The parameters of one call of psti_decode_rows_scaled. `options` has every member filled in, even

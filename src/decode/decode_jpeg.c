@@ -391,11 +391,15 @@ static enum pst_status decode(struct psti_jpeg *jpeg)
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "jpeg", -1,
                                 "the image has %u x %u pixels, not the %u x %u that were probed",
                                 cinfo->image_width, cinfo->image_height, job->width, job->height);
+    struct psti_decoder *decoder = job->decoder;
+    const bool asked = decoder->wants_codes;
     enum pst_status status = psti_decode_jpeg_direct(jpeg, &emit, &begun, &n_rows);
-    if (status == PST_OK && n_rows == job->stored.height)
-        job->decoder->n_jpeg_direct++;
-    else if (status == PST_OK)
+    if (status == PST_OK && n_rows == job->stored.height) {
+        decoder->n_jpeg_direct++;
+    } else if (status == PST_OK) {
+        decoder->n_libjpeg += !decoder->libjpeg_only && decoder->wants_codes == asked;
         status = decode_by_libjpeg(jpeg, &emit, begun, n_rows);
+    }
     return status == PST_OK ? psti_decode_emit_end(&emit) : status;
 }
 

@@ -61,6 +61,9 @@ static const struct {
                                      "nobody states which are left and right"},
     [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
                                  "driver did not"},
+    [PST_FALLBACK_LIBJPEG] = {"libjpeg", "JPEGs that libjpeg-turbo decoded, which is slower: "
+                                         "progressive, CMYK, sampled in another way, irregular, or "
+                                         "their worker had too little memory"},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 _Static_assert(N_KINDS <= PST_FALLBACKS_MAX, "stats have room for every kind");

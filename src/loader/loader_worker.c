@@ -294,6 +294,7 @@ void psti_loader_worker_count(struct psti_loader_worker *worker, int64_t start_n
     worker->nbytes_decoded += now.nbytes_out - worker->seen.nbytes_out;
     worker->n_region_fallback += now.n_region_fallback - worker->seen.n_region_fallback;
     worker->n_libpng += now.n_libpng - worker->seen.n_libpng;
+    worker->n_libjpeg += now.n_libjpeg - worker->seen.n_libjpeg;
     worker->n_units += now.n_units - worker->seen.n_units;
     worker->n_units_whole += now.n_units_whole - worker->seen.n_units_whole;
     worker->seen = now;
@@ -320,6 +321,7 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     stats->nbytes_decoded += worker->nbytes_decoded;
     stats->n_fallback_region += worker->n_region_fallback;
     psti_loader_fell_back(worker->loader, PST_FALLBACK_LIBPNG, worker->n_libpng);
+    psti_loader_fell_back(worker->loader, PST_FALLBACK_LIBJPEG, worker->n_libjpeg);
     stats->n_units_decoded += worker->n_units;
     stats->n_units_whole += worker->n_units_whole;
     stats->n_partial_reads += worker->n_partial;
@@ -336,7 +338,7 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     worker->placed = (struct psti_placed){0};
     worker->n_cpu = worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
-    worker->n_libpng = worker->n_boxes_dropped = worker->n_unchecked = 0;
+    worker->n_libpng = worker->n_libjpeg = worker->n_boxes_dropped = worker->n_unchecked = 0;
 }
 
 enum pst_status psti_loader_worker_run_read(struct psti_loader_worker *worker,

@@ -72,7 +72,8 @@ struct psti_loader_worker {
     /* Counts since the last merge: */
     struct psti_placed placed;
     uint64_t n_cpu, nbytes_decoded, n_region_fallback, decode_ns;
-    uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped, n_unchecked;
+    uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_libjpeg;
+    uint64_t n_boxes_dropped, n_unchecked;
     uint64_t read_here_ns;          /* part of decode_ns in which this thread read bytes itself */
     struct psti_meter_thread meter; /* clocks of this worker, which any thread may read; closing
                                        keeps them */

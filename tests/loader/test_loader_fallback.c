@@ -72,7 +72,7 @@ static void test_names(void **state)
         for (uint32_t i = 0; i < n; i++)
             assert_string_not_equal(pst_fallback_name(i), pst_fallback_name(n));
     }
-    assert_int_equal(n, PST_FALLBACK_PAIRS + 1);
+    assert_int_equal(n, PST_FALLBACK_LIBJPEG + 1);
     assert_null(pst_fallback_text(n));
     assert_null(pst_fallback_name(UINT32_MAX));
     assert_string_equal(pst_fallback_name(PST_FALLBACK_URING), "uring");

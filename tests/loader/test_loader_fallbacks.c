@@ -1,5 +1,6 @@
 /* test_loader_fallbacks.c - does a loader count the fall-backs that it took itself, and are its
  * batches the same? The test's open() imitates a file system without O_DIRECT. */
+#include "base/machine/cpu.h"
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -129,11 +130,26 @@ static void images_decoded_whole_for_a_region_are_counted(void **state)
     assert_int_equal(run(packed, PST_PAGE_CACHE_KEEP, 24, hashes).n_fallback_region, 0);
 }
 
+/* On a CPU with vector code, usual JPEGs do not need libjpeg-turbo's decoder. */
+static void jpegs_left_to_libjpeg_are_counted(void **state)
+{
+    uint64_t hashes[N_BATCHES];
+    bool is_faster = psti_cpu_features() & (PSTI_CPU_AVX2 | PSTI_CPU_NEON);
+    (void)state;
+    for (uint32_t edge = 0; edge <= 24; edge += 24) {
+        struct pst_loader_stats stats = run(folder, PST_PAGE_CACHE_KEEP, edge, hashes);
+        assert_int_equal(stats.fallbacks[PST_FALLBACK_LIBJPEG], is_faster ? N_SAMPLES : 0);
+        stats = run(packed, PST_PAGE_CACHE_KEEP, edge, hashes);
+        assert_int_equal(stats.fallbacks[PST_FALLBACK_LIBJPEG], 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_without_direct_are_counted),
         cmocka_unit_test(images_decoded_whole_for_a_region_are_counted),
+        cmocka_unit_test(jpegs_left_to_libjpeg_are_counted),
     };
     alarm(300);
     return cmocka_run_group_tests(tests, set_up, tear_down);
