@@ -101,8 +101,8 @@ enum pst_audio_window {
     PST_AUDIO_WINDOW_ONES = 3
 };
 
-/* What fills the positions before the start and after the end of a waveform, which the frames that
- * are centred near its ends cover. */
+/* Values that fill the positions before the start and after the end of a waveform, which the frames
+ * that are centred near its ends cover. */
 enum pst_audio_pad_mode {
     /* The waveform mirrored, without repeating the edge sample. It needs more than n_fft / 2
      * samples. */

@@ -154,7 +154,7 @@ struct pst_cache_cost {
     double seconds;
 };
 
-/* What a plan of pst_cache_plan admits and saves. */
+/* The samples that a plan of pst_cache_plan admits, and the time that it saves. */
 struct pst_cache_plan_report {
     uint64_t n_samples; /* number of samples that are admitted */
     uint64_t nbytes;    /* cache memory they take, with 16 to 31 bytes per sample */
@@ -183,7 +183,7 @@ PST_WARN_UNUSED enum pst_status pst_cache_plan(const struct pst_cache_cost *cost
                                                uint8_t *plan, struct pst_cache_plan_report *report,
                                                size_t report_nbytes, struct pst_error *err);
 
-/* What pst_cache_save wrote, or what pst_cache_load took over. */
+/* Counts of what pst_cache_save wrote, or what pst_cache_load took over. */
 struct pst_cache_file_report {
     uint64_t n_items;
     uint64_t nbytes;      /* stored bytes of these items */

@@ -55,7 +55,7 @@ enum pst_field_type pst_field_type_from_name(const char *name);
 /* Largest number of points of one keypoint instance. */
 #define PST_MAX_POINTS 4096
 
-/* Which picture the masks, boxes or keypoints of an image refer to if EXIF rotates the image. */
+/* The picture that masks, boxes or keypoints of an image refer to if EXIF rotates the image. */
 enum pst_made_for {
     /* Not stated. A sample with a rotated image is then an error, unless the mask's size shows
      * which picture is meant. */

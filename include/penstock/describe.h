@@ -47,9 +47,9 @@ enum pst_member_kind {
     PST_MEMBER_COUNT = 7     /* an unsigned integer: n_NAME is the length of array NAME */
 };
 
-/* What a member affects. In structs that do not belong to a loader, ORDER means which samples a
- * call handles, ROWS how they are decoded or stored, and JOB everything else: where results go,
- * threads, memory, functions of the caller. */
+/* The results that a member affects. In structs that do not belong to a loader, ORDER means which
+ * samples a call handles, ROWS how they are decoded or stored, and JOB everything else: where
+ * results go, threads, memory, functions of the caller. */
 enum pst_member_use {
     PST_USE_LAYOUT = 1, /* sizes of structs and reserved bytes: no option */
     PST_USE_ORDER = 2,  /* which samples are delivered, in which order */

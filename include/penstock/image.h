@@ -83,9 +83,9 @@ enum pst_layout {
     PST_LAYOUT_CHW = 1 /* Channels, height, width; in a batch NCHW. */
 };
 
-/* What an image's header says, before its pixels are decoded. Height and width are those of the
- * shown picture, after the EXIF orientation if it is applied. The library fills this struct; the
- * caller owns it. */
+/* Properties of an image that its header says, before its pixels are decoded. Height and width are
+ * those of the shown picture, after the EXIF orientation if it is applied. The library fills this
+ * struct; the caller owns it. */
 struct pst_image_info {
     enum pst_form form;
     uint32_t height, width; /* pixels, 1..65535 */

@@ -38,7 +38,7 @@ enum pst_order {
     /* Page-aware shuffle: see pst_loader_options.page_samples. */
     PST_ORDER_PAGES = 2
 };
-/* What happens with a bad sample: one whose bytes are damaged, cut short or of a kind that no
+/* Policies for a bad sample: one whose bytes are damaged, cut short or of a kind that no
  * decoder takes, or whose file in a folder is missing. Other failures end the epoch with their own
  * error, whatever on_error is: a device or mount that fails, a folder or shard that is gone, a
  * missing permission, a memory limit, an operation that cannot be applied. */
@@ -50,7 +50,7 @@ enum pst_on_error {
     /* Another sample, chosen by a pure function of (seed, epoch, position), replaces it. */
     PST_ON_ERROR_REPLACE = 2
 };
-/* What PST_ON_ERROR_SKIP does with a batch whose samples are all bad. In both cases each rank gets
+/* Policies of PST_ON_ERROR_SKIP for a batch whose samples are all bad. In both cases each rank gets
  * as many batches as pst_loader_n_batches says. */
 enum pst_on_empty {
     /* The batch gets one other sample, the one that PST_ON_ERROR_REPLACE would choose for its first
@@ -146,7 +146,7 @@ enum pst_cache_resolution {
     PST_CACHE_RESOLUTION_TRAINING = 1
 };
 
-/* What happens to the pages that reading leaves in the kernel's page cache. */
+/* Policies for the pages that reading leaves in the kernel's page cache. */
 enum pst_page_cache {
     PST_PAGE_CACHE_KEEP = 0, /* The kernel decides. */
     /* The kernel is told to drop pages after they are read (POSIX_FADV_DONTNEED). */
@@ -752,7 +752,7 @@ enum pst_tier {
  * Returns a static string; NULL after the last tier. Any thread. */
 const char *pst_tier_name(uint32_t i);
 
-/* What one tier has given to a loader since it was opened. */
+/* Counts of what one tier has given to a loader since it was opened. */
 struct pst_tier_stats {
     /* Items and their bytes; for storage, n_hits counts reads, and an item may take several. */
     uint64_t n_hits, nbytes;
@@ -765,7 +765,7 @@ struct pst_tier_stats {
     double bytes_per_second;
 };
 
-/* What a loader did since it was opened. Times are in nanoseconds. Workers decode rows, wait for
+/* Counters of a loader since it was opened. Times are in nanoseconds. Workers decode rows, wait for
  * storage, or are idle because the caller is slower. Without workers the calling thread does the
  * work inside pst_loader_next. Counters include all rows of delivered batches, and may include rows
  * of later batches. */

@@ -60,7 +60,7 @@ struct pst_pli_encode_options {
     void *run_ctx;
 };
 
-/* What a PLI contains (format-pli.md, section 1). */
+/* Contents of a PLI (format-pli.md, section 1). */
 enum pst_pli_content {
     PST_PLI_CONTENT_PIXELS = 1,
     /* Quantised coefficients of a JPEG. */

@@ -289,7 +289,7 @@ struct pst_pack_options {
     bool prepare;
 };
 
-/* What pst_pack, pst_repack or pst_merge did. Bytes are those of stored items. */
+/* Counts of what pst_pack, pst_repack or pst_merge did. Bytes are those of stored items. */
 struct pst_pack_report {
     /* Samples in the destination (after a failure: those that it keeps); bad samples; samples that
      * were there before. */

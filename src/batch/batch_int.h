@@ -40,8 +40,8 @@ struct psti_layout_field {
     int i_rows;        /* index of the field's row list; -1: it has none */
 };
 
-/* What the pools of one loader share. The loader has a pool for each layout in use, and an old pool
- * lives as long as somebody holds one of its batches. */
+/* State that the pools of one loader share. The loader has a pool for each layout in use, and an
+ * old pool lives as long as somebody holds one of its batches. */
 struct psti_pool_family {
     pthread_mutex_t lock; /* guards n_pools and n_held, and members of the pools */
     pthread_cond_t changed;

@@ -19,7 +19,7 @@ enum psti_member_kind {
     PSTI_MEMBER_OTHER = 3,
 };
 
-/* What a walk over a container says of each member. */
+/* A member, as a walk over a container describes it. */
 struct psti_walk_member {
     const char *name; /* NUL-terminated, with its folders; read during the call only */
     enum psti_member_kind kind;
@@ -40,7 +40,7 @@ struct psti_head_reader {
     bool has_crc32; /* `check` of each member is the CRC-32 of its decoded content */
 };
 
-/* What a walk found in a container. */
+/* Counts of a walk over a container. */
 struct psti_walk_counts {
     uint64_t n_members; /* number of members of all kinds */
     bool has_no_end; /* the file lacks the mark of its end, so it may have been cut between two

@@ -8,7 +8,7 @@
 enum { PSTI_NPY_HEAD_NBYTES = 256 }; /* first bytes of a file that hold the header for up to 8
                                       * dimensions */
 
-/* What a .npy header states. */
+/* The array that a .npy header describes. */
 struct psti_npy {
     enum pst_dtype dtype;
     uint8_t ndim;

@@ -35,7 +35,7 @@ struct psti_tar_member {
     enum psti_tar_kind kind;
 };
 
-/* What extra headers before a member say of it. */
+/* Properties of a member that extra headers before it say. */
 struct psti_tar_extra {
     bool has_name, has_nbytes, has_mtime;
     uint64_t nbytes;

@@ -17,7 +17,7 @@ enum pst_status psti_dataset_open_container_index(const char *path, const char *
                                                   char why[PST_ERROR_PATH_CAP], pst_dataset **out,
                                                   struct pst_error *err);
 
-/* What to do with an index besides finding or making it. */
+/* Work on an index besides finding or making it. */
 struct psti_container_work {
     bool check, merge;               /* input: the members of pst_index_options with these names */
     uint32_t part, n_parts;          /* in: likewise */

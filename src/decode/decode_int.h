@@ -73,7 +73,7 @@ void psti_decode_jpeg_close(struct psti_jpeg *jpeg);
  * later call tries again: the second one after that, then the third, the fifth, the ninth, and so
  * on. libjpeg-turbo decodes all JPEGs until then. */
 void psti_decode_jpeg_try(void);
-/* What the trial has found. `agrees`: the library makes the pixels of decode_jpeg_direct.c.
+/* Keeps the result of the trial. `agrees`: the library makes the pixels of decode_jpeg_direct.c.
  * `saturates`: its inverse DCT saturates, as its vector code and PLI's do; its plain C code wraps
  * around instead. */
 void psti_decode_jpeg_found(bool agrees, bool saturates);

@@ -59,7 +59,7 @@ struct psti_container_header {
     struct psti_index_frame frame;
 };
 
-/* Which checksums the items of a field have. */
+/* Checksums that the items of a field have. */
 enum psti_container_sums {
     /* XXH3 of the stored bytes, for some items. In a page, only an item that fills the whole page
      * has one. */

@@ -63,7 +63,8 @@ struct pst_images {
 
 /* images_host.c */
 struct psti_images_session;
-/* What a call holds of the host cache: a session, and a reader number that keeps items valid. */
+/* Parts of the host cache that a call holds: a session, and a reader number that keeps items
+ * valid. */
 struct psti_images_hold {
     struct psti_images_session *session; /* NULL: nothing */
     unsigned reader;

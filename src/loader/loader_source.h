@@ -94,8 +94,8 @@ struct psti_loader_source {
     struct psti_draw draw;
 };
 
-/* What a row waits for, or has waited for. A worker takes the row from the ready list, or makes it
- * itself. It changes the state when it takes the bytes that have arrived. */
+/* States of a row: what it waits for, or has waited for. A worker takes the row from the ready
+ * list, or makes it itself. It changes the state when it takes the bytes that have arrived. */
 enum psti_loader_row_state {
     PSTI_LOADER_ROW_ASKED,   /* waits for answers of the tiers, including the storage */
     PSTI_LOADER_ROW_READING, /* waits for reads of items that a tier lacked */

@@ -12,7 +12,7 @@
 
 struct psti_run;
 
-/* What a pack will do (pack_plan.c)
+/* Plan of what a pack will do (pack_plan.c)
  * ---------------------------------------------------------------------------------- */
 
 /* Settings with which PLI is encoded, or was encoded. */

@@ -48,7 +48,7 @@
 #define PSTI_PLAN_WAYS_MAX 8192
 #define PSTI_PLAN_FORMS_MAX 64
 
-/* What the best plan optimises. Among equally good plans the one that stores the fewest bytes is
+/* Goals of a plan. Among equally good plans the one that stores the fewest bytes is
  * taken, and among these the fastest. Numbers are stable. */
 enum psti_plan_goal {
     PSTI_PLAN_RATE = 0,    /* highest number of samples/s */

@@ -215,7 +215,7 @@ enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
  * files. It has no restoration, and its header no checksum of the pixels (0); units have theirs.
  * Takes no more memory than psti_pli_keep_jpeg.
  *
- * What is checked: the PLI has the frame, and all of the coefficients, that the reader has found.
+ * The check is that the PLI has the frame, and all of the coefficients, that the reader has found.
  * The caller compares pixels with libjpeg-turbo's. *is_exact: the caller need compare only some
  * rows, to check what a decoder takes from the headers, such as the colour space. It is set if the
  * JPEG is one regular sequential scan, so no decoder has to guess, if no chroma is subsampled, and

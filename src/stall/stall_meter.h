@@ -83,7 +83,7 @@ void psti_stall_meter_waited(struct psti_meter_thread *thread, int64_t since_ns,
 /* Adds a thread's clocks to `sums`. Any thread. */
 void psti_stall_meter_sum(const struct psti_meter_thread *thread, struct psti_meter_sums *sums);
 
-/* What the caller waits for at an instant. */
+/* Causes for which the caller waits at an instant. */
 enum psti_meter_cause {
     PSTI_METER_CAUSE_FETCH,  /* a worker was idle because reads were under way */
     PSTI_METER_CAUSE_ROWS,   /* workers filled rows */

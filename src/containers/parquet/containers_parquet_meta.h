@@ -29,7 +29,7 @@ enum psti_parquet_repetition {
     PSTI_PARQUET_REPEATED = 2,
 };
 
-/* What values mean. Logical types and the older converted types are mapped to the same meanings. */
+/* Meanings of values. Logical types and older converted types are mapped to the same meanings. */
 enum psti_parquet_meaning {
     PSTI_MEANING_NONE = 0,
     PSTI_MEANING_TEXT,

@@ -15,7 +15,7 @@
 
 #include "base/files/output.h"
 
-/* What a record was made of. */
+/* Sources of a record. */
 struct psti_walk_record_head {
     enum psti_container_kind kind;
     uint8_t key[16];       /* hash of the rules that the walk followed */

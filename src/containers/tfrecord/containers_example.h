@@ -66,7 +66,7 @@ enum pst_status psti_containers_wire_get(struct psti_wire *wire, uint64_t at, si
  * has none. */
 typedef enum pst_status psti_example_take(void *context, const char *key, struct psti_span value);
 
-/* What was found in a message that may be an Example. */
+/* Facts about a message that may be an Example. */
 struct psti_example_facts {
     bool has_features;
     bool is_sequence; /* the message has lists of features, so it is a SequenceExample */

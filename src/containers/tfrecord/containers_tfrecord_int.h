@@ -9,7 +9,7 @@
 #include "containers/tfrecord/containers_example.h"
 #include "containers/tfrecord/containers_tfrecord.h"
 
-/* What features.json says of a key. */
+/* Kinds of keys, as features.json says. */
 enum psti_tfds_kind {
     PSTI_TFDS_NONE = 0, /* nothing */
     PSTI_TFDS_IMAGE,
@@ -30,7 +30,7 @@ struct psti_tfds_spec {
     const char *problem; /* completes a sentence whose subject is the key */
 };
 
-/* What is known of one key of the Examples. */
+/* A key of the Examples, and all that is known of it. */
 struct psti_tf_key {
     /* State of the key in the current record. */
     uint64_t record;         /* 1 + number of the last record that has the key */

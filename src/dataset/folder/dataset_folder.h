@@ -70,14 +70,14 @@ enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less le
 /* True if a name is valid for a sample: UTF-8, not empty, no control characters, short enough. */
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes);
 
-/* What stat said of a file when it was listed. */
+/* Facts that stat said of a file when it was listed. */
 struct psti_file_facts {
     uint64_t nbytes;
     uint32_t place; /* psti_dataset_file_place */
     uint32_t stamp; /* psti_dataset_file_stamp */
 };
 
-/* What the tables store of a file. */
+/* Facts that the tables store of a file. */
 struct psti_file_brief {
     uint32_t nbytes; /* UINT32_MAX: the size is in `longs` */
     uint32_t place, stamp;

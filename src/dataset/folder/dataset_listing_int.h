@@ -26,7 +26,7 @@ struct psti_listing_reader {
                                          * order */
 };
 
-/* What was found in the directory that is being listed. */
+/* Findings in the directory that is being listed. */
 struct psti_listing_met {
     struct psti_listing_counts before;
     int64_t listed_ns;

@@ -48,7 +48,7 @@ enum psti_mp3_kind {
 enum psti_mp3_kind psti_decode_mp3_header_read(const uint8_t *bytes,
                                                struct psti_mp3_header *header);
 
-/* What psti_decode_mp3_walk finds out about a file. All zero before the call. */
+/* Facts about a file that psti_decode_mp3_walk finds out. All zero before the call. */
 struct psti_mp3_walk {
     struct psti_mp3_header first; /* header of the first frame that holds sound */
     uint64_t n_frames;            /* number of frames that hold sound */

@@ -16,8 +16,8 @@
  * turn. */
 #define PSTI_LOADER_NO_TURN UINT64_MAX
 
-/* Which form gets which part of the rows. Set at open. Counters and fractions are atomic, the other
- * members constant unless their comment says more. */
+/* Forms, and the part of the rows that each gets. Set at open. Counters and fractions are atomic,
+ * the other members constant unless their comment says more. */
 struct psti_loader_forms {
     uint32_t n; /* number of forms; 0: rows are not divided among forms */
     uint32_t i_plan;

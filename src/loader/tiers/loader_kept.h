@@ -12,8 +12,8 @@
 
 struct psti_training;
 
-/* What caches and the fleet keep of the data set. loader_cache_choice.c sets it. It changes only
- * while no worker runs. */
+/* The items of the data set that caches and the fleet keep. loader_cache_choice.c sets it. It
+ * changes only while no worker runs. */
 struct psti_loader_kept {
     struct psti_cache_shape shape;    /* describes the whole data set of the loader */
     uint32_t numbers[PST_MAX_FIELDS]; /* for each field: number of its first variant in the shape */
