@@ -256,18 +256,22 @@ class Sweep(cli_case.Case):
         done = subprocess.run([cli_case.CLI, *map(str, arguments)], cwd=root, capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
 
-    def test_index(self):
-        """The index of tars with checksums exists or is made again. Files that a killed process left are removed by the next
-        one."""
+    def tars(self, n_each):
+        """Makes base/t with two tars of n_each images. Returns base and the listing of t."""
         base = self.dir / "base"
         (base / "t").mkdir(parents=True)
         for i in range(2):
-            images = self.jpegs(f"images{i}", 4, 40, 30)
+            images = self.jpegs(f"images{i}", n_each, 40, 30)
             with tarfile.open(base / f"t/t-{i}.tar", "w") as tar:
                 for path in sorted(images.iterdir()):
                     tar.add(path, path.name)
         shutil.copytree(base, self.dir / "whole")
-        wanted = self.listing(self.dir / "whole", "t")
+        return base, self.listing(self.dir / "whole", "t")
+
+    def test_index(self):
+        """The index of tars with checksums exists or is made again. Files that a killed process left are removed by the next
+        one."""
+        base, wanted = self.tars(4)
         arguments = ("index", "t", "--sums")
 
         def names(root):
@@ -294,15 +298,7 @@ class Sweep(cli_case.Case):
 
     def test_index_in_parts(self):
         """A part or a merge is killed. The index exists or can be made from the parts, and no file is left behind."""
-        base = self.dir / "base"
-        (base / "t").mkdir(parents=True)
-        for i in range(2):
-            images = self.jpegs(f"images{i}", 3, 40, 30)
-            with tarfile.open(base / f"t/t-{i}.tar", "w") as tar:
-                for path in sorted(images.iterdir()):
-                    tar.add(path, path.name)
-        shutil.copytree(base, self.dir / "whole")
-        wanted = self.listing(self.dir / "whole", "t")
+        base, wanted = self.tars(3)
         part, merge = ("index", "t", "--sums", "--part", "1/1"), ("index", "t", "--sums", "--merge")
 
         def check(root, through):
