@@ -93,16 +93,27 @@ def compare(data: Path, output: str, turn: int | None) -> int:
     return n
 
 
-def compare_views(data: Path, output: str) -> int:
-    """Compares views of the images of a data set, decoded in each place. Returns the number of images."""
+def compare_views(data: ps.Dataset, name: str, output: str, gpu_decodes: bool) -> int:
+    """Compares views of the images of a data set, decoded in each place. Returns the number of images. gpu_decodes: some of the
+    images are of a kind that a GPU decodes.
+    """
     views = {"global": (2, CHAINS["resized"]), "local": (3, [T.RandomResizedCrop(32, scale=(0.05, 0.3)), CHAINS["resized"][2]])}
     found: list[list[np.ndarray]] = []
     for device in ("cpu", *PLACES):
-        loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, views=views, dtype="float16", fields=[],
+        loader = ps.Loader(data, batch_size=8, shuffle=True, seed=7, views=views, dtype="float16", fields=[],
                            output="numpy" if device == "cpu" else output, device=device)
-        found.append([on_host(batch[name]) for batch in loader for name in views])
-        check_same(found[-1], found[0], f"{data.name}, views, {device}")
+        found.append([on_host(batch[view]) for batch in loader for view in views])
+        check_same(found[-1], found[0], f"{name}, views, {device}")
+        stats = loader.stats()["device"]
+        assert device != PLACES[0] or not gpu_decodes or stats["gpu_samples"] > 0, (name, stats)
     return sum(map(len, found[0])) * len(PLACES)
+
+
+def compare_mixtures(sources: list[Path], output: str) -> int:
+    """Compares views of mixtures of images of all forms, in folders and packed. Returns the number of images."""
+    whole = ps.Mixture({path.name: str(path) for path in sources})
+    drawn = ps.Mixture({path.name: str(path) for path in sources}, weights=range(1, len(sources) + 1), stop="first_exhausted")
+    return compare_views(whole, "mixture", output, True) + compare_views(drawn, "mixture with weights", output, True)
 
 
 def torch_output() -> str:
@@ -117,14 +128,17 @@ def torch_output() -> str:
 
 def main() -> None:
     output, n = torch_output(), 0
+    sources: list[Path] = []
     turns = itertools.count() if "--few" in sys.argv[2:] else itertools.repeat(None)
     with tempfile.TemporaryDirectory() as work:
         for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir()):
             packed = Path(work) / f"{folder.name}.pst"
             ps.pack(str(folder), str(packed))
             n += sum(compare(data, output, turn) for data, turn in zip((folder, packed), turns, strict=False))
-            n += compare_views(packed, output)
+            n += compare_views(ps.Dataset(str(packed)), packed.name, output, folder.name.startswith("pli"))
+            sources += [folder, packed]
             print(f"{folder.name}: the same", flush=True)
+        n += compare_mixtures(sources, output)
     print(f"{n} images compared, output {output}")
 
 
