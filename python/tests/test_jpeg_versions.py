@@ -4,8 +4,14 @@ that docs/format-images.md names.
 
 import io
 import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
+import PIL
 import pytest
 from PIL import Image, features
 
@@ -69,3 +75,28 @@ def test_pixels_are_those_of_another_libjpeg_turbo(sampling: str, gray: bool) ->
                 apart = np.abs(ps.decode(part).astype(int) - by_pillow(part))
                 assert apart.max() < 64  # both versions smooth the blocks, but by different rules
     assert n_missing > 20
+
+
+def test_usual_files_are_read_fast_with_another_libjpeg_turbo(tmp_path: Path) -> None:
+    """The library of Pillow's wheel, preloaded, takes the place of the installed one. Penstock's trial finds that it agrees."""
+    found = sorted((Path(PIL.__file__).parent.parent / "pillow.libs").glob("libjpeg-*.so*"))
+    if not found or not features.check_feature("libjpeg_turbo") or os.environ.get("LD_PRELOAD"):
+        pytest.skip("Pillow's wheel has no libjpeg-turbo of its own, or something else is preloaded")
+    for i, (height, width) in enumerate(SIZES):
+        for sampling, gray in (("4:4:4", False), ("4:2:2", False), ("4:2:0", False), ("4:4:4", True)):
+            name = f"{i}-{sampling.replace(':', '')}-{'gray' if gray else 'colour'}.jpg"
+            (tmp_path / name).write_bytes(encoded(picture(height, width, i), False, sampling, gray))
+    source = f"""if True:
+        import hashlib, json
+        import penstock as ps
+        loader = ps.Loader({str(tmp_path)!r}, batch_size=1, num_workers=1, output="numpy", cache=None)
+        sums = [hashlib.sha256(image.tobytes()).hexdigest() for batch in loader for image in batch["image"]]
+        print(json.dumps([sums, loader.stats()["fallbacks"].get("libjpeg", 0)]))
+    """
+    runs = []
+    for preload in ({}, {"LD_PRELOAD": str(found[0])}):
+        done = subprocess.run([sys.executable, "-c", source], env=os.environ | preload, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        runs.append(json.loads(done.stdout))
+    assert runs[0] == runs[1]
+    assert len(runs[0][0]) == 4 * len(SIZES) and runs[0][1] == 0
