@@ -67,8 +67,8 @@ struct pst_cache_host_options {
      * used. False: it works without the cache, counts that (PST_FALLBACK_HOST), gives the reason in
      * the log and in pst_loader_stats.host_reason, and looks for the service again later. */
     bool strict;
-    /* True: this call does not look for or start the service; loaders do so when an epoch begins.
-     */
+    /* True: this call does not look for or start the service. Loaders look for it, and wait one
+     * second for its greeting, when they are opened and when an epoch begins. */
     bool later;
 };
 

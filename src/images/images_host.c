@@ -121,8 +121,8 @@ static void look(void *arg)
     pst_images *images = host->images;
     struct psti_share_cache *found = NULL;
     const struct psti_share_set set = {.dataset = images->dataset, .shape = images->shape};
-    if (psti_share_cache_open(images->host_path, &set, 1, LOOK_WAIT_NS, &stop, &found, NULL) ==
-        PST_OK) {
+    if (psti_share_cache_open(images->host_path, &set, 1, LOOK_WAIT_NS, LOOK_WAIT_NS, &stop, &found,
+                              NULL) == PST_OK) {
         if (install(host, found)) {
             atomic_fetch_add(&images->n_renewed, 1);
             psti_log(PST_LOG_INFO, "images", "the host service was found again");
@@ -150,8 +150,8 @@ static void begin_look(struct psti_images_host *host)
 }
 
 /* Makes the sessions of this process, with or without a running service. */
-static enum pst_status open_host(pst_images *images, struct psti_images_host **out,
-                                 struct pst_error *err)
+static enum pst_status open_host(pst_images *images, int64_t greet_ns,
+                                 struct psti_images_host **out, struct pst_error *err)
 {
     struct psti_images_host *host = *out = psti_calloc(1, sizeof *host);
     if (!host)
@@ -159,8 +159,8 @@ static enum pst_status open_host(pst_images *images, struct psti_images_host **o
     host->images = images;
     host->pid = (int)getpid();
     const struct psti_share_set set = {.dataset = images->dataset, .shape = images->shape};
-    return psti_share_cache_open(images->host_path, &set, 1, PSTI_LINK_WAIT_NS, &images->stop,
-                                 &host->sessions[0].cache, err);
+    return psti_share_cache_open(images->host_path, &set, 1, greet_ns, PSTI_LINK_WAIT_NS,
+                                 &images->stop, &host->sessions[0].cache, err);
 }
 
 enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache,
@@ -174,7 +174,7 @@ enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache
     if (!images->host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "images", "no memory for a path");
     atomic_init(&images->opening_pid, (int)getpid());
-    enum pst_status status = open_host(images, &host, &cause);
+    enum pst_status status = open_host(images, handle->greet_ns, &host, &cause);
     atomic_init(&images->host, host);
     if (status != PST_OK && host && !handle->strict && psti_share_goes_on(status)) {
         psti_share_say(&cause, images->host_reason, sizeof images->host_reason);
@@ -216,7 +216,7 @@ static struct psti_images_host *find_host(pst_images *images)
     if (opening == pid || !atomic_compare_exchange_strong(&images->opening_pid, &opening, pid))
         return NULL; /* another thread is making them */
     pst_error_clear(&err);
-    if (open_host(images, &host, &err) != PST_OK)
+    if (open_host(images, PSTI_LINK_WAIT_NS, &host, &err) != PST_OK)
         psti_log(PST_LOG_WARNING, "images", "this process goes without the host service: %s",
                  err.text);
     if (!host)

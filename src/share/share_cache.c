@@ -650,7 +650,7 @@ enum pst_status psti_share_cache_open_lost(struct psti_share_cache **out, struct
 }
 
 enum pst_status psti_share_cache_open(const char *path, const struct psti_share_set *sets,
-                                      uint32_t n_sets, int64_t wait_ns,
+                                      uint32_t n_sets, int64_t greet_ns, int64_t wait_ns,
                                       const struct psti_share_stop *stop,
                                       struct psti_share_cache **out, struct pst_error *err)
 {
@@ -661,7 +661,8 @@ enum pst_status psti_share_cache_open(const char *path, const struct psti_share_
     if (!cache || !cache->message || !cache->sets)
         status = psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for the host cache");
     if (status == PST_OK)
-        status = psti_share_connect(path, PSTI_SESSION_CACHE, wait_ns, stop, &cache->fd, NULL, err);
+        status =
+            psti_share_connect(path, PSTI_SESSION_CACHE, greet_ns, stop, &cache->fd, NULL, err);
     for (uint32_t i = 0; status == PST_OK && i < n_sets; i++) {
         status = ask_for_set(cache, &sets[i], n_sets - 1 - i, err);
         if (status == PST_OK)

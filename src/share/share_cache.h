@@ -33,12 +33,13 @@ struct psti_share_wish {
 };
 
 /* Opens n_sets data sets, 1 to PSTI_CACHE_SETS_MAX, in the host cache of the service at `path`.
- * Waits for the service as long as it reports that it works, otherwise wait_ns, until `stop` (may
- * be NULL) ends the wait. Starts one thread. The errors are those of psti_share_connect and of the
- * service. PST_ERROR_LIMIT: there is no space for a data set; the text names the data sets that
- * hold it. PST_ERROR_STATE: a data set has changed since it was opened. */
+ * Waits greet_ns until the service greets. After that it waits as long as the service reports that
+ * it works, otherwise wait_ns. `stop` (may be NULL) ends each wait. Starts one thread. The errors
+ * are those of psti_share_connect and of the service. PST_ERROR_LIMIT: there is no space for a data
+ * set; the text names the data sets that hold it. PST_ERROR_STATE: a data set has changed since it
+ * was opened. */
 enum pst_status psti_share_cache_open(const char *path, const struct psti_share_set *sets,
-                                      uint32_t n_sets, int64_t wait_ns,
+                                      uint32_t n_sets, int64_t greet_ns, int64_t wait_ns,
                                       const struct psti_share_stop *stop,
                                       struct psti_share_cache **out, struct pst_error *err);
 /* Makes a session that counts as lost from the beginning. PST_ERROR_MEMORY. */

@@ -100,6 +100,7 @@ enum pst_status pst_cache_open_host(const struct pst_cache_host_options *options
         status = psti_share_socket_path(full.socket, host->path, err);
     if (status == PST_OK) {
         host->strict = full.strict;
+        host->greet_ns = full.later ? PSTI_LINK_GREET_NS : PSTI_LINK_WAIT_NS;
         host->stop = (struct psti_share_stop){full.interrupt, full.interrupt_ctx};
     }
     if (status == PST_OK && !full.later)

@@ -17,7 +17,9 @@ enum pst_status psti_share_connect_or_start(const char *path, const char *progra
 struct psti_share_host {
     char path[PSTI_SOCKET_PATH_CAP];
     struct psti_share_stop stop;
-    bool strict; /* pst_cache_host_options.strict */
+    bool strict;      /* pst_cache_host_options.strict */
+    int64_t greet_ns; /* how long a session that is opened with the handle waits until the service
+                         greets */
 };
 /* Returns the handle's part. It lives as long as the handle. */
 const struct psti_share_host *psti_share_host(const pst_cache *cache);
@@ -26,6 +28,5 @@ void psti_share_say(const struct pst_error *err, char *text, size_t capacity);
 /* True if the caller can go on without the service: the status is the service's fault, or this
  * process lacks memory or descriptors. False if the request was wrong. */
 bool psti_share_goes_on(enum pst_status status);
-
 
 #endif

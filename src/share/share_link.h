@@ -26,6 +26,9 @@ enum { PSTI_SOCKET_PATH_CAP = 108 }; /* bytes that a socket's address can hold, 
 
 /* How long a client waits for an answer before it counts the service as lost. */
 #define PSTI_LINK_WAIT_NS ((int64_t)10 * 1000 * 1000 * 1000)
+/* How long a client waits for the greeting of a service that may have been silent just now. One
+ * that works greets within milliseconds, also while it opens data sets. */
+#define PSTI_LINK_GREET_NS ((int64_t)1000 * 1000 * 1000)
 
 /* Sets the path of the socket: `given` if it is not NULL; else PENSTOCK_SOCKET; else
  * penstock/host.sock in XDG_RUNTIME_DIR, if that is set and exists; else

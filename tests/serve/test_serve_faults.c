@@ -8,9 +8,11 @@
 
 #include "base/clock.h"
 #include "share/share_cache_wire.h"
+#include "share/share_link.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,25 @@
 #include <unistd.h>
 
 enum { N = 64, BATCH = 8, N_BATCHES = N / BATCH, MIB = 1 << 20 };
+
+/* The linker puts it in the place of psti_share_connect. It sums how long this process is ready to
+ * wait for greetings. */
+static atomic_int_fast64_t waited_ns;
+enum pst_status __real_psti_share_connect(const char *path, enum psti_session_kind session,
+                                          int64_t wait_ns, const struct psti_share_stop *stop,
+                                          int *fd, struct psti_hello *theirs,
+                                          struct pst_error *err);
+enum pst_status __wrap_psti_share_connect(const char *path, enum psti_session_kind session,
+                                          int64_t wait_ns, const struct psti_share_stop *stop,
+                                          int *fd, struct psti_hello *theirs,
+                                          struct pst_error *err);
+enum pst_status __wrap_psti_share_connect(const char *path, enum psti_session_kind session,
+                                          int64_t wait_ns, const struct psti_share_stop *stop,
+                                          int *fd, struct psti_hello *theirs, struct pst_error *err)
+{
+    atomic_fetch_add(&waited_ns, wait_ns);
+    return __real_psti_share_connect(path, session, wait_ns, stop, fd, theirs, err);
+}
 
 static struct test_random chance = {.seed = 22};
 static unsigned n_rounds = 4;
@@ -111,6 +132,38 @@ static void a_stopped_service_costs_one_deadline(void **state)
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
     /* The service had read everything that it was asked for before it was stopped. */
     assert_int_equal(stats_of(loader).n_cache_fetched + stats_of(loader).n_cache_hits, N);
+    pst_loader_close(&loader);
+    pst_cache_close(&cache);
+    serve_fixture_kill(service, SIGKILL);
+    pst_dataset_close(&dataset);
+}
+
+/* Who made the handle has found that the service is silent. Opening a loader with it does not wait
+ * for the whole deadline again. */
+static void a_silent_service_is_waited_for_once(void **state)
+{
+    uint64_t wanted[N_BATCHES], hashes[N_BATCHES];
+    struct pst_error err;
+    const struct pst_cache_host_options later = {
+        .struct_size = sizeof later, .socket = fixture.socket, .later = true};
+    pst_cache *cache = NULL;
+    (void)state;
+    pst_dataset *dataset = open_images();
+    find_wanted(dataset, wanted);
+    pid_t service = serve_fixture_fork(&fixture, NULL);
+    assert_int_equal(kill(service, SIGSTOP), 0);
+    assert_ok(pst_cache_open_host(&later, &cache, &err));
+    atomic_store(&waited_ns, 0);
+    const struct pst_loader_options options = plain(cache);
+    pst_loader *loader = open_loader(dataset, &options);
+    assert_int_equal(run_epoch(loader, 0, hashes), N_BATCHES);
+    assert_memory_equal(hashes, wanted, sizeof hashes);
+    assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
+    assert_in_range(atomic_load(&waited_ns), 2, 2 * PSTI_LINK_GREET_NS); /* open, and begin */
+    assert_int_equal(kill(service, SIGCONT), 0);
+    assert_int_equal(run_epoch(loader, 0, hashes), N_BATCHES);
+    assert_memory_equal(hashes, wanted, sizeof hashes);
+    assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
     pst_loader_close(&loader);
     pst_cache_close(&cache);
     serve_fixture_kill(service, SIGKILL);
@@ -436,6 +489,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_service_changes_no_batch),
+        cmocka_unit_test(a_silent_service_is_waited_for_once),
         cmocka_unit_test(killed_clients_leave_nothing),
         cmocka_unit_test(a_forked_child_keeps_no_session),
         cmocka_unit_test(hostile_clients_harm_nobody),

@@ -236,7 +236,8 @@ static struct psti_share_cache *open_session(void)
     const struct psti_share_set set = set_of();
     struct psti_share_wish wishes[N], *all[N];
     struct pst_error err;
-    assert_ok(psti_share_cache_open(fixture.socket, &set, 1, 10 * SECOND, NULL, &session, &err));
+    assert_ok(psti_share_cache_open(fixture.socket, &set, 1, 10 * SECOND, 10 * SECOND, NULL,
+                                    &session, &err));
     for (uint64_t i = 0; i < N; i++) {
         wishes[i] =
             (struct psti_share_wish){.number = psti_share_cache_number(session, 0, i, 0)};

@@ -27,8 +27,8 @@
 
 /* Opens a session with the service, and sends it the rules for pictures at the training size. */
 static enum pst_status open_session(pst_loader *loader, const struct psti_loader_parts *parts,
-                                    int64_t wait_ns, struct psti_share_cache **out,
-                                    struct pst_error *err)
+                                    int64_t greet_ns, int64_t wait_ns,
+                                    struct psti_share_cache **out, struct pst_error *err)
 {
     const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
     struct psti_share_set *sets = psti_calloc(parts->n, sizeof *sets);
@@ -42,8 +42,8 @@ static enum pst_status open_session(pst_loader *loader, const struct psti_loader
                                           .rule = {part->rule, part->rule_nbytes},
                                           .later = psti_loader_later_is_asked(loader)};
     }
-    enum pst_status status =
-        psti_share_cache_open(loader->tiers.host_path, sets, parts->n, wait_ns, &stop, out, err);
+    enum pst_status status = psti_share_cache_open(loader->tiers.host_path, sets, parts->n,
+                                                   greet_ns, wait_ns, &stop, out, err);
     psti_free(sets);
     if (status == PST_OK)
         psti_loader_later_listen(loader, *out);
@@ -57,7 +57,8 @@ static enum pst_status open_or_go_on(pst_loader *loader, const struct psti_loade
 {
     struct pst_error cause;
     pst_error_clear(&cause);
-    enum pst_status status = open_session(loader, parts, PSTI_LINK_WAIT_NS, out, &cause);
+    enum pst_status status =
+        open_session(loader, parts, loader->tiers.host_greet_ns, PSTI_LINK_WAIT_NS, out, &cause);
     if (status != PST_OK && !loader->tiers.host_strict && psti_share_goes_on(status)) {
         psti_share_say(&cause, loader->tiers.host_reason, sizeof loader->tiers.host_reason);
         psti_log(PST_LOG_WARNING, "loader", "the host cache is not used: %s",
@@ -79,6 +80,7 @@ static enum pst_status open_host(pst_loader *loader, const struct psti_loader_sl
     const struct psti_share_host *host = psti_share_host(cache);
     loader->tiers.host_path = psti_strdup(host->path);
     loader->tiers.host_strict = host->strict;
+    loader->tiers.host_greet_ns = host->greet_ns;
     if (!loader->tiers.host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a path");
     enum pst_status status = open_or_go_on(loader, &loader->kept.parts, &loader->tiers.host, err);
@@ -130,7 +132,8 @@ static void begin(pst_loader *loader)
     pst_error_clear(&err);
     if (!psti_share_cache_is_lost(lost))
         return;
-    if (open_session(loader, &loader->kept.parts, RENEW_WAIT_NS, &found, &err) != PST_OK) {
+    if (open_session(loader, &loader->kept.parts, RENEW_WAIT_NS, RENEW_WAIT_NS, &found, &err) !=
+        PST_OK) {
         psti_log(PST_LOG_WARNING, "loader", "this epoch goes without the host service: %s",
                  err.text);
         pthread_mutex_lock(loader->lock);

@@ -136,6 +136,7 @@ struct psti_loader_tiers {
     struct psti_share_cache *host;
     char *host_path;       /* path of the service's socket; NULL: no host cache */
     bool host_strict;      /* pst_cache_host_options.strict */
+    int64_t host_greet_ns; /* how long opening a session waits for the service's greeting */
     char host_reason[256]; /* why the host cache is not used; guarded by the lock */
     struct psti_fleet_set *fleet;
     /* deadline of the caller's thread for its wait at the end of an epoch (loader_fleet.c); 0: it
