@@ -382,23 +382,6 @@ enum pst_status psti_decode_rows_scaled(struct psti_decoder *decoder, const void
     return run_codec(&job);
 }
 
-struct copy_target {
-    uint8_t *pixels;
-    /* bytes from one row to the next; bytes of a row that are used */
-    size_t stride_nbytes, row_nbytes;
-};
-
-static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
-                                 uint32_t n_rows)
-{
-    const struct copy_target *target = ctx;
-    const uint8_t *from = rows;
-    for (uint32_t i = 0; i < n_rows; i++)
-        memcpy(target->pixels + (size_t)(y + i) * target->stride_nbytes, from + i * row_nbytes,
-               target->row_nbytes);
-    return PST_OK;
-}
-
 enum pst_status psti_decode_region(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
                                    const struct pst_image_info *info,
                                    const struct pst_decode_options *options,
@@ -407,14 +390,14 @@ enum pst_status psti_decode_region(struct psti_decoder *decoder, const void *byt
 {
     uint8_t channels, bits;
     psti_decode_output(info, options, &channels, &bits);
-    struct copy_target target = {.pixels = pixels,
-                                 .stride_nbytes = row_nbytes,
-                                 .row_nbytes = (size_t)region->width * channels * (bits / 8)};
+    struct psti_decode_target target = {pixels, row_nbytes,
+                                        (size_t)region->width * channels * (bits / 8)};
     if (row_nbytes < target.row_nbytes)
         return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(info->form), -1,
                                 "rows %zu bytes apart have no room for %zu bytes", row_nbytes,
                                 target.row_nbytes);
-    return psti_decode_rows(decoder, bytes, nbytes, info, options, region, copy_rows, &target, err);
+    return psti_decode_rows(decoder, bytes, nbytes, info, options, region, psti_decode_copy_rows,
+                            &target, err);
 }
 
 enum pst_status pst_image_decode(const void *bytes, size_t nbytes, enum pst_form form,

@@ -84,6 +84,16 @@ static inline uint32_t psti_decode_scaled(uint32_t n, uint32_t scale_log2)
 void psti_decode_ends(const struct pst_image_info *info, const struct pst_decode_options *options,
                       bool *top, bool *left);
 
+/* Memory that psti_decode_copy_rows copies rows to: bytes from one row to the next, and bytes of a
+ * row that are copied. */
+struct psti_decode_target {
+    void *pixels;
+    size_t stride_nbytes, row_nbytes;
+};
+/* A psti_row_sink that copies rows. ctx: the target. */
+enum pst_status psti_decode_copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                                      uint32_t n_rows);
+
 /* Decodes like psti_decode_rows, but into memory: samples u8 or u16 (H,W,C). Rows begin
  * `row_nbytes` apart. */
 enum pst_status psti_decode_region(struct psti_decoder *decoder, const void *bytes, size_t nbytes,

@@ -1,5 +1,5 @@
 /* decode_emit.c - takes rows from a codec and hands them to the sink, converted and rotated as
- * needed.
+ * needed; and the sink that copies rows to memory.
  *
  * Codecs deliver rows of the stored region, from top to bottom. Rows that need no conversion and no
  * rotation go to the sink as they are. A picture that is only mirrored left to right is mirrored a
@@ -112,4 +112,15 @@ enum pst_status psti_decode_emit_end(struct psti_emit *emit)
         status = to_sink(emit, emit->band, band_nbytes, y, n_rows);
     }
     return status;
+}
+
+enum pst_status psti_decode_copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                                      uint32_t n_rows)
+{
+    const struct psti_decode_target *target = ctx;
+    const char *from = rows;
+    char *to = (char *)target->pixels + y * target->stride_nbytes;
+    for (uint32_t i = 0; i < n_rows; i++)
+        memcpy(to + i * target->stride_nbytes, from + i * row_nbytes, target->row_nbytes);
+    return PST_OK;
 }

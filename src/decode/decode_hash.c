@@ -2,7 +2,7 @@
  *
  * The orientation is applied first. The exception is a JPEG kept as PLI: its checksum is computed
  * from the pixels as stored. Any thread may call these functions, with a decoder of its own. */
-#include "decode/decode_job.h"
+#include "decode/decode_int.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -52,6 +52,19 @@ enum pst_status psti_decode_hash_rows(struct psti_decoder *decoder, const void *
     return status;
 }
 
+enum pst_status psti_decode_hash_reference(struct psti_decoder *decoder, const void *bytes,
+                                           size_t nbytes, const struct pst_image_info *info,
+                                           const struct pst_decode_options *options,
+                                           uint32_t n_rows, uint64_t *hash, struct pst_error *err)
+{
+    const bool others = decoder->libjpeg_only;
+    decoder->libjpeg_only = true;
+    enum pst_status status =
+        psti_decode_hash_rows(decoder, bytes, nbytes, info, options, n_rows, hash, err);
+    decoder->libjpeg_only = others;
+    return status;
+}
+
 enum pst_status psti_decode_hash_pixels(struct psti_decoder *decoder, const void *bytes,
                                         size_t nbytes, const struct pst_image_info *info,
                                         const struct pst_decode_options *options, uint64_t *hash,
@@ -77,10 +90,8 @@ enum pst_status psti_decode_hash_jpeg(struct psti_decoder *decoder, const void *
     struct pst_image_info info;
     enum pst_status status =
         psti_decode_probe(decoder, jpeg, nbytes, PST_FORM_JPEG, &options, &info, err);
-    const bool others = decoder->libjpeg_only;
-    decoder->libjpeg_only = true;
     if (status == PST_OK)
-        status = psti_decode_hash_pixels(decoder, jpeg, nbytes, &info, &options, hash, err);
-    decoder->libjpeg_only = others;
+        status = psti_decode_hash_reference(decoder, jpeg, nbytes, &info, &options, info.height,
+                                            hash, err);
     return status;
 }

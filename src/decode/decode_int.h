@@ -66,6 +66,11 @@ void psti_decode_turn_rows(const uint8_t *from, size_t from_nbytes, uint32_t hei
 enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);
 enum pst_status psti_decode_jpeg_rows(struct psti_decode_job *job);
+/* Does what psti_decode_hash_rows does; libjpeg-turbo's decoder, the reference, decodes JPEGs. */
+enum pst_status psti_decode_hash_reference(struct psti_decoder *decoder, const void *bytes,
+                                           size_t nbytes, const struct pst_image_info *info,
+                                           const struct pst_decode_options *options,
+                                           uint32_t n_rows, uint64_t *hash, struct pst_error *err);
 /* makes libjpeg's object before the first image */
 void psti_decode_jpeg_open(struct psti_decoder *decoder);
 void psti_decode_jpeg_close(struct psti_jpeg *jpeg);

@@ -90,22 +90,6 @@ static const uint8_t with_422[] = {
     0xab, 0xc1, 0xff, 0xd9,
 };
 
-/* Pixels of a whole picture, which rows are copied to. */
-struct picture {
-    uint8_t *pixels;
-    size_t row_nbytes;
-};
-
-static enum pst_status take_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
-                                 uint32_t n_rows)
-{
-    const struct picture *picture = ctx;
-    for (uint32_t i = 0; i < n_rows; i++)
-        memcpy(picture->pixels + (y + i) * picture->row_nbytes,
-               (const uint8_t *)rows + i * row_nbytes, picture->row_nbytes);
-    return PST_OK;
-}
-
 /* Decodes a whole JPEG with a decoder of its own. Fails with PST_ERROR_UNSUPPORTED if
  * decode_jpeg_direct.c should have decoded it and did not. */
 static enum pst_status decode(const uint8_t *jpeg, size_t nbytes, bool libjpeg_only,
@@ -121,7 +105,8 @@ static enum pst_status decode(const uint8_t *jpeg, size_t nbytes, bool libjpeg_o
     if (status != PST_OK)
         return status;
     const struct psti_rect whole = {0, 0, info.height, info.width};
-    struct picture picture = {pixels, (size_t)info.width * info.channels};
+    const size_t row_nbytes = (size_t)info.width * info.channels;
+    struct psti_decode_target target = {pixels, row_nbytes, row_nbytes};
     struct psti_decode_job job = {.decoder = &decoder,
                                   .bytes = jpeg,
                                   .nbytes = nbytes,
@@ -132,8 +117,8 @@ static enum pst_status decode(const uint8_t *jpeg, size_t nbytes, bool libjpeg_o
                                   .width = info.width,
                                   .shown = whole,
                                   .stored = whole,
-                                  .sink = take_rows,
-                                  .ctx = &picture};
+                                  .sink = psti_decode_copy_rows,
+                                  .ctx = &target};
     status = psti_decode_jpeg_rows(&job);
     if (status == PST_OK && !libjpeg_only && decoder.n_jpeg_direct == 0)
         status = PST_ERROR_UNSUPPORTED;

@@ -44,12 +44,10 @@ static enum pst_status hash_rows(const struct psti_recode_tools *tools, const vo
     enum pst_status status = PST_ERROR_MEMORY;
     while (decoder) {
         status = psti_decode_probe(decoder, bytes, nbytes, form, &as_stored, &info, NULL);
-        const bool others = decoder->libjpeg_only;
-        decoder->libjpeg_only = true; /* the reference */
         if (status == PST_OK)
-            status = psti_decode_hash_rows(decoder, bytes, nbytes, &info, &as_stored,
+            status =
+                psti_decode_hash_reference(decoder, bytes, nbytes, &info, &as_stored,
                                            info.height < n_rows ? info.height : n_rows, hash, NULL);
-        decoder->libjpeg_only = others;
         decoder = status == PST_ERROR_LIMIT ? tools->decoder(tools->ctx, true) : NULL;
     }
     return status;

@@ -138,23 +138,6 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
     return status;
 }
 
-/* Destination buffer for the pixels of a region, without gaps between lines. */
-struct picture {
-    char *pixels;
-    size_t row_nbytes;
-};
-
-static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
-                                 uint32_t n_rows)
-{
-    const struct picture *picture = ctx;
-    const char *from = rows;
-    char *to = picture->pixels + y * picture->row_nbytes;
-    for (uint32_t i = 0; i < n_rows; i++, from += row_nbytes, to += picture->row_nbytes)
-        memcpy(to, from, picture->row_nbytes);
-    return PST_OK;
-}
-
 /* Decodes the pixels of the region and applies no operations. */
 static enum pst_status decode_picture(struct psti_loader_worker *worker,
                                       const struct psti_image *image, void *pixels,
@@ -162,28 +145,27 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
 {
     const struct psti_loader_plan_field *plan = image->plan;
     const struct psti_rect region = region_of(image->draw);
-    struct picture picture = {.pixels = pixels,
-                              .row_nbytes = (size_t)region.width * plan->channels *
-                                            (plan->bits == 16 ? 2 : 1)};
+    const size_t row_nbytes = (size_t)region.width * plan->channels * (plan->bits == 16 ? 2 : 1);
+    struct psti_decode_target target = {pixels, row_nbytes, row_nbytes};
     if (image->shared)
-        return take_rows(image, copy_rows, &picture);
+        return take_rows(image, psti_decode_copy_rows, &target);
     return psti_decode_rows_scaled(worker->decoder, image->source->data, image->source->item.nbytes,
                                    &image->kept, pli_of(image), &plan->decode, 0, &region,
-                                   copy_rows, &picture, err);
+                                   psti_decode_copy_rows, &target, err);
 }
 
 enum pst_status psti_loader_pixels_decode_shared(struct psti_loader_worker *worker,
                                                  const struct psti_image *image,
                                                  const struct psti_shelf_picture *shared)
 {
-    struct picture picture = {.pixels = shared->pixels, .row_nbytes = shared->row_nbytes};
+    struct psti_decode_target target = {shared->pixels, shared->row_nbytes, shared->row_nbytes};
     enum pst_status status;
     worker->emptied = false;
     do
         status = psti_decode_rows_scaled(worker->decoder, image->source->data,
                                          image->source->item.nbytes, &image->kept, pli_of(image),
                                          &image->plan->decode, shared->scale_log2, &shared->rect,
-                                         copy_rows, &picture, NULL);
+                                         psti_decode_copy_rows, &target, NULL);
     while (status == PST_ERROR_LIMIT && psti_loader_worker_grow(worker));
     if (worker->decoder)
         psti_loader_worker_grow_extra(worker);
