@@ -155,6 +155,10 @@ struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch);
 enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
                                               struct psti_loader_gpu_slot *slot,
                                               struct pst_error *err);
+/* Waits in this thread for the slot's last submitted work and for the caller's streams that read
+ * its previous contents. Memory of the slot may be freed then. Call it before the slot's next
+ * submit, in the thread that submits. */
+enum pst_status psti_loader_gpu_settle(struct psti_loader_gpu_slot *slot, struct pst_error *err);
 
 /* loader_gpu_row.c */
 enum pst_status psti_loader_gpu_open_worker(struct psti_loader_worker *worker,

@@ -231,6 +231,16 @@ enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
     return PST_OK;
 }
 
+enum pst_status psti_loader_gpu_settle(struct psti_loader_gpu_slot *slot, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (slot->submitted)
+        status = psti_device_event_sync(slot->done, err);
+    for (uint32_t i = 0; status == PST_OK && slot->readers_pending && i < slot->n_readers; i++)
+        status = psti_device_event_sync(slot->readers[i].event, err);
+    return status;
+}
+
 void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, void (*close)(void *ctx),
                            struct psti_slot_gpu *hooks)
 {
