@@ -169,6 +169,7 @@ def test_steps(carried: Path, out: Path) -> list[Step]:
         python("loader", 180),
         python("features", 120, carried / "bin" / "penstock", "--report", out / "gpu-analysis.json"),
         python("streams", 90),
+        Step("tests", "ragged", 60, (PYTHON, str(tests / "ragged_on_gpu.py")), package),
         *(sanitizer(tool, batch) for tool in TOOLS),
     ]
 

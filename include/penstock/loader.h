@@ -159,8 +159,11 @@ enum pst_page_cache {
 /* In which memory the arrays of a batch lie. */
 enum pst_placement {
     PST_PLACEMENT_HOST = 0, /* Host memory. */
-    /* The memory of the GPU pst_loader_options.device, for all arrays of fixed shape. Images and
-     * masks must have one size. Fields whose rows may differ in shape stay in host memory. */
+    /* The memory of the GPU pst_loader_options.device, for all arrays. Images and masks must have
+     * one size. Rows of boxes, keypoints, arrays and sound may differ in shape, also with
+     * pst_field_output.ragged. All rows that do are uploaded with the batch's other arrays, in one
+     * block, in which a row begins at a multiple of 64 bytes. Bytes, text, JSON and what is
+     * delivered encoded stay in host memory. */
     PST_PLACEMENT_DEVICE = 1
 };
 
@@ -649,7 +652,9 @@ PST_WARN_UNUSED enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_
  *
  * i_field: 0 to pst_batch_n_fields() - 1.
  * row: 0 to pst_batch_count() - 1.
- * tensor: the caller's struct, written after success only. Its memory is the batch's.
+ * tensor: the caller's struct, written after success only. Its memory is the batch's, and lies
+ *     where the batch lies; bytes, text and the like are always in host memory. On a GPU, the row
+ *     of a padded field is a part of the padded array, so its strides may be larger than its shape.
  * tensor_nbytes: sizeof *tensor.
  *
  * PST_ERROR_ARGUMENT: there is no such field or row.
@@ -675,8 +680,8 @@ const uint64_t *pst_batch_draws(const pst_batch *batch);
 void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor,
                             size_t tensor_nbytes);
 
-/* Returns where the batch lies: the CUDA ordinal of its GPU, or -1 for host memory. Fields whose
- * rows may differ in shape (bytes, text, boxes and so on) are always in host memory.
+/* Returns where the batch lies: the CUDA ordinal of its GPU, or -1 for host memory. Bytes, text,
+ * JSON and encoded items are always in host memory.
  *
  * Any thread. */
 int32_t pst_batch_device(const pst_batch *batch);
@@ -693,6 +698,20 @@ int32_t pst_batch_device(const pst_batch *batch);
 PST_WARN_UNUSED enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,
                                                       struct pst_tensor *tensor,
                                                       size_t tensor_nbytes, struct pst_error *err);
+
+/* Gives one row of a field in host memory, even if the batch lies on a GPU.
+ *
+ * i_field: 0 to pst_batch_n_fields() - 1.
+ * row: 0 to pst_batch_count() - 1.
+ * tensor: the caller's struct, written after success only. Its memory is the batch's.
+ * tensor_nbytes: sizeof *tensor.
+ *
+ * PST_ERROR_ARGUMENT: there is no such field or row, or it is only on the GPU (pixels).
+ *
+ * Any thread. */
+PST_WARN_UNUSED enum pst_status pst_batch_host_row(const pst_batch *batch, uint32_t i_field,
+                                                   uint32_t row, struct pst_tensor *tensor,
+                                                   size_t tensor_nbytes, struct pst_error *err);
 
 /* Announces that work on a CUDA stream will read the batch. The stream waits until the batch is
  * complete. After the last release, the batch's memory is not reused before the stream has finished

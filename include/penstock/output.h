@@ -96,9 +96,9 @@ struct pst_field_output {
     /* Images: deliver views of the image under this name, 1 to 63 bytes (augment.h, Views). */
     const char *as;
     uint32_t n_views, first_view; /* with `as` */
-    /* How the rows of a batch are combined in host memory if they differ in shape: boxes,
-     * keypoints, arrays of any shape, images, masks and sound. No effect if all rows of the field
-     * have one shape. PST_ERROR_ARGUMENT at open for other fields. */
+    /* How the rows of a batch are combined if they differ in shape: boxes, keypoints, arrays of
+     * any shape, images, masks and sound. No effect if all rows of the field have one shape.
+     * PST_ERROR_ARGUMENT at open for other fields. */
     enum pst_ragged ragged;
     /* PST_RAGGED_PADDED: value that fills the end of shorter rows; the delivered dtype must be able
      * to hold it. */

@@ -67,6 +67,13 @@ def test_memory_of_a_gpu_is_limited(gpu: dict[str, str], data: Path) -> None:
     assert "device_memory: held" in done.stdout
 
 
+def test_rows_that_differ_lie_on_the_gpu(gpu: dict[str, str]) -> None:
+    script = ROOT / "tests" / "gpu" / "ragged_on_gpu.py"
+    done = subprocess.run([sys.executable, str(script)], env=gpu, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines()[:3]] == ["list", "padded", "offsets"]
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_costs_of_a_gpu_are_probed(gpu: dict[str, str], data: Path, device: str) -> None:
     """The emulated GPU takes 20 us for a block and computes nothing."""

@@ -35,6 +35,7 @@ struct psti_slot_field {
     enum pst_dtype dtype;
     bool has_array;
     bool may_differ;
+    bool carried;  /* slots on a GPU: rows that may differ are carried to the GPU */
     uint32_t ndim; /* number of axes of a row in the array */
     int64_t shape[PST_MAX_NDIM];
     struct psti_slot_ragged ragged;
@@ -57,7 +58,8 @@ void psti_batch_pool_close(struct psti_pool **pool);
 /* Slots whose arrays lie on a GPU. src/batch has no code for GPUs, so the loader allocates their
  * memory through these functions. The index and all arrays lie on the GPU, arrays of pixels last.
  * Host memory has a copy of everything before the pixels, at the same offsets. Rows with separate
- * memory lie in host memory only. */
+ * memory lie in host memory. Those of carried fields are put together there by psti_batch_collate,
+ * in one block that the loader uploads as a whole. */
 struct psti_slot_part {
     void *numbers;  /* copy in host memory, aligned to 4096 bytes */
     uint64_t array; /* arrays on the GPU, address aligned to 256 bytes */
@@ -74,6 +76,12 @@ struct psti_slot_gpu {
                             struct psti_slot_part *part);
     /* Frees the memory of a slot. The pool's lock is held. */
     void (*unmake)(void *ctx, struct psti_slot_part *part);
+    /* Allocates host memory for the block of carried rows of a slot, and as much on the GPU. The
+     * bytes are charged to host_memory already. The thread that has the slot calls it. */
+    enum pst_status (*make_rows)(void *ctx, struct psti_slot_part *part, size_t nbytes, void **rows,
+                                 struct pst_error *err);
+    /* Frees both. The thread that has the slot calls it. */
+    void (*unmake_rows)(void *ctx, struct psti_slot_part *part, void *rows, size_t nbytes);
     /* Makes the CUDA stream `stream` wait until the batch may be read, and records it as a reader
      * until `released`. One thread at a time for each part. */
     enum pst_status (*await)(void *ctx, struct psti_slot_part *part, uint64_t stream,
@@ -98,6 +106,10 @@ bool psti_batch_pool_place_of(const struct psti_pool *pool, uint32_t i_field, si
  * at once. Must be called before the first slot is made. Without this call, the size of the largest
  * batch so far is used. */
 void psti_batch_pool_set_rows(struct psti_pool *pool, size_t nbytes);
+/* Sets the most bytes that the block of carried rows takes, so each slot on a GPU allocates it at
+ * once. Must be called before the first slot is made. Without this call, the size of the largest
+ * block so far is used. */
+void psti_batch_pool_set_carried(struct psti_pool *pool, size_t nbytes);
 
 /* Slots in host memory that the loader allocates. It may be page-locked memory, which a GPU's
  * streams may still read after the batch was released. A pool has either this or psti_slot_gpu.
@@ -204,8 +216,15 @@ void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, in
  * move up. bad NULL: all rows are good. */
 void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad);
 /* Combines the rows of a finished batch for all fields with a `ragged` setting, in memory that is
- * charged to the budget. Returns PST_ERROR_LIMIT if the budget is too small, or PST_ERROR_ARGUMENT
- * if rows cannot be combined. One thread calls it, once for each batch. */
+ * charged to the budget. In a slot on a GPU, it also puts the rows of the other carried fields into
+ * that memory, each aligned to 64 bytes. Does nothing if it has succeeded since psti_batch_finish.
+ * Returns PST_ERROR_LIMIT if the budget is too small, or PST_ERROR_ARGUMENT if rows cannot be
+ * combined. One thread at a time. */
 enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err);
+/* Gives the block of a collated batch that must be uploaded. Returns its bytes; 0: there are no
+ * such rows with elements. */
+size_t psti_batch_carried(const pst_batch *batch, const void **rows);
+/* Sets the address on the GPU to which that block is uploaded, aligned to 64 bytes. */
+void psti_batch_set_carried(pst_batch *batch, uint64_t address);
 
 #endif

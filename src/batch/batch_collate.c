@@ -3,7 +3,10 @@
  *
  * In: rows that each have separate memory. Out: a few arrays for each field, however many rows
  * there are, in one block that stays with the slot and grows to the size of the largest batch. One
- * thread works on a batch: it measures all fields, allocates the block, and fills it. */
+ * thread works on a batch: it measures all fields, allocates the block, and fills it.
+ *
+ * The block of a slot on a GPU is uploaded as a whole. So it has the rows of lists, too, which are
+ * carried to the GPU (batch_carry.c). */
 #include "batch/batch_int.h"
 
 #include "base/alloc.h"
@@ -246,10 +249,12 @@ static void fill_padded(const pst_batch *batch, uint32_t i_field, const struct m
     size_t row_nbytes =
         pst_dtype_nbytes(field->dtype) * (size_t)elements_of(values->ndim - 1, &values->shape[1]);
     for (uint32_t i = 0; i < batch->count; i++) {
-        const struct psti_row *row = psti_batch_row_record(batch, i_field, i);
+        struct psti_row *row = psti_batch_row_record(batch, i_field, i);
         bool empty = elements_of(row->ndim, row->shape) == 0;
+        char *to = (char *)values->data + i * row_nbytes;
+        row->at = (size_t)(to - (char *)batch->block.data);
         put_lengths(measure, row, empty, lengths + (pixels ? 2 : 1) * (size_t)i);
-        pad_row(field, measure, row, (char *)values->data + i * row_nbytes);
+        pad_row(field, measure, row, to);
     }
 }
 
@@ -266,9 +271,10 @@ static void fill_offsets(const pst_batch *batch, uint32_t i_field, const struct 
                                                                              * W) */
     offsets[0] = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
-        const struct psti_row *row = psti_batch_row_record(batch, i_field, i);
+        struct psti_row *row = psti_batch_row_record(batch, i_field, i);
         uint64_t n = elements_of(row->ndim, row->shape);
         size_t nbytes = (size_t)n * pst_dtype_nbytes(field->dtype);
+        row->at = (size_t)(to - (char *)batch->block.data);
         offsets[i + 1] = offsets[i] + (n == 0 ? 0 : rows ? row->shape[0] : (int64_t)n);
         for (uint32_t k = 0; !rows && k < n_axes; k++)
             shapes[i * n_axes + k] = n == 0 ? 0 : row->shape[first + k];
@@ -283,6 +289,10 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
     const struct psti_pool *pool = batch->pool;
     struct measure measures[PST_MAX_FIELDS];
     size_t total = 0;
+    if (batch->is_collated)
+        return PST_OK;
+    if (!psti_batch_place_lists(batch, &total))
+        return psti_fail(err, PST_ERROR_LIMIT, "batch", "the rows of a batch are too large");
     for (uint32_t i = 0; i < pool->n_fields; i++) {
         if (pool->fields[i].field.ragged.kind == PST_RAGGED_LIST)
             continue;
@@ -293,9 +303,11 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
         if (!place_parts(&batch->collated[i], &total))
             return psti_fail(err, PST_ERROR_LIMIT, "batch", "the padded rows are too large");
     }
-    enum pst_status status = psti_batch_hold(batch, total);
+    enum pst_status status = psti_batch_hold(batch, total, err);
     if (status != PST_OK)
-        return psti_fail(err, status, "batch", "no memory to put the rows of a batch together");
+        return status;
+    batch->block.used = total;
+    psti_batch_fill_lists(batch);
     for (uint32_t i = 0; i < pool->n_fields; i++) {
         struct psti_collated *collated = &batch->collated[i];
         if (pool->fields[i].field.ragged.kind == PST_RAGGED_LIST)
@@ -310,15 +322,39 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
             fill_offsets(batch, i, &measures[i], collated);
         collated->is_there = true;
     }
+    batch->is_collated = true;
     return PST_OK;
+}
+
+/* Returns one of the arrays of a field in host memory; NULL: it does not exist. */
+static const struct pst_tensor *find_part(const pst_batch *batch, uint32_t i_field,
+                                          enum pst_collated part)
+{
+    if (i_field >= batch->pool->n_fields || (uint32_t)part > PST_COLLATED_SHAPES ||
+        !batch->collated[i_field].is_there || batch->collated[i_field].parts[part].ndim == 0)
+        return NULL;
+    return &batch->collated[i_field].parts[part];
 }
 
 bool pst_batch_collated(const pst_batch *batch, uint32_t i_field, enum pst_collated part,
                         struct pst_tensor *tensor, size_t tensor_nbytes)
 {
-    if (i_field >= batch->pool->n_fields || (uint32_t)part > PST_COLLATED_SHAPES ||
-        !batch->collated[i_field].is_there || batch->collated[i_field].parts[part].ndim == 0)
+    const struct pst_tensor *found = find_part(batch, i_field, part);
+    if (!found)
         return false;
-    psti_struct_write(tensor, tensor_nbytes, &batch->collated[i_field].parts[part], sizeof *tensor);
+    struct pst_tensor shown = *found;
+    if (psti_batch_is_carried(batch, i_field))
+        psti_batch_show_carried(batch, (uintptr_t)found->data - (uintptr_t)batch->block.data,
+                                &shown);
+    psti_struct_write(tensor, tensor_nbytes, &shown, sizeof shown);
     return true;
+}
+
+bool pst_batch_host_collated(const pst_batch *batch, uint32_t i_field, enum pst_collated part,
+                             struct pst_tensor *tensor, size_t tensor_nbytes)
+{
+    const struct pst_tensor *found = find_part(batch, i_field, part);
+    if (found)
+        psti_struct_write(tensor, tensor_nbytes, found, sizeof *found);
+    return found != NULL;
 }

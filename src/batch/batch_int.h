@@ -18,13 +18,16 @@ struct psti_row {
     void *data;
     uint32_t ndim;
     bool in_array;
+    size_t at; /* offset of the row in the slot's block, if it is there */
     int64_t shape[PST_MAX_NDIM];
 };
 
-/* Memory of the combined rows (batch_collate.c). */
+/* Memory of the combined rows (batch_collate.c). psti_slot_gpu makes it for slots on a GPU. */
 struct psti_block {
     void *data;                 /* NULL: there is no block */
     size_t nbytes;              /* bytes that were charged to the budget */
+    size_t used;                /* bytes that the batch's rows take */
+    uint64_t carried;           /* address on the GPU; 0: not known yet */
     struct psti_slot_part part; /* if its `own` is set, psti_slot_host made the memory */
 };
 
@@ -92,6 +95,7 @@ struct pst_batch {
     struct psti_row *rows;          /* [n_row_lists][n_rows_max] */
     struct psti_collated *collated; /* [n_fields] */
     struct psti_block block;
+    bool is_collated;          /* psti_batch_collate has succeeded since psti_batch_finish */
     pthread_mutex_t lock;      /* guards chunks; held around gpu.await */
     struct psti_chunk *chunks; /* newest first */
 };
@@ -100,12 +104,25 @@ static inline bool psti_batch_layout_is_pixels(const struct psti_slot_field *fie
 {
     return field->type == PST_FIELD_IMAGE || field->type == PST_FIELD_MASK;
 }
+/* True if the batch's rows of this field lie on a GPU, too. */
+static inline bool psti_batch_is_carried(const pst_batch *batch, uint32_t i_field)
+{
+    return batch->pool->has_gpu && batch->pool->fields[i_field].field.carried;
+}
 /* Computes the offsets of the arrays for n_rows rows. Index and numbers come first and end at
  * *numbers. *total becomes the size of all. `offsets` may be NULL. */
 bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, size_t *offsets,
                                size_t *numbers, size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
 void psti_batch_fill_strides(struct pst_tensor *tensor);
+/* Sets data and device of `tensor` to its place on the GPU. `at`: its offset in the block. */
+void psti_batch_show_carried(const pst_batch *batch, size_t at, struct pst_tensor *tensor);
+/* batch_carry.c: */
+/* Gives the carried rows of lists their offsets in the block, from *at on. Returns false if the
+ * block would be too large. */
+bool psti_batch_place_lists(pst_batch *batch, size_t *at);
+/* Copies these rows to the block. */
+void psti_batch_fill_lists(pst_batch *batch);
 /* Adds a chunk of at least `nbytes` (batch_memory.c); it is larger if the budget allows, for later
  * rows. Returns NULL on failure; *status says why. The caller must hold the slot's lock, or be the
  * only user of the batch. */
@@ -115,10 +132,12 @@ struct psti_chunk *psti_batch_add_chunk(pst_batch *batch, size_t nbytes, enum ps
 void psti_batch_free_chunks(pst_batch *batch);
 /* Gives a slot without chunks a first chunk of the pool's rows_nbytes, if the budget has plenty. */
 void psti_batch_hold_rows(pst_batch *batch);
+/* Gives a new slot on a GPU a block of the pool's block_nbytes, if the budgets have plenty. */
+void psti_batch_hold_carried(pst_batch *batch);
 /* Makes sure that the block of combined rows has at least `nbytes`, charged to the budget. A block
  * that grows loses its contents. The thread that has the finished batch calls it. Returns
- * PST_ERROR_LIMIT or PST_ERROR_MEMORY on failure. */
-enum pst_status psti_batch_hold(pst_batch *batch, size_t nbytes);
+ * PST_ERROR_LIMIT if the budget is too small, or another error if there is no memory. */
+enum pst_status psti_batch_hold(pst_batch *batch, size_t nbytes, struct pst_error *err);
 /* Frees the block and returns its bytes to the budget. The caller must hold the pool's lock, or be
  * the only user of the batch. */
 void psti_batch_block_free(pst_batch *batch);

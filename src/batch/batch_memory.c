@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/fail.h"
 
 #define CHUNK_MIN_NBYTES 4096
 #define CHUNK_STEP_MAX_NBYTES ((size_t)16 << 20)
@@ -74,14 +75,19 @@ struct psti_chunk *psti_batch_add_chunk(pst_batch *batch, size_t nbytes, enum ps
     return chunk;
 }
 
-void psti_batch_hold_rows(pst_batch *batch)
+/* Returns whether the budget has nbytes, and a quarter of the limit besides. */
+static bool has_plenty(const struct psti_pool *pool, uint64_t nbytes)
 {
-    struct psti_pool *pool = batch->pool;
     uint64_t most = pool->family->limit - pool->family->limit / 4,
              used = atomic_load(&pool->family->used);
-    size_t nbytes = atomic_load(&pool->rows_nbytes);
+    return used < most && nbytes <= most - used;
+}
+
+void psti_batch_hold_rows(pst_batch *batch)
+{
+    size_t nbytes = atomic_load(&batch->pool->rows_nbytes);
     enum pst_status status;
-    if (!batch->chunks && nbytes && used < most && nbytes <= most - used)
+    if (!batch->chunks && nbytes && has_plenty(batch->pool, nbytes))
         psti_batch_add_chunk(batch, nbytes, &status);
 }
 
@@ -91,7 +97,9 @@ void psti_batch_block_free(pst_batch *batch)
     struct psti_block *block = &batch->block;
     if (!block->data)
         return;
-    if (block->part.own)
+    if (pool->has_gpu)
+        pool->gpu.unmake_rows(pool->gpu.ctx, &batch->part, block->data, block->nbytes);
+    else if (block->part.own)
         pool->host.unmake(pool->host.ctx, &block->part);
     else
         psti_free(block->data);
@@ -99,13 +107,23 @@ void psti_batch_block_free(pst_batch *batch)
     *block = (struct psti_block){0};
 }
 
+static enum pst_status fail_rows(enum pst_status status, struct pst_error *err)
+{
+    return psti_fail(err, status, "batch", "no memory to put the rows of a batch together");
+}
+
 /* Allocates the block of combined rows: page-locked if the slot is, else ordinary memory. Its bytes
  * are already charged to the budget. */
-static enum pst_status make_block(pst_batch *batch, size_t nbytes)
+static enum pst_status make_block(pst_batch *batch, size_t nbytes, struct pst_error *err)
 {
     struct psti_pool *pool = batch->pool;
     struct psti_block *block = &batch->block;
     enum pst_status status = PST_OK;
+    if (pool->has_gpu) {
+        status = pool->gpu.make_rows(pool->gpu.ctx, &batch->part, nbytes, &block->data, err);
+        block->nbytes = status == PST_OK ? nbytes : 0;
+        return status;
+    }
     if (pool->has_host && pool->host.is_writable && batch->part.own) {
         pthread_mutex_lock(&pool->family->lock);
         status = pool->host.make(pool->host.ctx, nbytes, &block->part);
@@ -116,20 +134,43 @@ static enum pst_status make_block(pst_batch *batch, size_t nbytes)
         block->data = psti_alloc_aligned(PSTI_CACHE_LINE, nbytes);
     if (status != PST_OK || !block->data) {
         *block = (struct psti_block){0};
-        return status != PST_OK ? status : PST_ERROR_MEMORY;
+        return fail_rows(status != PST_OK ? status : PST_ERROR_MEMORY, err);
     }
     block->nbytes = nbytes;
     return PST_OK;
 }
 
-enum pst_status psti_batch_hold(pst_batch *batch, size_t nbytes)
+/* Allocates the block, and charges its bytes to the budget. */
+static enum pst_status charge_block(pst_batch *batch, size_t nbytes, struct pst_error *err)
+{
+    if (!psti_batch_pool_charge(batch->pool, nbytes, false))
+        return fail_rows(PST_ERROR_LIMIT, err);
+    enum pst_status status = make_block(batch, nbytes, err);
+    if (status != PST_OK)
+        psti_batch_pool_uncharge(batch->pool, nbytes);
+    return status;
+}
+
+void psti_batch_hold_carried(pst_batch *batch)
+{
+    size_t nbytes = atomic_load(&batch->pool->block_nbytes);
+    struct pst_error ignored;
+    if (batch->pool->has_gpu && nbytes && has_plenty(batch->pool, nbytes))
+        (void)charge_block(batch, nbytes, &ignored);
+}
+
+enum pst_status psti_batch_hold(pst_batch *batch, size_t nbytes, struct pst_error *err)
 {
     struct psti_pool *pool = batch->pool;
     if (nbytes <= batch->block.nbytes)
         return PST_OK;
-    pthread_mutex_lock(&pool->family->lock);
-    psti_batch_block_free(batch);
-    pthread_mutex_unlock(&pool->family->lock);
+    if (pool->has_gpu) { /* it may wait for streams, so not with the lock */
+        psti_batch_block_free(batch);
+    } else {
+        pthread_mutex_lock(&pool->family->lock);
+        psti_batch_block_free(batch);
+        pthread_mutex_unlock(&pool->family->lock);
+    }
     size_t wanted = nbytes + nbytes / 8;
     if (batch->n_rows_max == pool->batch_size) { /* a slot for a larger fetch is used once */
         size_t most = atomic_load(&pool->block_nbytes);
@@ -137,13 +178,6 @@ enum pst_status psti_batch_hold(pst_batch *batch, size_t nbytes)
             ;
         wanted = most > wanted ? most : wanted;
     }
-    if (!psti_batch_pool_charge(pool, wanted, false)) {
-        wanted = nbytes;
-        if (!psti_batch_pool_charge(pool, wanted, false))
-            return PST_ERROR_LIMIT;
-    }
-    enum pst_status status = make_block(batch, wanted);
-    if (status != PST_OK)
-        psti_batch_pool_uncharge(pool, wanted);
-    return status;
+    enum pst_status status = charge_block(batch, wanted, err);
+    return status != PST_OK && wanted > nbytes ? charge_block(batch, nbytes, err) : status;
 }

@@ -273,6 +273,7 @@ static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t
     batch->nbytes = nbytes;
     pool->n_slots++;
     psti_batch_hold_rows(batch);
+    psti_batch_hold_carried(batch);
     *out = batch;
     return PST_OK;
 }
@@ -280,6 +281,11 @@ static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t
 void psti_batch_pool_set_rows(struct psti_pool *pool, size_t nbytes)
 {
     atomic_store(&pool->rows_nbytes, nbytes);
+}
+
+void psti_batch_pool_set_carried(struct psti_pool *pool, size_t nbytes)
+{
+    atomic_store(&pool->block_nbytes, nbytes);
 }
 
 /* Gives the slot one chunk of the size that the largest batch so far needed. */
@@ -312,6 +318,7 @@ static void clear_slot(pst_batch *batch)
     if (batch->chunks)
         batch->chunks->used = 0;
     batch->count = 0;
+    batch->is_collated = false;
     memcpy(batch->offsets, batch->homes, batch->pool->n_fields * sizeof *batch->offsets);
     for (uint32_t i = 0; i < batch->pool->n_fields; i++)
         batch->collated[i].is_there = false;

@@ -180,6 +180,7 @@ void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad)
         count++;
     }
     batch->count = count;
+    batch->is_collated = false;
     for (uint32_t i = 0; i < batch->pool->n_fields; i++) {
         const struct psti_layout_field *field = &batch->pool->fields[i];
         batch->ragged[i] = field->i_rows >= 0 && !field->field.has_array;
@@ -208,11 +209,19 @@ bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field)
     return i_field < batch->pool->n_fields && batch->ragged[i_field];
 }
 
-/* Returns whether the field's array lies on a GPU. */
-static bool is_on_gpu(const pst_batch *batch, uint32_t i_field)
+/* Returns whether the field's array, or its rows, lie on a GPU. */
+static bool lies_on_gpu(const pst_batch *batch, uint32_t i_field)
 {
     const struct psti_layout_field *field = &batch->pool->fields[i_field];
-    return batch->pool->has_gpu && field->field.has_array && field->i_rows < 0;
+    return field->i_rows < 0 ? batch->pool->has_gpu && field->field.has_array
+                             : psti_batch_is_carried(batch, i_field);
+}
+
+/* Returns whether the field's array lies on a GPU, without a copy in host memory. */
+static bool lies_on_gpu_alone(const pst_batch *batch, uint32_t i_field)
+{
+    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
+    return batch->pool->has_gpu && field->has_array && psti_batch_layout_is_pixels(field);
 }
 
 void psti_batch_fill_strides(struct pst_tensor *tensor)
@@ -255,6 +264,7 @@ static enum pst_status fail_field(const pst_batch *batch, uint32_t i_field, cons
                      pst_batch_field_name(batch, i_field), why);
 }
 
+static const char gpu_alone[] = "its pixels are on the GPU alone";
 static const char rows_differ[] = "its rows may differ in shape: use pst_batch_row";
 
 enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
@@ -264,7 +274,7 @@ enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
     struct pst_tensor full;
     if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
         return fail_field(batch, i_field, rows_differ, err);
-    whole_field(batch, i_field, is_on_gpu(batch, i_field), &full);
+    whole_field(batch, i_field, lies_on_gpu(batch, i_field), &full);
     psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
     return PST_OK;
 }
@@ -276,29 +286,80 @@ enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,
     struct pst_tensor full;
     if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
         return fail_field(batch, i_field, rows_differ, err);
-    if (batch->pool->has_gpu && psti_batch_layout_is_pixels(&batch->pool->fields[i_field].field))
-        return fail_field(batch, i_field, "its pixels are on the GPU alone", err);
+    if (lies_on_gpu_alone(batch, i_field))
+        return fail_field(batch, i_field, gpu_alone, err);
     whole_field(batch, i_field, false, &full);
     psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
     return PST_OK;
+}
+
+void psti_batch_show_carried(const pst_batch *batch, size_t at, struct pst_tensor *tensor)
+{
+    bool is_empty = false;
+    for (uint32_t i = 0; i < tensor->ndim; i++)
+        is_empty |= tensor->shape[i] == 0;
+    /* An array without elements may lie behind the block, or there is no block. */
+    uint64_t address = is_empty ? batch->part.array : batch->block.carried + at;
+    tensor->data = (void *)(uintptr_t)address;
+    tensor->device = batch->pool->gpu.device;
+}
+
+static const char no_row[] = "the batch has fewer rows";
+
+/* Sets the place of a row that is carried to the GPU, which may be a part of a padded array. */
+static void show_carried(const pst_batch *batch, uint32_t i_field, const struct psti_row *record,
+                         struct pst_tensor *tensor)
+{
+    const struct pst_tensor *values = &batch->collated[i_field].parts[PST_COLLATED_VALUES];
+    psti_batch_show_carried(batch, record->at, tensor);
+    if (batch->pool->fields[i_field].field.ragged.kind == PST_RAGGED_PADDED)
+        for (uint32_t i = 0; i < tensor->ndim && i + 1 < values->ndim; i++)
+            tensor->strides[i] = values->strides[i + 1];
+}
+
+/* Describes one row, in host memory or, if `on_gpu`, on the GPU. */
+static void one_row(const pst_batch *batch, uint32_t i_field, uint32_t row, bool on_gpu,
+                    struct pst_tensor *tensor)
+{
+    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
+    const struct psti_row *record = psti_batch_row_record(batch, i_field, row);
+    /* Rows that are put together lie in the block, also if all of them fit into the array. */
+    bool is_in_array = record && record->in_array && field->ragged.kind == PST_RAGGED_LIST;
+    *tensor = (struct pst_tensor){.dtype = field->dtype, .device = -1};
+    tensor->ndim = record ? record->ndim : field->ndim;
+    memcpy(tensor->shape, record ? record->shape : field->shape,
+           tensor->ndim * sizeof tensor->shape[0]);
+    psti_batch_fill_strides(tensor);
+    if (!record || (on_gpu && is_in_array))
+        fill_place(batch, i_field, row, on_gpu, tensor);
+    else if (!on_gpu)
+        tensor->data = record->data;
+    else
+        show_carried(batch, i_field, record, tensor);
 }
 
 enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t row,
                               struct pst_tensor *tensor, size_t tensor_nbytes,
                               struct pst_error *err)
 {
+    struct pst_tensor full;
     if (i_field >= batch->pool->n_fields || row >= batch->count)
-        return fail_field(batch, i_field, "the batch has fewer rows", err);
-    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
-    const struct psti_row *record = psti_batch_row_record(batch, i_field, row);
-    struct pst_tensor full = {.dtype = field->dtype, .device = -1};
-    if (record)
-        full.data = record->data;
-    else
-        fill_place(batch, i_field, row, is_on_gpu(batch, i_field), &full);
-    full.ndim = record ? record->ndim : field->ndim;
-    memcpy(full.shape, record ? record->shape : field->shape, full.ndim * sizeof full.shape[0]);
-    psti_batch_fill_strides(&full);
+        return fail_field(batch, i_field, no_row, err);
+    one_row(batch, i_field, row, lies_on_gpu(batch, i_field), &full);
+    psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
+    return PST_OK;
+}
+
+enum pst_status pst_batch_host_row(const pst_batch *batch, uint32_t i_field, uint32_t row,
+                                   struct pst_tensor *tensor, size_t tensor_nbytes,
+                                   struct pst_error *err)
+{
+    struct pst_tensor full;
+    if (i_field >= batch->pool->n_fields || row >= batch->count)
+        return fail_field(batch, i_field, no_row, err);
+    if (lies_on_gpu_alone(batch, i_field))
+        return fail_field(batch, i_field, gpu_alone, err);
+    one_row(batch, i_field, row, false, &full);
     psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
     return PST_OK;
 }

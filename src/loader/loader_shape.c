@@ -415,7 +415,7 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
 static void bound_rows(pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
-    uint64_t n_slots = (uint64_t)loader->options.prefetch + 2, row = 0;
+    uint64_t n_slots = (uint64_t)loader->options.prefetch + 2, row = 0, carried = 0;
     uint64_t most = loader->options.host_memory / ROWS_PART / n_slots / loader->options.batch_size;
     for (uint32_t i = 0; i < plan->n_fields && row <= most; i++) {
         const struct psti_slot_field *slot = &plan->slots[i];
@@ -428,10 +428,15 @@ static void bound_rows(pst_loader *loader)
         uint64_t nbytes = pst_dataset_max_item_nbytes(loader->dataset, i_field);
         uint64_t decoded = psti_dataset_max_decoded_nbytes(loader->dataset, i_field);
         nbytes = decoded > nbytes ? decoded : nbytes;
-        row += nbytes <= most ? psti_round_up((size_t)nbytes, PSTI_CACHE_LINE) : nbytes;
+        nbytes = nbytes <= most ? psti_round_up((size_t)nbytes, PSTI_CACHE_LINE) : nbytes;
+        row += nbytes;
+        carried += slot->carried ? nbytes + 2 * PSTI_CACHE_LINE : 0; /* lengths and gaps */
     }
-    if (row <= most)
-        psti_batch_pool_set_rows(loader->pool, (size_t)row * loader->options.batch_size);
+    if (row > most)
+        return;
+    psti_batch_pool_set_rows(loader->pool, (size_t)row * loader->options.batch_size);
+    if (loader->options.placement == PST_PLACEMENT_DEVICE)
+        psti_batch_pool_set_carried(loader->pool, (size_t)carried * loader->options.batch_size);
 }
 
 /* Allocates the slots that the loader will use in the long run. At least two are made, whatever

@@ -47,6 +47,8 @@ def on_host(x: Any) -> np.ndarray:
     interface = x.__cuda_array_interface__
     dtype = np.dtype(interface["typestr"])
     count = int(np.prod(interface["shape"]))
+    if count == 0:
+        return np.empty(interface["shape"], dtype)
     bytes_ = ctypes.string_at(interface["data"][0], count * dtype.itemsize)
     return np.frombuffer(bytes_, dtype).reshape(interface["shape"])
 

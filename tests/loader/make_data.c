@@ -293,22 +293,49 @@ void spoil_sample(const pst_dataset *dataset, uint64_t sample, const char *field
     close(fd);
 }
 
+/* Hashes the elements from axis `axis` on, in order. Rows of padded arrays may have gaps. */
+static void hash_axis(struct psti_hash_state *state, const struct pst_tensor *tensor, uint32_t axis,
+                      const char *data)
+{
+    if (axis == tensor->ndim) {
+        psti_hash_update(state, data, pst_dtype_nbytes(tensor->dtype));
+        return;
+    }
+    for (int64_t i = 0; i < tensor->shape[axis]; i++)
+        hash_axis(state, tensor, axis + 1, data + i * tensor->strides[axis]);
+}
+
+static void hash_tensor(struct psti_hash_state *state, const struct pst_tensor *tensor)
+{
+    size_t nbytes = pst_dtype_nbytes(tensor->dtype);
+    bool has_gaps = false;
+    for (uint32_t i = tensor->ndim; i-- > 0;) {
+        has_gaps |= tensor->shape[i] > 1 && tensor->strides[i] != (int64_t)nbytes;
+        nbytes *= (size_t)tensor->shape[i];
+    }
+    psti_hash_update(state, tensor->shape, tensor->ndim * sizeof tensor->shape[0]);
+    psti_hash_update(state, &tensor->dtype, sizeof tensor->dtype);
+    if (has_gaps)
+        hash_axis(state, tensor, 0, tensor->data);
+    else
+        psti_hash_update(state, tensor->data, nbytes);
+}
+
 uint64_t hash_batch(const pst_batch *batch)
 {
     struct psti_hash_state state;
+    struct pst_tensor tensor;
     uint32_t n = pst_batch_count(batch);
     psti_hash_begin(&state);
     psti_hash_update(&state, pst_batch_index(batch), n * sizeof(int64_t));
-    for (uint32_t f = 0; f < pst_batch_n_fields(batch); f++)
+    for (uint32_t f = 0; f < pst_batch_n_fields(batch); f++) {
         for (uint32_t row = 0; row < n; row++) {
-            struct pst_tensor tensor;
             assert_int_equal(pst_batch_row(batch, f, row, &tensor, sizeof tensor, NULL), PST_OK);
-            size_t nbytes = pst_dtype_nbytes(tensor.dtype);
-            for (uint32_t i = 0; i < tensor.ndim; i++)
-                nbytes *= (size_t)tensor.shape[i];
-            psti_hash_update(&state, tensor.shape, tensor.ndim * sizeof tensor.shape[0]);
-            psti_hash_update(&state, &tensor.dtype, sizeof tensor.dtype);
-            psti_hash_update(&state, tensor.data, nbytes);
+            hash_tensor(&state, &tensor);
         }
+        for (int part = 0; part <= PST_COLLATED_SHAPES; part++)
+            if (pst_batch_collated(batch, f, (enum pst_collated)part, &tensor, sizeof tensor))
+                hash_tensor(&state, &tensor);
+    }
     return psti_hash_end(&state);
 }

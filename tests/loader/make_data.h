@@ -10,10 +10,7 @@
 
 /* Says if a test tries all combinations of its settings. `make check` sets PENSTOCK_TEST_FEW, and a
  * test with many combinations then tries only some of them. */
-static inline bool all_combinations(void)
-{
-    return getenv("PENSTOCK_TEST_FEW") == NULL;
-}
+static inline bool all_combinations(void) { return getenv("PENSTOCK_TEST_FEW") == NULL; }
 
 enum make_images { MAKE_RAW_SAME, MAKE_MIXED, MAKE_JPEG, MAKE_PNG };
 
@@ -54,7 +51,7 @@ uint8_t *encode_progressive_jpeg(const uint8_t *pixels, uint32_t height, uint32_
 void spoil_sample(const pst_dataset *dataset, uint64_t sample, const char *field);
 
 /* Returns the XXH3 hash of what a batch shows its user: sample indices, and shape, dtype and bytes
- * of each row of each field. */
+ * of each row of each field, and of the arrays in which rows are put together. */
 uint64_t hash_batch(const pst_batch *batch);
 
 #endif

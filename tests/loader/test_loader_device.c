@@ -38,8 +38,22 @@ TEAR_DOWN(&mixed, &uniform, &spoilt)
 
 static struct augmented kept;
 
-/* Checks where the fields are: images, masks and numbers on the GPU, numbers also as a copy in host
- * memory, and all other fields in host memory alone. */
+/* Checks where a row is that may differ in shape from others: text in host memory alone, others on
+ * the GPU, with a copy in host memory. */
+static void check_row(const pst_batch *batch, uint32_t f, uint32_t row, int32_t device)
+{
+    struct pst_tensor tensor, host;
+    bool text = pst_batch_field_type(batch, f) == PST_FIELD_TEXT;
+    assert_int_equal(pst_batch_row(batch, f, row, &tensor, sizeof tensor, NULL), PST_OK);
+    assert_int_equal(tensor.device, text ? -1 : device);
+    assert_int_equal(pst_batch_host_row(batch, f, row, &host, sizeof host, NULL), PST_OK);
+    assert_int_equal(host.device, -1);
+    if (tensor.shape[0] > 0)
+        assert_memory_equal(host.data, tensor.data, (size_t)(tensor.shape[0] * tensor.strides[0]));
+}
+
+/* Checks where the fields are: all but text on the GPU, and all but images and masks in host
+ * memory. */
 static void check_places(const pst_batch *batch, int32_t device)
 {
     struct pst_tensor tensor, host;
@@ -48,6 +62,8 @@ static void check_places(const pst_batch *batch, int32_t device)
     for (uint32_t f = 0; f < pst_batch_n_fields(batch); f++) {
         enum pst_field_type type = pst_batch_field_type(batch, f);
         bool pixels = type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
+        for (uint32_t row = 0; row < n && pst_batch_is_ragged(batch, f); row++)
+            check_row(batch, f, row, device);
         if (pst_batch_is_ragged(batch, f))
             continue;
         assert_int_equal(pst_batch_tensor(batch, f, &tensor, sizeof tensor, NULL), PST_OK);
@@ -366,15 +382,16 @@ static void test_rows_without_room(void **state)
 }
 
 /* Writes PLI images of each tier and pli-jpeg images, some hundred pixels on a side, so that a crop
- * needs few units of each. `checksums`: units have checksums. */
+ * needs few units of each, with 0 to 4 boxes. `checksums`: units have checksums. */
 static void make_pli(const char *path, uint32_t n, bool checksums)
 {
-    const struct pst_field fields[1] = {
-        {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1}};
+    const struct pst_field fields[2] = {
+        {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1},
+        {.name = "boxes", .type = PST_FIELD_BOXES, .n_variants = 1}};
     struct pst_error err;
     pst_writer *writer;
     assert_ok(pst_writer_open(
-        path, fields, 1,
+        path, fields, 2,
         &(struct pst_writer_options){.struct_size = sizeof(struct pst_writer_options)}, &writer,
         &err));
     for (uint32_t i = 0; i < n; i++) {
@@ -414,7 +431,11 @@ static void make_pli(const char *path, uint32_t n, bool checksums)
             assert_ok(pst_pli_encode(&image, &options, bytes, capacity, &nbytes, &err));
         }
         char name[16];
-        const struct pst_value *values[1] = {&value};
+        float boxes[4][4];
+        for (uint32_t k = 0; k < 16; k++)
+            boxes[k / 4][k % 4] = (float)(k % 4 < 2 ? 10 * i + k : 250 + k);
+        const struct pst_value drawn = {.bytes = boxes, .nbytes = i % 5 * sizeof boxes[0]};
+        const struct pst_value *values[2] = {&value, &drawn};
         value.bytes = bytes;
         value.nbytes = nbytes;
         snprintf(name, sizeof name, "%u", i);
@@ -426,20 +447,21 @@ static void make_pli(const char *path, uint32_t n, bool checksums)
     pst_writer_close(&writer);
 }
 
-static struct pst_loader_options crops(struct pst_op op[2], struct pst_field_output *output)
+static struct pst_loader_options crops(struct pst_op op[2], struct pst_field_output output[2])
 {
     pst_op_init(&op[0], sizeof op[0], PST_OP_RANDOM_CROP);
     op[0].height = 48;
     op[0].width = 56;
     pst_op_init(&op[1], sizeof op[1], PST_OP_HORIZONTAL_FLIP);
-    *output = (struct pst_field_output){
+    output[0] = (struct pst_field_output){
         .name = "image", .ops = op, .n_ops = 2, .dtype = PST_DTYPE_F16, .layout = PST_LAYOUT_CHW};
+    output[1] = (struct pst_field_output){.name = "boxes", .ragged = PST_RAGGED_OFFSETS};
     return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
                                        .batch_size = 6,
                                        .order = PST_ORDER_SHUFFLED,
                                        .num_workers = 2,
                                        .fields = output,
-                                       .n_fields = 1,
+                                       .n_fields = 2,
                                        TEST_ELEMENT_SIZES};
 }
 
@@ -494,7 +516,7 @@ static void test_views(void **state)
 
 static void test_forms_of_pli(void **state)
 {
-    struct pst_field_output output;
+    struct pst_field_output output[2];
     struct pst_loader_stats stats;
     struct pst_error err;
     struct pst_op op[2];
@@ -506,7 +528,7 @@ static void test_forms_of_pli(void **state)
         make_pli(path, 24, checksums);
         assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
         for (int memory = 0; memory < 2; memory++) {
-            struct pst_loader_options options = crops(op, &output);
+            struct pst_loader_options options = crops(op, output);
             options.placement = PST_PLACEMENT_DEVICE;
             options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
             options.num_workers = memory ? 2 : 0;
@@ -523,7 +545,7 @@ static void test_forms_of_pli(void **state)
 static void test_corrupt_units(void **state)
 {
     static const enum pst_on_error policies[] = {PST_ON_ERROR_SKIP, PST_ON_ERROR_REPLACE};
-    struct pst_field_output output, outputs[2];
+    struct pst_field_output output[2], outputs[2];
     struct pst_loader_stats gpu, host;
     struct pst_error err, errors[2];
     struct pst_op op[3];
@@ -550,7 +572,7 @@ static void test_corrupt_units(void **state)
         fclose(stream);
     }
     for (int i = 0; i < 3; i++) { /* too many views are bad for replacing them */
-        struct pst_loader_options options = i < 2 ? crops(op, &output) : views(op, outputs);
+        struct pst_loader_options options = i < 2 ? crops(op, output) : views(op, outputs);
         options.no_verify = true;
         options.on_error = policies[i % 2];
         epoch(dataset, &options, hashes, &host);
@@ -561,7 +583,7 @@ static void test_corrupt_units(void **state)
         assert_int_equal(gpu.n_replaced, host.n_replaced);
     }
     for (int device = 0; device < 2; device++) {
-        struct pst_loader_options options = crops(op, &output);
+        struct pst_loader_options options = crops(op, output);
         pst_batch *batch;
         enum pst_status status;
         options.no_verify = true;

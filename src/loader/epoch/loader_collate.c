@@ -2,8 +2,9 @@
  *
  * In: the options of a field, at open; later a job whose rows are all there. Out: how the slot
  * collates the field; the batch with its final arrays. The worker that finished the last row does
- * this after mixing, so the caller need not wait for it. If the host service or a GPU made the
- * batch, the caller's thread does it. No lock is held. */
+ * this after mixing, so the caller need not wait for it. If the host service made the batch, the
+ * caller's thread does it. The rows of batches on a GPU are collated by their placement, with the
+ * batch's other work there. No lock is held. */
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/epoch/loader_mix.h"
@@ -154,10 +155,17 @@ enum pst_status psti_loader_collate_plan(const struct pst_field_output *wish,
     ragged->planar = pixels && plan->layout == PST_LAYOUT_CHW;
     ragged->multiple = wish->pad_multiple ? wish->pad_multiple : 1;
     set_empty_shape(plan, slot);
+    slot->carried = can_collate(plan) && !pixels;
     return PST_OK;
 }
 
-void psti_loader_complete_job(const pst_loader *loader, struct psti_loader_job *job)
+enum pst_status psti_loader_collate(pst_loader *loader, pst_batch *batch, struct pst_error *err)
+{
+    const struct psti_placement_ops *ops = loader->placement.ops;
+    return ops->carry ? ops->carry(loader, batch, err) : psti_batch_collate(batch, err);
+}
+
+void psti_loader_complete_job(pst_loader *loader, struct psti_loader_job *job)
 {
     struct pst_error err;
     psti_loader_mix_job(loader, job);
@@ -165,7 +173,7 @@ void psti_loader_complete_job(const pst_loader *loader, struct psti_loader_job *
         return;
     enum pst_status status = loader->plan.mosaics ? psti_loader_mosaic(loader, job, &err) : PST_OK;
     if (status == PST_OK)
-        status = psti_batch_collate(job->batch, &err);
+        status = psti_loader_collate(loader, job->batch, &err);
     if (status == PST_OK)
         return;
     job->failure = err;

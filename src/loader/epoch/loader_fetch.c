@@ -5,6 +5,7 @@
  * and the memory budget with the other workers. */
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_job.h"
+#include "loader/epoch/loader_mix.h"
 #include "loader/rows/loader_row.h"
 #include "loader/loader_usable.h"
 #include "loader/loader_worker.h"
@@ -93,6 +94,18 @@ static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_
                : status;
 }
 
+/* Collates a batch. If there is no memory, frees unused slots and tries again. */
+static enum pst_status collate(pst_loader *loader, pst_batch *batch, struct pst_error *err)
+{
+    enum pst_status status = psti_loader_collate(loader, batch, err);
+    if (status != PST_ERROR_LIMIT)
+        return status;
+    pthread_mutex_lock(loader->lock);
+    psti_batch_pool_trim(loader->pool, 0);
+    pthread_mutex_unlock(loader->lock);
+    return psti_loader_collate(loader, batch, err);
+}
+
 static enum pst_status ask(const pst_loader *loader, struct pst_error *err)
 {
     if (loader->interrupt == NULL || loader->interrupt(loader->interrupt_ctx) == 0)
@@ -143,7 +156,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     if (status == PST_OK)
         status = close_batch(loader, batch, epoch, (uint32_t)n, NULL, err);
     if (status == PST_OK)
-        status = psti_batch_collate(batch, err);
+        status = collate(loader, batch, err);
     return finish(loader, status, batch, out);
 }
 

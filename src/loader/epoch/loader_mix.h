@@ -47,6 +47,9 @@ enum pst_status psti_loader_collate_plan(const struct pst_field_output *wish,
                                          struct psti_slot_field *slot, struct pst_error *err);
 /* Mixes and then collates a finished job, which belongs to this thread. The job may be failed or
  * starved afterwards; job->failure says why. */
-void psti_loader_complete_job(const pst_loader *loader, struct psti_loader_job *job);
+void psti_loader_complete_job(pst_loader *loader, struct psti_loader_job *job);
+/* Collates a finished batch, and brings its rows to where it lies. PST_ERROR_LIMIT: there is no
+ * memory now. No lock is held. */
+enum pst_status psti_loader_collate(pst_loader *loader, pst_batch *batch, struct pst_error *err);
 
 #endif

@@ -72,9 +72,13 @@ static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error 
 static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
 {
     struct psti_batch_pool_stats stats;
+    struct pst_error cause;
     psti_batch_pool_stats(loader->pool, &stats);
-    if (loader->placement.ops->refused(loader, &stats, err))
-        return loader->queue.claim_status;
+    if (loader->placement.ops->refused(loader, &stats, &cause)) {
+        if (err)
+            *err = cause;
+        return cause.status;
+    }
     if (loader->queue.claim_status == PST_ERROR_MEMORY)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
@@ -106,7 +110,7 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
     }
     loader->epoch.next_step = step;
     loader->epoch.parked = true; /* the loader is restarted by the next call */
-    if (stats.n_held + stats.n_others)
+    if (stats.n_held + stats.n_others || loader->placement.ops->refused(loader, &stats, NULL))
         return fail_held(loader, err);
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory (%" PRIu64 " bytes) does not hold one batch of %u rows of these "

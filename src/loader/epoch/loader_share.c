@@ -484,6 +484,7 @@ static enum pst_status bring(pst_loader *loader, struct psti_loader_job *job,
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a shared batch");
         share->parts_cap = most;
     }
+    give_pending(share); /* of a batch that found no memory after its upload */
     share->n_parts = 0;
     for (uint32_t i = 0; i < loader->plan.n_fields; i++)
         if (loader->placement.ops->brings(loader, i) && !loader->plan.slots[i].may_differ &&
@@ -520,14 +521,14 @@ static enum pst_status fill(pst_loader *loader, struct psti_loader_job *job,
     if (!good && status == PST_OK)
         status = PST_ERROR_CORRUPT;
     share->copied = !maps;
+    if (status == PST_OK)
+        psti_batch_finish(job->batch, job->n_rows, NULL);
     if (status == PST_OK && brings)
         status = bring(loader, job, ready, err);
     if (!maps && !share->n_pending)
         give_all(share, ready);
     if (status != PST_OK && maps)
         psti_loader_space_drop(job->batch);
-    if (status == PST_OK && !brings)
-        psti_batch_finish(job->batch, job->n_rows, NULL);
     return status;
 }
 

@@ -210,6 +210,7 @@ static const struct psti_placement_ops gpu_ops = {.remakes = true,
                                                   .submit = psti_loader_gpu_submit,
                                                   .wait = psti_loader_gpu_wait,
                                                   .finish = psti_loader_gpu_finish,
+                                                  .carry = psti_loader_gpu_carry,
                                                   .bring = psti_loader_gpu_bring,
                                                   .brings = psti_loader_gpu_brings,
                                                   .forget = psti_loader_gpu_forget,
@@ -236,6 +237,8 @@ enum pst_status psti_loader_gpu_open(pst_loader *loader, struct pst_error *err)
     }
     struct psti_slot_gpu hooks;
     psti_loader_gpu_hooks(gpu, close_gpu, &hooks);
+    hooks.make_rows = psti_loader_gpu_make_rows;
+    hooks.unmake_rows = psti_loader_gpu_unmake_rows;
     psti_batch_pool_set_gpu(loader->pool, &hooks); /* from here on the pool closes the GPU */
     loader->placement = (struct psti_placement){.ops = &gpu_ops, .own = gpu};
     return PST_OK;

@@ -4,7 +4,8 @@
  * GPU to decode, pixels for it to prepare, or finished rows. The thread that finishes a batch's
  * last row submits the GPU's work on the loader's streams (loader_gpu_work.c). The caller's thread
  * waits for that work before it delivers the batch. It also makes rows again that were corrupt or
- * found no space in the block, and moves rows up to close the gaps of rows that are left out.
+ * found no space in the block, and moves rows up to close the gaps of rows that are left out. Rows
+ * of boxes and the like, which may differ in shape, are uploaded by loader_gpu_carry.c.
  * Slots, and the streams that read them, are in loader_gpu_slot.c, and the size of their blocks in
  * loader_gpu_size.c. Rows that the host service prepared are uploaded by loader_gpu_bring.c.
  *
@@ -18,6 +19,7 @@
 #include "loader/loader_handle.h"
 #include "loader/rows/loader_row.h"
 #include "loader/loader_worker.h"
+#include "loader/placement/loader_gpu_arena.h"
 #include "loader/placement/loader_placement.h"
 
 /* Reasons to make a row again in another round. */
@@ -65,6 +67,13 @@ struct psti_loader_gpu_slot {
     uint32_t n_readers, reader_cap;
     bool readers_pending; /* the readers' events were recorded, and the loader's stream does not
                              wait for them yet */
+    /* Rows that may differ in shape (loader_gpu_carry.c): */
+    struct psti_gpu_arena rows; /* their memory on the GPU */
+    bool lacks_rows;            /* there was no memory on the GPU for more rows */
+    const void *packed; /* the batch's block of rows in pinned memory, which the pool owns */
+    size_t packed_nbytes;
+    bool is_packed;  /* the block has the rows of this batch */
+    bool is_carried; /* its upload was submitted */
 };
 
 /* Shared memory of the host service from which rows are uploaded (loader_gpu_bring.c). */
@@ -145,8 +154,8 @@ void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_ro
                                 struct psti_gpu_block_size *size);
 
 /* loader_gpu_slot.c */
-/* Fills in the functions that the pool calls for slots on a GPU. close: frees the GPU (`ctx`) after
- * the last slot. */
+/* Fills in the functions that the pool calls for slots on a GPU, except those for rows. close:
+ * frees the GPU (`ctx`) after the last slot. */
 void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, void (*close)(void *ctx),
                            struct psti_slot_gpu *hooks);
 struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch);
@@ -159,6 +168,20 @@ enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
  * its previous contents. Memory of the slot may be freed then. Call it before the slot's next
  * submit, in the thread that submits. */
 enum pst_status psti_loader_gpu_settle(struct psti_loader_gpu_slot *slot, struct pst_error *err);
+
+/* loader_gpu_carry.c */
+/* Puts the rows of a finished batch into a block, for which the GPU has memory. The thread that has
+ * the batch calls it. */
+enum pst_status psti_loader_gpu_pack_rows(pst_batch *batch, struct pst_error *err);
+/* Submits the upload of packed rows on the loader's stream, which waits for the readers already.
+ * The stream's lock must be held. */
+enum pst_status psti_loader_gpu_submit_rows(struct psti_loader_gpu *gpu,
+                                            struct psti_loader_gpu_slot *slot,
+                                            struct pst_error *err);
+/* Implement the functions `make_rows` and `unmake_rows` of struct psti_slot_gpu. */
+enum pst_status psti_loader_gpu_make_rows(void *ctx, struct psti_slot_part *part, size_t nbytes,
+                                          void **rows, struct pst_error *err);
+void psti_loader_gpu_unmake_rows(void *ctx, struct psti_slot_part *part, void *rows, size_t nbytes);
 
 /* loader_gpu_row.c */
 enum pst_status psti_loader_gpu_open_worker(struct psti_loader_worker *worker,
@@ -179,6 +202,7 @@ enum pst_status psti_loader_gpu_wait(pst_loader *loader, pst_batch *batch, int64
                                      struct pst_error *err);
 enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *remake,
                                        struct pst_error *err);
+enum pst_status psti_loader_gpu_carry(pst_loader *loader, pst_batch *batch, struct pst_error *err);
 void psti_loader_gpu_quiesce(pst_loader *loader, pst_batch *batch);
 
 /* Submits the upload of rows that were prepared elsewhere, and of the numbers. The caller's

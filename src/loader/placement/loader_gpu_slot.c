@@ -1,7 +1,8 @@
 /* loader_gpu_slot.c - slots on a GPU: their memory, and the caller's streams that read them.
  *
  * A slot's memory is allocated as a whole when the slot is made, in pinned memory and on the GPU,
- * within both budgets. The caller's streams that read a batch are noted. When the last holder
+ * within both budgets. Rows that may differ in shape have memory of their own, which grows
+ * (loader_gpu_carry.c). The caller's streams that read a batch are noted. When the last holder
  * releases the batch, an event is recorded on each of these streams. The loader's stream waits for
  * the events before it writes the slot again, so no thread waits. */
 #include "loader/placement/loader_gpu.h"
@@ -186,6 +187,10 @@ static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t st
     bool known = false;
     for (uint32_t i = 0; i < slot->n_readers && !known; i++)
         known = slot->readers[i].stream == stream;
+    /* A handle of per-thread streams stands for several. Another known one waits already: each row
+     * of a list is handed over on its own. */
+    if (known && stream != STREAM_OF_THREAD)
+        return PST_OK;
     if (!known)
         status = add_reader(ctx, slot, stream, err);
     if (status == PST_OK)

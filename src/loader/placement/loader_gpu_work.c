@@ -1,12 +1,14 @@
 /* loader_gpu_work.c - turns a batch whose rows are all made into arrays on the GPU.
  *
  * There are two stages, so that no worker waits for the GPU. The thread that finishes the last row
- * submits one upload of the block, one upload of the numbers, a few launches and the download of
- * statuses. The caller's thread waits for them before it delivers the batch; mostly they are done
- * by then. It then makes rows again that found no space in the block or whose bytes were corrupt,
- * in rounds, applies on_error, and moves rows up to close the gaps of rows that are left out.
+ * submits one upload of the block, one upload of the numbers, one of rows that may differ in shape,
+ * a few launches and the download of statuses. The caller's thread waits for them before it
+ * delivers the batch; mostly they are done by then. It then makes rows again that found no space in
+ * the block or whose bytes were corrupt, in rounds, applies on_error, and moves rows up to close
+ * the gaps of rows that are left out.
  *
- * No memory is allocated here. Threads wait only for events of the loader's own streams. */
+ * No memory is allocated here, except for such rows (loader_gpu_carry.c). Threads wait only for
+ * events of the loader's own streams. */
 #include "loader/placement/loader_gpu.h"
 
 #include "base/clock.h"
@@ -32,6 +34,7 @@ void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint64_t first,
         psti_gpu_block_begin(slot->block);
     slot->n_gpu_rows = (uint32_t)(rows_before(gpu, first + n_rows) - rows_before(gpu, first));
     memset(slot->again, 0, slot->n_rows_max);
+    slot->is_packed = slot->is_carried = false;
 }
 
 /* Uploads the block on the stream for uploads; the launches wait for it. The upload itself need not
@@ -126,22 +129,37 @@ static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch,
         status = submit_block(gpu, slot, outs, places, err);
     if (status == PST_OK)
         status = submit_numbers(gpu, slot, err);
+    if (status == PST_OK && slot->is_packed)
+        status = psti_loader_gpu_submit_rows(gpu, slot, err);
     status = end_work(gpu, slot, status, err);
     pthread_mutex_unlock(&gpu->stream_lock);
     return status;
+}
+
+/* Packs the rows that may differ in shape, so that the batch's work uploads them, too. If that
+ * fails, psti_loader_gpu_carry does it later, and says why it cannot. */
+static void pack_early(pst_batch *batch)
+{
+    struct pst_error ignored;
+    (void)psti_loader_gpu_pack_rows(batch, &ignored);
 }
 
 enum pst_status psti_loader_gpu_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
                                        const uint8_t *bad, bool failed, bool *whole,
                                        struct pst_error *err)
 {
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
     (void)failed; /* not used: a row before the failed one may turn out to be bad, and the lowest
                      row counts */
     *whole = false;
+    if (!bad && !failed) {
+        psti_batch_finish(batch, n_rows, NULL);
+        pack_early(batch);
+    }
     for (uint32_t row = 0; row < n_rows; row++)
         slot->places[row] = (bad && bad[row]) || slot->again[row] ? PSTI_GPU_NOWHERE : row;
-    return submit_all(psti_loader_gpu_of(loader), batch, slot->places, err);
+    return submit_all(gpu, batch, slot->places, err);
 }
 
 enum pst_status psti_loader_gpu_submit_parts(struct psti_loader_gpu *gpu, pst_batch *batch,
@@ -152,6 +170,7 @@ enum pst_status psti_loader_gpu_submit_parts(struct psti_loader_gpu *gpu, pst_ba
     slot->has_launches = false;
     for (uint32_t row = 0; row < slot->n_rows_max; row++)
         slot->places[row] = PSTI_GPU_NOWHERE;
+    pack_early(batch);
     pthread_mutex_lock(&gpu->stream_lock);
     enum pst_status status = psti_loader_gpu_await_readers(gpu, slot, err);
     for (uint32_t i = 0; status == PST_OK && i < n_parts; i++) {
@@ -163,6 +182,8 @@ enum pst_status psti_loader_gpu_submit_parts(struct psti_loader_gpu *gpu, pst_ba
     }
     if (status == PST_OK)
         status = submit_numbers(gpu, slot, err);
+    if (status == PST_OK && slot->is_packed)
+        status = psti_loader_gpu_submit_rows(gpu, slot, err);
     status = end_work(gpu, slot, status, err);
     pthread_mutex_unlock(&gpu->stream_lock);
     return status;
@@ -260,6 +281,7 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(remake->batch);
     enum pst_status status = PST_OK;
     bool fits = true, any = false;
+    slot->is_packed = slot->is_carried = false;
     psti_gpu_block_begin(slot->block);
     for (uint32_t row = 0; row < remake->n_rows; row++)
         slot->places[row] = PSTI_GPU_NOWHERE;
@@ -328,8 +350,50 @@ enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *r
     while (status == PST_OK && slot->block && !remake->starved &&
            collect(gpu, slot, remake->n_wanted) > 0)
         status = make_round(loader, remake, err);
-    if (status != PST_OK || remake->failed || remake->starved)
-        return status;
+    if (status != PST_OK || remake->failed || remake->starved || slot->is_carried)
+        return status; /* carried: nothing has changed since the batch was submitted */
     psti_batch_finish(remake->batch, remake->n_rows, remake->bad);
     return remake->bad ? close_up(loader, remake->batch, remake->n_rows, remake->bad, err) : PST_OK;
+}
+
+/* Notes that the GPU's memory has no space for the rows, for `refused` in loader_gpu.c. Returns the
+ * status with which the loader frees memory and tries again. */
+static enum pst_status refuse_rows(pst_loader *loader, const struct pst_error *cause)
+{
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    pthread_mutex_lock(loader->lock);
+    gpu->refusal = cause->status;
+    gpu->slot_err = *cause;
+    pthread_mutex_unlock(loader->lock);
+    return PST_ERROR_LIMIT;
+}
+
+static enum pst_status submit_carried(struct psti_loader_gpu *gpu,
+                                      struct psti_loader_gpu_slot *slot, struct pst_error *err)
+{
+    slot->has_launches = false;
+    pthread_mutex_lock(&gpu->stream_lock);
+    enum pst_status status = psti_loader_gpu_await_readers(gpu, slot, err);
+    if (status == PST_OK)
+        status = psti_loader_gpu_submit_rows(gpu, slot, err);
+    status = end_work(gpu, slot, status, err);
+    pthread_mutex_unlock(&gpu->stream_lock);
+    return status;
+}
+
+enum pst_status psti_loader_gpu_carry(pst_loader *loader, pst_batch *batch, struct pst_error *err)
+{
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    struct pst_error cause;
+    if (slot->is_carried)
+        return PST_OK;
+    slot->lacks_rows = false;
+    enum pst_status status = psti_loader_gpu_pack_rows(batch, &cause);
+    if (status != PST_OK && err)
+        *err = cause;
+    if (status != PST_OK)
+        return slot->lacks_rows ? refuse_rows(loader, &cause) : status;
+    status = submit_carried(gpu, slot, err);
+    return status == PST_OK ? psti_loader_gpu_wait(loader, batch, INT64_MAX, err) : status;
 }

@@ -11,6 +11,7 @@
  *     submit    called when all rows are made, by the thread that finished the last one
  *     wait      called by the caller's thread before delivery, if submit left work under way
  *     finish    makes rows again that the placement could not make, then the batch is whole
+ *     carry     collates a whole batch, and brings rows that may differ in shape to where it lies
  *     quiesce   called instead, if the batch is no longer wanted
  *
  * Threads: each operation says who may call it. "The lock" is the loader's, which is the pool's. */
@@ -142,11 +143,16 @@ struct psti_placement_ops {
      * held. */
     enum pst_status (*finish)(pst_loader *loader, struct psti_remake *remake,
                               struct pst_error *err);
+    /* Replaces psti_batch_collate: it also brings the carried rows (batch.h) to where the batch's
+     * arrays lie. Does nothing if `submit` did both. PST_ERROR_LIMIT: there is no memory; the
+     * loader tries again when it has freed some. Called in the caller's thread; the lock must not
+     * be held. NULL: no rows are carried. */
+    enum pst_status (*carry)(pst_loader *loader, pst_batch *batch, struct pst_error *err);
     /* Replaces place, done and submit for a batch whose rows the host service prepared. All numbers
-     * of the batch are in place already. `parts` are the pixels, which must stay unchanged until
-     * `wait` is over. wait and finish follow, as after submit. *copied: the pixels could not be
-     * read in place. One thread at a time; the lock must not be held. NULL: pixels belong into host
-     * memory, and the caller copies them there. */
+     * of the batch are in place already, and psti_batch_finish was called. `parts` are the pixels,
+     * which must stay unchanged until `wait` is over. wait and finish follow, as after submit.
+     * *copied: the pixels could not be read in place. One thread at a time; the lock must not be
+     * held. NULL: pixels belong into host memory, and the caller copies them there. */
     enum pst_status (*bring)(pst_loader *loader, pst_batch *batch, const struct psti_brought *parts,
                              uint32_t n_parts, bool *copied, struct pst_error *err);
     /* True if the rows of the field must be given to `bring`. NULL if `bring` is NULL. */

@@ -89,8 +89,9 @@ enum pst_status psti_loader_sound_plan(pst_dataset *dataset,
         plan->fixed = plan->fixed && slot->shape[i] > 0;
     slot->has_array = plan->fixed;
     slot->may_differ = !plan->fixed;
-    /* On a GPU, rows that may differ lie in separate host memory, not in an array. */
-    if (plan->fixed || options->placement == PST_PLACEMENT_DEVICE ||
+    /* On a GPU, all arrays are uploaded, so rows that are put together have none. */
+    if (plan->fixed ||
+        (options->placement == PST_PLACEMENT_DEVICE && wish->ragged != PST_RAGGED_LIST) ||
         slot->shape[slot->ndim - 1] == 0 || !probe_first(dataset, plan, &part))
         return PST_OK;
     /* The length is fixed. Rows are expected to have as many channels as the first sample. */

@@ -97,11 +97,11 @@ class Loader(Placed, tickets.LikeDataLoader):
             one). If it has a chain, the chain must contain that image's geometric operations (except for interpolation, antialias
             and fill); otherwise ArgumentError names both chains and the first difference. Masks are interpolated by nearest, or by
             nearest-exact if their own chain says so.
-        device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of fixed shape lie on that GPU:
-            images and masks (which then need one size: a Resize or a crop), int and float fields, fixed arrays and "index"; text,
-            bytes, boxes and the like stay in host memory. A batch is ready on the stream that is current where it is received. Its
-            memory is reused only after the stream that the array was handed to has passed its last use. The loader's kernels have
-            CUDA's lowest priority, which is also the default; a model's kernels go first if they run on a stream of a higher
+        device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays lie on that GPU, also those of
+            boxes and other rows that differ in shape (``ragged``). Images and masks then need one size: a Resize or a crop. Text,
+            JSON, bytes and encoded items stay in host memory. A batch is ready on the stream that is current where it is received.
+            Its memory is reused only after the stream that the array was handed to has passed its last use. The loader's kernels
+            have CUDA's lowest priority, which is also the default; a model's kernels go first if they run on a stream of a higher
             priority, ``torch.cuda.Stream(priority=-1)``. A :class:`Gpu` also says who decodes, and limits the memory.
         dtype: dtype of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as a dtype of numpy or torch.
             None: float32 if the chain normalises, else uint8. Or a dict per field, also for masks: ``{"mask": "int64"}``, or
