@@ -4,7 +4,7 @@
     tests/gpu/ragged_on_gpu.py
 
 Each way of ``ragged``, with an epoch, ``fetch`` and ``replay``. With torch that supports CUDA, a slow stream reads batches long
-after they were dropped, and nested tensors are made of offsets. A simulated driver (PENSTOCK_CUDA_DRIVER) works without torch.
+after they were dropped, nested tensors are made of offsets, and functions get rows on the GPU. A simulated driver (PENSTOCK_CUDA_DRIVER) works without torch.
 """
 
 from __future__ import annotations
@@ -124,6 +124,21 @@ def nest(path: Path) -> None:
     print("nested tensors: the same", flush=True)
 
 
+def call_functions(path: Path) -> None:
+    """Functions.sample gets a sample's rows on the GPU, and its counts as numbers."""
+
+    def function(row: dict[str, Any]) -> dict[str, Any]:
+        assert row["boxes"].is_cuda and isinstance(row["boxes_counts"], int)
+        return {"boxes": row["boxes"], "largest": row["boxes"].amax((0, 1)) if row["boxes_counts"] else row["boxes"].new_zeros(())}
+
+    functions = ps.Functions(sample=function)
+    for batch, expected in zip(loader_of(path, "padded", output="torch", device="cuda:0", functions=functions),
+                               loader_of(path, "padded", output="numpy"), strict=True):
+        assert batch["boxes"].is_cuda and np.array_equal(batch["boxes"].cpu().numpy(), expected["boxes"])
+        assert batch["largest"].is_cuda and len(batch["largest"]) == len(expected["boxes"])
+    print("functions: rows on the GPU", flush=True)
+
+
 def main() -> None:
     output = torch_output()
     with tempfile.TemporaryDirectory() as work:
@@ -134,6 +149,7 @@ def main() -> None:
         if output == "torch":
             read_late(path)
             nest(path)
+            call_functions(path)
 
 
 if __name__ == "__main__":

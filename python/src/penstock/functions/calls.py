@@ -164,6 +164,13 @@ def values_of(arrays: Mapping[str, Any], i: int) -> dict[str, Any]:
     return {name: _row(column, i) for name, column in arrays.items()}
 
 
+def _columns(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the columns for values_of. Numbers on a GPU become Python's here: one wait for a column, not one for a row."""
+    return {
+        name: column.tolist() if getattr(column, "is_cuda", False) and column.ndim == 1 else column for name, column in arrays.items()
+    }
+
+
 class Row(NamedTuple):
     """A sample's values before and after Functions.sample."""
 
@@ -192,8 +199,9 @@ def _each(
         _check_names(result, sample, rows[0].made if rows else None)
         return result  # type: ignore[no-any-return]
 
+    columns = _columns(arrays)
     for i, (sample, draw) in enumerate(zip(place.samples, place.draws, strict=True)):
-        values = values_of(arrays, i)
+        values = values_of(columns, i)
         given = dict(values)
         try:
             rows.append(Row(sample, i, given, call(sample, draw, values)))
