@@ -4,7 +4,8 @@
     tests/gpu/ragged_on_gpu.py
 
 Each way of ``ragged``, with an epoch, ``fetch`` and ``replay``. With torch that supports CUDA, a slow stream reads batches long
-after they were dropped, nested tensors are made of offsets, and functions get rows on the GPU. A simulated driver (PENSTOCK_CUDA_DRIVER) works without torch.
+after they were dropped, nested tensors are made of offsets, and functions get rows on the GPU. A simulated driver
+(PENSTOCK_CUDA_DRIVER) works without torch.
 """
 
 from __future__ import annotations

@@ -166,9 +166,8 @@ def values_of(arrays: Mapping[str, Any], i: int) -> dict[str, Any]:
 
 def _columns(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the columns for values_of. Numbers on a GPU become Python's here: one wait for a column, not one for a row."""
-    return {
-        name: column.tolist() if getattr(column, "is_cuda", False) and column.ndim == 1 else column for name, column in arrays.items()
-    }
+    on_gpu = {name for name, column in arrays.items() if getattr(column, "is_cuda", False) and column.ndim == 1}
+    return {name: column.tolist() if name in on_gpu else column for name, column in arrays.items()}
 
 
 class Row(NamedTuple):
