@@ -32,6 +32,7 @@ unsigned cuMemFreeHost(void *memory);
 #define HOST_PORTABLE 1u
 #define EVENT_FLAGS 3u /* events have no timing, and threads that wait for them sleep */
 #define OUT_OF_MEMORY 2u
+#define ILLEGAL_ADDRESS 700u
 
 static pst_dataset *dataset;
 
@@ -469,11 +470,11 @@ static void test_device_memory_is_a_limit(void **state)
     pst_loader_close(&loader);
 }
 
-/* The n-th allocation of one kind fails, for n = 1, 2, ... until fewer are made. The result is an
+/* The n-th driver call of one kind fails, for n = 1, 2, ... until fewer are made. The result is an
  * error that says so, or the same batches. Nothing leaks. Rows are made in the calling thread. */
-static void test_memory_that_is_refused(void **state)
+static void test_faults(void **state)
 {
-    static const enum fake_what kinds[] = {FAKE_ALLOC, FAKE_HOST_ALLOC};
+    static const enum fake_what kinds[] = {FAKE_ALLOC, FAKE_HOST_ALLOC, FAKE_COPY};
     struct pst_loader_options options = options_for(PST_RAGGED_LIST, false);
     uint64_t host[STEPS_MAX], gpu[STEPS_MAX];
     uint32_t n_errors = 0;
@@ -481,14 +482,15 @@ static void test_memory_that_is_refused(void **state)
     options.host_memory = 8 << 20;
     options.num_workers = 0;
     size_t n_steps = run(options, PST_PLACEMENT_HOST, NULL, host);
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 3; k++)
         for (uint64_t n = 1;; n++) {
+            enum pst_status wanted = kinds[k] == FAKE_COPY ? PST_ERROR_DEVICE : PST_ERROR_MEMORY;
             struct fake_counts counts;
             struct pst_error err;
             pst_loader *loader = NULL;
             size_t n_made = 0;
             fake_reset_counts();
-            fake_fail(kinds[k], n, OUT_OF_MEMORY);
+            fake_fail(kinds[k], n, kinds[k] == FAKE_COPY ? ILLEGAL_ADDRESS : OUT_OF_MEMORY);
             enum pst_status status = pst_loader_open(dataset, &options, &loader, &err);
             if (status == PST_OK)
                 status = pst_loader_begin(loader, 1, &err);
@@ -496,13 +498,14 @@ static void test_memory_that_is_refused(void **state)
                 status = drain_until(loader, look, gpu, &n_made, &err);
             pst_loader_close(&loader);
             fake_fail(kinds[k], 0, 0);
+            fake_repair(0);
             assert_memory_equal(gpu, host, n_made * sizeof *gpu);
             assert_true(status != PST_END || n_made == n_steps);
             fake_counts(&counts);
             assert_int_equal(counts.n_live, 0);
             if (counts.n[kinds[k]] < n)
                 break;
-            if (status != PST_END && (status != PST_ERROR_MEMORY || !strstr(err.text, "GPU")))
+            if (status != PST_END && (status != wanted || !strstr(err.text, "GPU")))
                 fail_msg("%d: %s", status, err.text);
             n_errors += status != PST_END;
         }
@@ -518,7 +521,7 @@ int main(void)
         cmocka_unit_test(test_late_readers_see_their_rows),
         cmocka_unit_test(test_a_kept_batch_stays),
         cmocka_unit_test(test_device_memory_is_a_limit),
-        cmocka_unit_test(test_memory_that_is_refused),
+        cmocka_unit_test(test_faults),
     };
     setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);
     setenv("PENSTOCK_CUDA_KERNELS", PST_FAKE_KERNELS, 1);
