@@ -172,6 +172,34 @@ static void a_gpu_job_gets_what_it_would_make(void **state)
         compare(all, ragged_options(17, (enum pst_ragged)ragged), 0);
 }
 
+/* The slots take all of device_memory, so the rows of a first batch find none there after its
+ * pixels were uploaded. The loader frees other slots and takes that batch again. */
+static void rows_without_memory_are_taken_again(void **state)
+{
+    uint64_t want[BATCHES_MAX], got[BATCHES_MAX];
+    struct pst_loader_options options = on_gpu(all_options(17));
+    struct pst_error err;
+    (void)state;
+    options.prefetch = 4000; /* so many slots that they get no memory for rows at first */
+    options.host_memory = 96 << 20;
+    pst_loader *loader = open_loader(all, &options);
+    options.device_memory = stats_of(loader).device_memory_used;
+    pst_loader_close(&loader);
+    options.host_memory = 128 << 20;
+    loader = open_job(all, options);
+    for (uint64_t epoch = 0; epoch < 4; epoch++) {
+        size_t n = drain_alone(all, all_options(17), epoch, want);
+        assert_ok(pst_loader_begin(loader, epoch, &err));
+        assert_int_equal(drain_epoch(loader, look, got), n);
+        assert_memory_equal(got, want, n * sizeof *want);
+    }
+    struct pst_loader_stats stats = stats_of(loader);
+    assert_true(stats.fallbacks[PST_FALLBACK_AHEAD] > 0);
+    assert_int_equal(stats.fallbacks[PST_FALLBACK_SHARE], 0);
+    assert_true(stats.device_memory_peak <= options.device_memory);
+    pst_loader_close(&loader);
+}
+
 static void memory_that_cannot_be_locked_is_copied(void **state)
 {
     (void)state;
@@ -349,13 +377,10 @@ static void what_cpus_cannot_prepare_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_gpu_job_gets_what_it_would_make),
-        TEST(memory_that_cannot_be_locked_is_copied),
-        TEST(jobs_with_and_without_a_gpu_share),
-        TEST(page_locked_batches_are_shared),
-        TEST(kept_batches_stay),
-        TEST(an_epoch_may_begin_during_an_upload),
-        TEST(alone_it_decodes_on_its_gpu),
+        TEST(a_gpu_job_gets_what_it_would_make),      TEST(rows_without_memory_are_taken_again),
+        TEST(memory_that_cannot_be_locked_is_copied), TEST(jobs_with_and_without_a_gpu_share),
+        TEST(page_locked_batches_are_shared),         TEST(kept_batches_stay),
+        TEST(an_epoch_may_begin_during_an_upload),    TEST(alone_it_decodes_on_its_gpu),
         TEST(what_cpus_cannot_prepare_is_refused),
     };
     setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);
