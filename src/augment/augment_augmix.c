@@ -2,16 +2,14 @@
  * results.
  *
  * In and out: run->picture. augment_policy.c chooses the operations. It runs on the thread of the
- * run. */
+ * run. The functions that draw are pure; augment_recipe.c calls them, too. */
 #include "augment/augment_int.h"
 
 #include "base/philox.h"
 
-enum { MIX_MAX_WIDTH = 8 };
-
 /* Draws the weights of n chains from a Dirichlet distribution with equal parameters `alpha`. */
 static void roll_shares(struct psti_dice *dice, double alpha, uint32_t n,
-                        double shares[MIX_MAX_WIDTH])
+                        double shares[PSTI_AUGMIX_MAX_WIDTH])
 {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -22,17 +20,33 @@ static void roll_shares(struct psti_dice *dice, double alpha, uint32_t n,
         shares[i] /= sum;
 }
 
-/* Runs one chain of randomly chosen operations on run->picture. */
-static enum pst_status mix_chain(struct psti_run *run, const struct psti_step *step,
-                                 struct psti_dice *dice, struct pst_error *err)
+void psti_augment_augmix_begin(const struct pst_op *op, const struct psti_number_stream *stream,
+                               struct psti_augmix *mix)
 {
-    const struct pst_op *op = &run->chain->ops[step->i_op];
-    uint32_t depth =
-        op->chain_depth ? op->chain_depth : 1 + psti_uniform_below(psti_augment_dice_roll(dice), 3);
+    double whole[PSTI_AUGMIX_MAX_WIDTH], shares[PSTI_AUGMIX_MAX_WIDTH];
+    *mix = (struct psti_augmix){.op = op, .dice = {.stream = *stream}};
+    roll_shares(&mix->dice, op->alpha[0], 2, whole);
+    roll_shares(&mix->dice, op->alpha[0], op->mixture_width, shares);
+    mix->kept_share = (float)whole[0];
+    for (uint32_t i = 0; i < op->mixture_width; i++)
+        mix->shares[i] = (float)(shares[i] * whole[1]);
+}
+
+uint32_t psti_augment_augmix_depth(struct psti_augmix *mix)
+{
+    uint32_t depth = mix->op->chain_depth;
+    return depth ? depth : 1 + psti_uniform_below(psti_augment_dice_roll(&mix->dice), 3);
+}
+
+/* Runs the next chain of randomly chosen operations on run->picture. */
+static enum pst_status mix_chain(struct psti_run *run, const struct psti_step *step,
+                                 struct psti_augmix *draw, struct pst_error *err)
+{
+    uint32_t depth = psti_augment_augmix_depth(draw);
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < depth; i++) {
         struct psti_step one = {.height = step->height, .width = step->width, .i_op = step->i_op};
-        if (psti_augment_augmix_step(op, dice, &one))
+        if (psti_augment_augmix_step(draw, &one))
             status = psti_augment_step_run(run, &one, err);
     }
     return status;
@@ -89,20 +103,18 @@ enum pst_status psti_augment_augmix_run(struct psti_run *run, const struct psti_
                                         struct pst_error *err)
 {
     const struct pst_op *op = &run->chain->ops[step->i_op];
-    struct psti_dice dice = {.stream = step->stream};
-    double whole[MIX_MAX_WIDTH], shares[MIX_MAX_WIDTH];
+    struct psti_augmix draw;
     struct mix mix;
     enum pst_status status = mix_open(run, &mix, err);
     if (status != PST_OK)
         return status;
-    roll_shares(&dice, op->alpha[0], 2, whole);
-    roll_shares(&dice, op->alpha[0], op->mixture_width, shares);
-    mix_add(&mix, mix.before, (float)whole[0]);
+    psti_augment_augmix_begin(op, &step->stream, &draw);
+    mix_add(&mix, mix.before, draw.kept_share);
     for (uint32_t i = 0; status == PST_OK && i < op->mixture_width; i++) {
         memcpy(run->picture.data, mix.before, mix.nbytes);
-        status = mix_chain(run, step, &dice, err);
+        status = mix_chain(run, step, &draw, err);
         if (status == PST_OK)
-            mix_add(&mix, run->picture.data, (float)(shares[i] * whole[1]));
+            mix_add(&mix, run->picture.data, draw.shares[i]);
     }
     if (status == PST_OK)
         mix_store(&mix, run->picture.data);

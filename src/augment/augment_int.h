@@ -29,7 +29,8 @@
 /* Returns whether operation i of a chain moves pixels: because of its kind or, for RandomApply and
  * RandomChoice, because of an inner operation. */
 bool psti_augment_is_geometric_at(const struct pst_op *ops, size_t n_ops, size_t i);
-#define PSTI_NOT_GEOMETRIC 0x80000000u /* bit in the number of an operation that moves no pixels */
+/* This bit is set in the number of an operation that moves no pixels. */
+#define PSTI_NOT_GEOMETRIC 0x80000000u
 
 /* Words of a draw (struct psti_draw.opaque): each of the PSTI_AUGMENT_MAX_OPS operations owns 4 of
  * them. The last words, from PSTI_DRAW_SIZE on, belong to the draw as a whole. */
@@ -204,9 +205,8 @@ struct psti_step {
     float factors[4];
     /* JITTER: number of a permutation of the four operations, 0..23. POSTERIZE: bits to keep. */
     uint32_t order;
-    struct psti_warp warp; /* WARP: its map */
-    struct psti_number_stream
-        stream; /* elastic WARP: noise of the pixels; AUGMIX: its choices */
+    struct psti_warp warp;            /* WARP: its map */
+    struct psti_number_stream stream; /* elastic WARP: noise of the pixels; AUGMIX: its choices */
 };
 
 /* The rectangle of the finished picture that RandomErasing overwrites. Height 0 means none. */
@@ -225,7 +225,7 @@ struct psti_front {
     enum pst_interpolation interpolation;
     bool no_antialias;
     bool mirror_y, mirror_x; /* a flip came before the resize, so the weight tables are mirrored */
-    uint32_t to_height, to_width; /* size of the resized picture */
+    uint32_t to_height, to_width;                             /* size of the resized picture */
     uint32_t window_y, window_x, window_height, window_width; /* the part of it that is used */
     bool flip_y, flip_x;
     /* 1 + index of the MAP_LABELS operation that runs on finished rows; 0: none */
@@ -498,10 +498,22 @@ enum { PSTI_POLICY_MAX_STEPS = 2 };
 uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_number_stream *stream,
                                    uint32_t height, uint32_t width, uint32_t i_op,
                                    struct psti_step steps[PSTI_POLICY_MAX_STEPS]);
-/* Chooses the next step in a chain of AugMix. The caller has set the step's size and i_op. Returns
- * false if the step would change nothing. */
-bool psti_augment_augmix_step(const struct pst_op *op, struct psti_dice *dice,
-                              struct psti_step *step);
+/* The draw of an AugMix, which is read in this order: begin; then for each of the op's
+ * mixture_width chains depth, and as many steps. */
+enum { PSTI_AUGMIX_MAX_WIDTH = 8 };
+struct psti_augmix {
+    const struct pst_op *op;
+    struct psti_dice dice;
+    float kept_share;                    /* share of the picture before AugMix */
+    float shares[PSTI_AUGMIX_MAX_WIDTH]; /* shares of the chains' results */
+};
+void psti_augment_augmix_begin(const struct pst_op *op, const struct psti_number_stream *stream,
+                               struct psti_augmix *mix);
+/* Begins the next chain. Returns its number of operations. */
+uint32_t psti_augment_augmix_depth(struct psti_augmix *mix);
+/* Chooses the next step in a chain of AugMix (augment_policy.c). The caller has set the step's size
+ * and i_op. Returns false if the step would change nothing. */
+bool psti_augment_augmix_step(struct psti_augmix *mix, struct psti_step *step);
 /* Runs the step AUGMIX on run->picture (augment_augmix.c). */
 enum pst_status psti_augment_augmix_run(struct psti_run *run, const struct psti_step *step,
                                         struct pst_error *err);

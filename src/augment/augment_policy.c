@@ -251,12 +251,13 @@ uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_nu
                     &steps[0]);
 }
 
-bool psti_augment_augmix_step(const struct pst_op *op, struct psti_dice *dice,
-                              struct psti_step *step)
+bool psti_augment_augmix_step(struct psti_augmix *mix, struct psti_step *step)
 {
     static const unsigned char names[] = {
         SHEAR_X,      SHEAR_Y,  TRANSLATE_X, TRANSLATE_Y, ROTATE,   POSTERIZE, SOLARIZE,
         AUTOCONTRAST, EQUALIZE, BRIGHTNESS,  COLOR,       CONTRAST, SHARPNESS};
+    const struct pst_op *op = mix->op;
+    struct psti_dice *dice = &mix->dice;
     enum name name =
         (enum name)names[psti_uniform_below(psti_augment_dice_roll(dice), op->all_ops ? 13 : 9)];
     uint32_t magnitude = psti_uniform_below(psti_augment_dice_roll(dice), op->magnitude);

@@ -13,7 +13,9 @@
 #include <assert.h>
 #include <string.h>
 
-static_assert(PSTI_RECIPE_MAX_STEPS == 3 * PSTI_AUGMENT_MAX_OPS + 1, "a front and a plan's steps");
+static_assert(PSTI_RECIPE_MAX_PLAIN_STEPS == 3 * PSTI_AUGMENT_MAX_OPS + 1,
+              "a front and a plan's steps");
+static_assert(PSTI_RECIPE_MAX_BRANCHES == PSTI_AUGMIX_MAX_WIDTH, "the chains of AugMix");
 
 void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recipe_finish *finish)
 {
@@ -133,22 +135,52 @@ static void lay_blur(struct shelf *shelf, const struct psti_step *from,
     step->taps_x = lay_taps(shelf, op->width, from->factors[0]);
 }
 
-static void lay_map(const struct psti_chain *chain, const struct psti_step *from,
+static struct psti_recipe_stream stream_of(const struct psti_number_stream *from)
+{
+    return (struct psti_recipe_stream){
+        .key = {from->key[0], from->key[1]}, .sample = from->sample, .number = from->number};
+}
+
+static void lay_shifts(struct shelf *shelf, const struct psti_step *from,
+                       struct psti_recipe_step *step)
+{
+    const struct pst_op *op = &shelf->chain->ops[from->i_op];
+    step->is_elastic = true;
+    step->stream = stream_of(&from->stream);
+    for (int axis = 0; axis < 2; axis++) {
+        struct psti_recipe_shifts *shifts = &step->shifts[axis];
+        shifts->scale = op->alpha[axis] * 0.5f;
+        if (!(op->sigma[axis] > 0))
+            continue;
+        shifts->n_taps = psti_augment_elastic_taps(op, axis);
+        shifts->taps = lay_taps(shelf, shifts->n_taps, op->sigma[axis]);
+    }
+}
+
+static void lay_map(struct shelf *shelf, const struct psti_step *from,
                     struct psti_recipe_step *step)
 {
+    const struct psti_chain *chain = shelf->chain;
     const struct pst_op *op = &chain->ops[from->i_op];
     memcpy(step->map, from->warp.m, sizeof step->map);
     step->nearest = psti_augment_is_nearest(from->warp.interpolation);
     step->blends = !op->no_blend;
     if (step->blends)
         psti_augment_fill(chain, op, step->fill);
+    if (from->warp.is_elastic)
+        lay_shifts(shelf, from, step);
 }
 
 static void lay_erase(const struct psti_chain *chain, const struct psti_erase *from,
                       struct psti_recipe_erase *erase)
 {
     const struct pst_op *op = &chain->ops[from->i_op];
-    *erase = (struct psti_recipe_erase){from->y, from->x, from->height, from->width, {0}};
+    *erase = (struct psti_recipe_erase){.y = from->y,
+                                        .x = from->x,
+                                        .height = from->height,
+                                        .width = from->width,
+                                        .noise = op->noise,
+                                        .stream = stream_of(&from->stream)};
     for (uint32_t c = 0; c < chain->output.channels; c++)
         psti_augment_erase_value((unsigned char *)&erase->elements[c], chain->output.dtype,
                                  op->fill[c]);
@@ -160,9 +192,38 @@ static void lay_other(struct psti_recipe *recipe, enum pst_op_kind kind)
     recipe->other = psti_augment_op_name(kind);
 }
 
-/* Adds a step whose input is a picture of height x width. */
-static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t height,
-                     uint32_t width, struct psti_recipe *recipe)
+static void lay_plain(struct shelf *shelf, const struct psti_step *from, uint32_t height,
+                      uint32_t width, struct psti_recipe *recipe);
+
+/* Adds the steps of an AugMix. They must leave the steps that other operations may need. */
+static void lay_mix(struct shelf *shelf, const struct psti_step *from, struct psti_recipe *recipe)
+{
+    const struct pst_op *op = &shelf->chain->ops[from->i_op];
+    const uint32_t height = from->height, width = from->width;
+    const uint32_t most = PSTI_RECIPE_MAX_STEPS - PSTI_RECIPE_MAX_PLAIN_STEPS;
+    struct psti_augmix mix;
+    psti_augment_augmix_begin(op, &from->stream, &mix);
+    for (uint32_t i = 0; i < op->mixture_width; i++) {
+        uint32_t depth = psti_augment_augmix_depth(&mix);
+        if (recipe->n_steps + depth + 3 > most) { /* SPLIT, BRANCH, MIX */
+            lay_other(recipe, op->kind);
+            return;
+        }
+        if (i == 0)
+            add_step(recipe, PSTI_RECIPE_SPLIT, height, width)->share = mix.kept_share;
+        add_step(recipe, PSTI_RECIPE_BRANCH, height, width)->share = mix.shares[i];
+        for (uint32_t k = 0; k < depth; k++) {
+            struct psti_step one = {.height = height, .width = width, .i_op = from->i_op};
+            if (psti_augment_augmix_step(&mix, &one))
+                lay_plain(shelf, &one, height, width, recipe);
+        }
+    }
+    add_step(recipe, PSTI_RECIPE_MIX, height, width);
+}
+
+/* Adds a step, other than AugMix, whose input is a picture of height x width. */
+static void lay_plain(struct shelf *shelf, const struct psti_step *from, uint32_t height,
+                      uint32_t width, struct psti_recipe *recipe)
 {
     static const enum psti_recipe_kind kinds[] = {
         [PSTI_STEP_WINDOW] = PSTI_RECIPE_WINDOW,
@@ -180,11 +241,6 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
         [PSTI_STEP_WARP] = PSTI_RECIPE_MAP,
     };
     const struct pst_op *op = &shelf->chain->ops[from->i_op];
-    if (from->kind == PSTI_STEP_AUGMIX || from->kind == PSTI_STEP_LABELS ||
-        (from->kind == PSTI_STEP_WARP && from->warp.is_elastic)) {
-        lay_other(recipe, op->kind);
-        return;
-    }
     struct psti_recipe_step *step = add_step(recipe, kinds[from->kind], from->height, from->width);
     switch (from->kind) {
     case PSTI_STEP_WINDOW:
@@ -217,11 +273,22 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
         lay_blur(shelf, from, step);
         break;
     case PSTI_STEP_WARP:
-        lay_map(shelf->chain, from, step);
+        lay_map(shelf, from, step);
         break;
     default:
         break;
     }
+}
+
+static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t height,
+                     uint32_t width, struct psti_recipe *recipe)
+{
+    if (from->kind == PSTI_STEP_LABELS)
+        lay_other(recipe, PST_OP_MAP_LABELS);
+    else if (from->kind == PSTI_STEP_AUGMIX)
+        lay_mix(shelf, from, recipe);
+    else
+        lay_plain(shelf, from, height, width, recipe);
 }
 
 static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct psti_recipe *recipe)
@@ -235,9 +302,7 @@ static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct p
     recipe->n_steps = 0;
     recipe->other = NULL;
     recipe->erase.height = 0;
-    if (plan.erase.height > 0 && shelf->chain->ops[plan.erase.i_op].noise)
-        lay_other(recipe, PST_OP_ERASING);
-    else if (plan.erase.height > 0)
+    if (plan.erase.height > 0)
         lay_erase(shelf->chain, &plan.erase, &recipe->erase);
     if (plan.front.labels != 0)
         lay_other(recipe, PST_OP_MAP_LABELS);
@@ -251,12 +316,28 @@ static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct p
     recipe->tables_nbytes = shelf->nbytes;
 }
 
-bool psti_augment_chain_blurs(const struct psti_chain *chain)
+void psti_augment_chain_recipe_bound(const struct psti_chain *chain, uint32_t height,
+                                     uint32_t width, struct psti_recipe_bound *bound)
 {
-    bool blurs = false;
-    for (uint32_t i = 0; i < chain->n_ops; i++)
-        blurs = blurs || chain->ops[i].kind == PST_OP_GAUSSIAN_BLUR;
-    return blurs;
+    const struct psti_chain_output *output = &chain->output;
+    struct psti_scratch_bound scratch = {{0}};
+    *bound = (struct psti_recipe_bound){0};
+    for (uint32_t i = 0; i < chain->n_ops; i++) {
+        const struct pst_op *op = &chain->ops[i];
+        const uint32_t depth = op->chain_depth ? op->chain_depth : 3;
+        bound->blurs = bound->blurs || op->kind == PST_OP_GAUSSIAN_BLUR;
+        if (op->kind != PST_OP_AUGMIX)
+            continue;
+        if (op->mixture_width > bound->n_branches)
+            bound->n_branches = op->mixture_width;
+        bound->depth = depth > bound->depth ? depth : bound->depth;
+    }
+    /* The CPU's scratch for these operations is so many floats for each pixel, and for AugMix also
+     * a picture. */
+    psti_augment_chain_bound(chain, height, width, &scratch);
+    bound->shifts_pixels = scratch.nbytes[PSTI_BUFFER_SHIFTS] / (2 * sizeof(float));
+    bound->split_pixels =
+        scratch.nbytes[PSTI_BUFFER_MIX] / (output->channels * (output->bits / 8u + sizeof(float)));
 }
 
 void psti_augment_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,

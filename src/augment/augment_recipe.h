@@ -50,48 +50,98 @@ enum psti_recipe_kind {
     PSTI_RECIPE_EQUALIZE,     /* see augment_tone.c */
     PSTI_RECIPE_SHARPEN,      /* see augment_blur.c; factors[0] */
     PSTI_RECIPE_BLUR,         /* see augment_blur.c */
-    PSTI_RECIPE_MAP           /* warp, see augment_warp.c */
+    PSTI_RECIPE_MAP,          /* warp, see augment_warp.c */
+    /* A weighted sum of pictures (AugMix, see augment_augmix.c). SPLIT keeps the picture and begins
+     * a sum of floats with `share` times the picture. Each BRANCH begins with the kept picture. The
+     * picture that the steps after it have made is multiplied by `share` and added to the sum. MIX
+     * ends the last branch, clamps the sums and truncates them. There are at most
+     * PSTI_RECIPE_MAX_BRANCHES branches, and none within another. */
+    PSTI_RECIPE_SPLIT,
+    PSTI_RECIPE_BRANCH,
+    PSTI_RECIPE_MIX
+};
+
+#define PSTI_RECIPE_MAX_BRANCHES 8
+
+/* A stream of random numbers. Try t gives the four numbers of Philox-4x32-10 (base/philox.h) with
+ * the counter (sample low, sample high, number, t) and the key. */
+struct psti_recipe_stream {
+    uint32_t key[2];
+    uint64_t sample;
+    uint32_t number;
+};
+
+/* The displacements along one axis of an elastic warp (see make_shifts in augment_warp.c): noise,
+ * blurred unless n_taps is 0, times `scale`. */
+struct psti_recipe_shifts {
+    size_t taps; /* offset of the taps in the tables' memory (f32, a multiple of 64) */
+    uint32_t n_taps;
+    float scale;
 };
 
 struct psti_recipe_step {
     enum psti_recipe_kind kind;
     uint32_t height, width; /* size of the step's result */
-    struct psti_recipe_axis axis_y, axis_x;
     bool flip_y, flip_x;
-    /* WINDOW: position of the window's top left corner in a picture of full_height x full_width; it
-     * may lie outside of that picture. The step's input is only the part of the picture from
-     * (base_y, base_x) on, and the window shows no other part. Outside of the full picture the
-     * window shows the fill, or the pixels that pad_mode repeats there. */
-    int32_t y, x;
-    uint32_t full_height, full_width, base_y, base_x;
-    enum pst_pad_mode pad_mode;
-    uint16_t fill[4];
-    /* JITTER (augment_color.c): `turns` lists the operations in the order in which they run: 0
-     * brightness, 1 contrast, 2 saturation, 3 hue. `factors` is indexed by operation. An operation
-     * with factor 1 (hue: 0) changes nothing. */
-    uint32_t turns[4];
-    float factors[4];
-    /* CHANGE: every colour v >= `least` becomes (v ^ flip) & mask. */
-    float least;
-    uint16_t flip, mask;
-    /* BLUR: offsets of the taps in the tables' memory (f32, multiples of 64), and the odd numbers
-     * of taps. */
-    size_t taps_y, taps_x;
-    uint32_t n_taps_y, n_taps_x;
-    /* MAP: the matrix m of struct psti_warp. Positions outside of the picture show `fill`. */
-    double map[8];
-    bool nearest; /* true: nearest pixel; false: bilinear interpolation */
-    bool blends;  /* bilinear: blends with `fill` by the share of weight outside */
+    uint16_t fill[4]; /* of WINDOW and MAP */
+    union {
+        struct {
+            struct psti_recipe_axis axis_y, axis_x;
+        };
+        /* WINDOW: position of the window's top left corner in a picture of full_height x
+         * full_width; it may lie outside of that picture. The step's input is only the part of the
+         * picture from (base_y, base_x) on, and the window shows no other part. Outside of the full
+         * picture the window shows the fill, or the pixels that pad_mode repeats there. */
+        struct {
+            int32_t y, x;
+            uint32_t full_height, full_width, base_y, base_x;
+            enum pst_pad_mode pad_mode;
+        };
+        /* JITTER (augment_color.c): `turns` lists the operations in the order in which they run: 0
+         * brightness, 1 contrast, 2 saturation, 3 hue. `factors` is indexed by operation. An
+         * operation with factor 1 (hue: 0) changes nothing. */
+        struct {
+            uint32_t turns[4];
+            float factors[4];
+        };
+        /* CHANGE: every colour v >= `least` becomes (v ^ flip) & mask. */
+        struct {
+            float least;
+            uint16_t flip, mask;
+        };
+        /* BLUR: offsets of the taps in the tables' memory (f32, multiples of 64), and the odd
+         * numbers of taps. */
+        struct {
+            size_t taps_y, taps_x;
+            uint32_t n_taps_y, n_taps_x;
+        };
+        /* MAP: the matrix m of struct psti_warp. Positions outside of the picture show `fill`. */
+        struct {
+            double map[8];
+            struct psti_recipe_stream stream;    /* is_elastic: noise of the displacements */
+            struct psti_recipe_shifts shifts[2]; /* is_elastic: along x and along y */
+            bool is_elastic;
+            bool nearest; /* true: nearest pixel; false: bilinear interpolation */
+            bool blends;  /* bilinear: blends with `fill` by the share of weight outside */
+        };
+        float share; /* SPLIT, BRANCH */
+    };
 };
 
 /* The rectangle of the finished picture that RandomErasing overwrites. Height 0 means none. */
 struct psti_recipe_erase {
     uint32_t y, x, height, width;
     uint32_t elements[4]; /* for each channel, the bits of an element of the output */
+    /* true: element i of the rectangle, in the order (y, x, channel), is number i of the normal
+     * noise from `stream` instead (see noise_at in augment_erase.c) */
+    bool noise;
+    struct psti_recipe_stream stream;
 };
 
-/* The front becomes one step, and each of the 15 operations becomes at most three. */
-#define PSTI_RECIPE_MAX_STEPS 46
+/* The front becomes one step, and each of the 15 operations becomes at most three. AugMix takes its
+ * steps from the others, and is not described if there are too few. */
+#define PSTI_RECIPE_MAX_PLAIN_STEPS 46
+#define PSTI_RECIPE_MAX_STEPS 128
 
 struct psti_recipe {
     uint32_t region_height, region_width; /* size of the recipe's input picture */
@@ -105,8 +155,16 @@ struct psti_recipe {
     struct psti_recipe_step steps[PSTI_RECIPE_MAX_STEPS];
 };
 
-/* Returns whether recipes of this chain may have a step BLUR. */
-bool psti_augment_chain_blurs(const struct psti_chain *chain);
+/* Upper limits for the recipes of a chain, of sources of height x width pixels. */
+struct psti_recipe_bound {
+    bool blurs;             /* there may be steps BLUR */
+    uint64_t shifts_pixels; /* of a picture that an elastic warp moves; 0: there is none */
+    uint64_t split_pixels;  /* of a picture at a SPLIT; 0: there is none */
+    uint32_t n_branches;    /* of a SPLIT */
+    uint32_t depth;         /* steps in a branch */
+};
+void psti_augment_chain_recipe_bound(const struct psti_chain *chain, uint32_t height,
+                                     uint32_t width, struct psti_recipe_bound *bound);
 /* Fills in the recipe, except the contents of the tables and the precision of the axes. */
 void psti_augment_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,
                                struct psti_recipe *recipe);

@@ -31,6 +31,10 @@ CHAINS: dict[str, list[Any]] = {
                  T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
     "policy": [T.RandomResizedCrop(96), T.RandAugment(), T.TrivialAugmentWide(), T.AutoAugment(),
                T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD), T.RandomErasing(p=0.5)],
+    "elastic": [T.Resize(80), T.CenterCrop(64), T.ElasticTransform(60.0, (4.0, 3.0)), T.RandomHorizontalFlip(),
+                T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD), T.RandomErasing(p=1.0, value="random")],
+    "augmix": [T.RandomResizedCrop(96), T.RandomHorizontalFlip(), T.AugMix(severity=6),
+               T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
     "warped": [T.Resize(80), T.CenterCrop(64), T.RandomRotation(30), T.RandomPerspective(p=0.7), T.GaussianBlur(5)],
 }
 FORMATS = (("float16", "NCHW"), ("float32", "NHWC"))
@@ -53,12 +57,20 @@ def on_host(x: Any) -> np.ndarray:
     return np.frombuffer(bytes_, dtype).reshape(interface["shape"])
 
 
+def check_fallbacks(loader: ps.Loader) -> None:
+    """Checks that no image was left to the CPU because of its operations."""
+    reason = loader.stats()["fallback_reasons"].get("gpu", "")
+    assert "done on the CPU" not in reason and "passes" not in reason, reason
+
+
 def batches(data: Path, chain: list[Any], dtype: str, layout: str, output: str,
             device: Any = "cpu") -> tuple[list[np.ndarray], dict[str, Any]]:
     """Returns the batches of two epochs, and the loader's statistics of the GPU."""
     loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, transforms={"image": chain}, dtype=dtype,
                        layout=layout, output=output, fields=["image"], device=device)
-    return [on_host(batch["image"]) for _ in range(2) for batch in loader], loader.stats()["device"]
+    found = [on_host(batch["image"]) for _ in range(2) for batch in loader]
+    check_fallbacks(loader)
+    return found, loader.stats()["device"]
 
 
 def check_share(stats: dict[str, Any], place: ps.Gpu, where: tuple[Any, ...]) -> None:
@@ -118,6 +130,25 @@ def compare_mixtures(sources: list[Path], output: str) -> int:
     return compare_views(whole, "mixture", output, True) + compare_views(drawn, "mixture with weights", output, True)
 
 
+def compare_masks(path: Path, output: str) -> int:
+    """Compares images and their masks, which an elastic warp moves alike, in each place. Returns the number of images."""
+    rng = np.random.default_rng(5)
+    with ps.Writer(path, {"image": ps.Image(form="pli"), "mask": ps.Mask(form="pli")}) as writer:
+        for i in range(MIN_SAMPLES):
+            size = (40 + 9 * i, 90 - 5 * i)
+            image, mask = (rng.integers(0, 200, (size[0] // 8 + 1, size[1] // 8 + 1)).astype(np.uint8) for _ in range(2))
+            image, mask = (np.kron(x, np.ones((8, 8), np.uint8))[: size[0], : size[1]] for x in (image, mask))
+            writer.write({"image": np.stack([image, mask, image[::-1]], axis=2), "mask": mask}, name=str(i))
+    found: list[list[np.ndarray]] = []
+    for device in ("cpu", *PLACES):
+        loader = ps.Loader(str(path), batch_size=4, seed=7, transforms=[T.Resize((48, 40)), T.ElasticTransform(80.0, 3.0)],
+                           output="numpy" if device == "cpu" else output, device=device)
+        found.append([on_host(batch[name]) for batch in loader for name in ("image", "mask")])
+        check_same(found[-1], found[0], f"masks, {device}")
+        check_fallbacks(loader)
+    return 2 * MIN_SAMPLES * len(PLACES)
+
+
 def torch_output() -> str:
     """Returns "torch" if torch supports CUDA, otherwise "dlpack"."""
     try:
@@ -141,6 +172,7 @@ def main() -> None:
             sources += [folder, packed]
             print(f"{folder.name}: the same", flush=True)
         n += compare_mixtures(sources, output)
+        n += compare_masks(Path(work) / "masks.pst", output)
     print(f"{n} images compared, output {output}")
 
 

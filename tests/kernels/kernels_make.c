@@ -228,8 +228,10 @@ static struct pst_op random_picture_op(struct test_random *random)
     static const enum pst_op_kind kinds[] = {
         PST_OP_AFFINE,        PST_OP_PERSPECTIVE,  PST_OP_INVERT,          PST_OP_POSTERIZE,
         PST_OP_SOLARIZE,      PST_OP_AUTOCONTRAST, PST_OP_EQUALIZE,        PST_OP_SHARPNESS,
-        PST_OP_GAUSSIAN_BLUR, PST_OP_RAND_AUGMENT, PST_OP_TRIVIAL_AUGMENT, PST_OP_AUTO_AUGMENT};
-    struct pst_op op = make_op(kinds[test_below(random, 12)], 3, 5);
+        PST_OP_GAUSSIAN_BLUR, PST_OP_RAND_AUGMENT, PST_OP_TRIVIAL_AUGMENT, PST_OP_AUTO_AUGMENT,
+        PST_OP_ELASTIC,       PST_OP_AUGMIX};
+    enum pst_op_kind kind = kinds[test_below(random, sizeof kinds / sizeof kinds[0])];
+    struct pst_op op = make_op(kind, 3, 5);
     op.interpolation = (enum pst_interpolation)(1 + test_below(random, 2));
     op.p = 0.8f;
     op.bits = 3;
@@ -314,9 +316,14 @@ void field_make(struct test_random *random, bool is_mask, struct field *field)
         ops[n++] = random_op(random, others[test_below(random, is_mask ? 4 : 6)], is_mask);
     for (uint32_t i = test_below(random, 3); !is_mask && i > 0; i--)
         ops[n++] = random_picture_op(random);
+    if (is_mask && test_below(random, 3) == 0) {
+        ops[n] = make_op(PST_OP_ELASTIC, 0, 0);
+        ops[n++].interpolation = PST_INTERPOLATION_NEAREST;
+    }
     n = add_normalize(random, &field->output, ops, n);
     if (!is_mask && test_below(random, 4) == 0) {
         ops[n] = make_op(PST_OP_ERASING, 0, 0);
+        ops[n].noise = test_below(random, 2) == 0;
         ops[n++].p = 0.7f;
     }
     compile(field, ops, n);
@@ -334,9 +341,34 @@ void field_make_plain(struct test_random *random, bool is_mask, struct field *fi
     if (test_below(random, 3) == 0)
         ops[n++] = make_op(PST_OP_VERTICAL_FLIP, 0, 0);
     n = add_normalize(random, &field->output, ops, n);
-    if (!is_mask && test_below(random, 4) == 0)
-        ops[n++] = make_op(PST_OP_ERASING, 0, 0); /* erasing works for rows that the decoder's
-                                                   * kernel finishes */
+    if (!is_mask && test_below(random, 4) == 0) {
+        ops[n] = make_op(PST_OP_ERASING, 0, 0); /* erasing works for rows that the decoder's
+                                                 * kernel finishes */
+        ops[n++].noise = test_below(random, 2) == 0;
+    }
+    compile(field, ops, n);
+}
+
+void field_make_heavy(struct test_random *random, struct field *field)
+{
+    struct pst_op ops[6];
+    size_t n = 0;
+    uint32_t crop = test_below(random, 4), which = 1 + test_below(random, 7);
+    field->output = (struct psti_chain_output){
+        .channels = 3, .bits = 8, .layout = PST_LAYOUT_CHW, .dtype = PST_DTYPE_F16};
+    field->decode =
+        (struct pst_decode_options){.struct_size = sizeof field->decode, .channels = 3, .bits = 8};
+    for (uint32_t i = 0; i < 4; i++) {
+        static const enum pst_op_kind kinds[] = {PST_OP_ELASTIC, PST_OP_AUGMIX,
+                                                 PST_OP_GAUSSIAN_BLUR};
+        if (i == crop)
+            ops[n++] = make_op(PST_OP_RANDOM_RESIZED_CROP, 70, 60);
+        if (i < 3 && (which >> i & 1) != 0)
+            ops[n++] = make_op(kinds[i], 5, 5);
+    }
+    ops[n] = make_op(PST_OP_ERASING, 0, 0);
+    ops[n].p = 1;
+    ops[n++].noise = true;
     compile(field, ops, n);
 }
 

@@ -38,6 +38,9 @@ void field_make(struct test_random *random, bool is_mask, struct field *field);
 /* Makes a field without resize and other steps, whose finished rows the decoders write
  * themselves. */
 void field_make_plain(struct test_random *random, bool is_mask, struct field *field);
+/* Makes a field of three channels of 8 bits with some of the operations that need the most passes
+ * and scratch, before or after its crop. */
+void field_make_heavy(struct test_random *random, struct field *field);
 void field_free(struct field *field);
 
 /* Probes the source for the field. Returns the status that a loader would get: the source may be

@@ -8,6 +8,7 @@ void psti_gpu_point(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
 void psti_gpu_map(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 void psti_gpu_filter(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 void psti_gpu_tones(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
+void psti_gpu_noise(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
 /* Makes the row from the region on the CPU. */
 static void run_on_cpu(const struct prepare_batch *batch, struct prepare_row *row)
@@ -93,29 +94,30 @@ static void set_up_row(struct test_random *random, struct prepare_batch *batch,
     run_on_cpu(batch, row);
 }
 
-/* Launches pass number `i` for all rows whose pass `i` uses that kernel. */
-static void launch(struct prepare_batch *batch, uint32_t i, enum psti_gpu_pass_kernel kernel)
+/* Launches the passes of a turn that use that kernel, for all rows. */
+static void launch(struct prepare_batch *batch, uint32_t turn, enum psti_gpu_pass_kernel kernel)
 {
     static void (*const kernels[])(uint32_t, uint32_t, uint32_t, const void *) = {
         [PSTI_GPU_PASS_RESIZE] = psti_gpu_resize, [PSTI_GPU_PASS_POINT] = psti_gpu_point,
         [PSTI_GPU_PASS_MAP] = psti_gpu_map,       [PSTI_GPU_PASS_FILTER] = psti_gpu_filter,
-        [PSTI_GPU_PASS_TONES] = psti_gpu_tones,
+        [PSTI_GPU_PASS_TONES] = psti_gpu_tones,   [PSTI_GPU_PASS_NOISE] = psti_gpu_noise,
     };
-    struct psti_gpu_pass passes[PREPARE_ROWS_MAX];
+    static struct psti_gpu_pass passes[PREPARE_ROWS_MAX * PSTI_GPU_MAX_PASSES];
     struct psti_gpu_prepare_args args = {.passes = (uintptr_t)passes, .finish = batch->finish};
     for (uint32_t r = 0; r < batch->n_rows; r++) {
         struct prepare_row *row = &batch->rows[r];
-        if (i >= row->prepare.n_passes || psti_gpu_pass_kernel(&row->prepare.passes[i]) != kernel)
-            continue;
-        struct psti_gpu_pass *pass = &passes[args.n_passes++];
-        *pass = row->prepare.passes[i];
-        if (i + 1 == row->prepare.n_passes)
-            assert_true(pass->finished);
-        batch->n_kinds[pass->kind]++;
-        if (pass->finished)
-            pass->to = (uintptr_t)row->slot.data;
-        uint32_t n_tiles = psti_gpu_pass_tiles(pass);
-        args.n_tiles = n_tiles > args.n_tiles ? n_tiles : args.n_tiles;
+        for (uint32_t i = 0; i < row->prepare.n_passes; i++) {
+            const struct psti_gpu_pass *from = &row->prepare.passes[i];
+            if (from->turn != turn || psti_gpu_pass_kernel(from) != kernel)
+                continue;
+            struct psti_gpu_pass *pass = &passes[args.n_passes++];
+            *pass = *from;
+            batch->n_kinds[pass->kind]++;
+            if (pass->finished)
+                pass->to = (uintptr_t)row->slot.data;
+            uint32_t n_tiles = psti_gpu_pass_tiles(pass);
+            args.n_tiles = n_tiles > args.n_tiles ? n_tiles : args.n_tiles;
+        }
     }
     if (args.n_passes == 0)
         return;
@@ -125,12 +127,25 @@ static void launch(struct prepare_batch *batch, uint32_t i, enum psti_gpu_pass_k
     batch->n_launches[kernel]++;
 }
 
+/* Checks the order of a row's passes. Returns their number of turns. */
+static uint32_t count_turns(const struct psti_gpu_prepare *prepare)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < prepare->n_passes; i++) {
+        uint32_t turn = prepare->passes[i].turn;
+        assert_true(turn == n || (n > 0 && turn == n - 1));
+        n = turn + 1;
+    }
+    assert_true(n == 0 || prepare->passes[prepare->n_passes - 1].finished);
+    return n;
+}
+
 static void run_batch(struct test_random *random, struct prepare_batch *batch)
 {
     uint32_t most = 0;
     for (uint32_t r = 0; r < batch->n_rows; r++) {
         set_up_row(random, batch, &batch->rows[r]);
-        uint32_t n = batch->rows[r].prepare.n_passes;
+        uint32_t n = count_turns(&batch->rows[r].prepare);
         most = n > most ? n : most;
         batch->n_direct += batch->rows[r].prepare.sink_finishes;
     }

@@ -32,7 +32,7 @@ struct prepare_batch {
      * picture. NULL: always as a picture. */
     void (*put_region)(const struct prepare_batch *batch, struct prepare_row *row);
     /* counts over all batches */
-    uint32_t n_launches[PSTI_GPU_N_PASS_KERNELS], n_kinds[PSTI_GPU_STRETCH + 1], n_direct;
+    uint32_t n_launches[PSTI_GPU_N_PASS_KERNELS], n_kinds[PSTI_GPU_N_PASS_KINDS], n_direct;
 };
 
 /* Compiles the chain, prepares the batch's rows, whose sizes are set, in both ways, and asserts

@@ -101,7 +101,7 @@ static void open_block(struct batch *b)
         for (uint32_t r = 0; r < b->n_rows; r++) {
             const struct row *row = &b->rows[f][r];
             size_t nbytes = row->source.nbytes + row_nbytes(b, f);
-            if (row->way == WAY_NONE)
+            if (row->way == WAY_NONE || row->cpu != PST_OK) /* a damaged header may give any size */
                 continue;
             items[f].nbytes = nbytes > items[f].nbytes ? nbytes : items[f].nbytes;
             if (row->info.height > items[f].height)
@@ -524,6 +524,49 @@ static void test_rounds(void **state)
     assert_true(n_rounds > ROUND_BATCHES + 4);
 }
 
+/* A block has space for all its rows if each has an elastic warp, AugMix or a blur, or several of
+ * them, before or after the crop. */
+static void test_sizes_of_blocks(void **state)
+{
+    (void)state;
+    enum { N_ROWS = 8 };
+    struct test_random random = {.seed = 98};
+    for (uint32_t i = 0; i < 24; i++) {
+        struct batch b = {.n_fields = 1, .n_rows = N_ROWS};
+        struct psti_gpu_item_size item = {.form = PST_FORM_RAW, .channels = 3, .bits = 8};
+        field_make_heavy(&random, &b.fields[0]);
+        open_field(&b, 0);
+        for (uint32_t r = 0; r < N_ROWS; r++) {
+            struct row *row = &b.rows[0][r];
+            do {
+                source_free(&row->source);
+                free(row->expected);
+                row->source = source_make(&random, SOURCE_RAW, 150, false);
+                row->way = WAY_ROW;
+                expect_row(&b, 0, r, 100 * i + r);
+            } while (row->cpu != PST_OK || row->info.orientation > 1 || row->info.channels != 3 ||
+                     row->info.bits != 8);
+            item.nbytes = row->source.nbytes > item.nbytes ? row->source.nbytes : item.nbytes;
+            item.height = row->info.height > item.height ? row->info.height : item.height;
+            item.width = row->info.width > item.width ? row->info.width : item.width;
+        }
+        psti_gpu_block_size((const struct psti_gpu_field *const *)b.gpus, &item, 1, N_ROWS,
+                            &b.size);
+        exec_open(&b.exec, &b.size);
+        assert_int_equal(psti_gpu_block_open((const struct psti_gpu_field *const *)b.gpus, 1,
+                                             N_ROWS, &b.exec.memory, &b.block, NULL),
+                         PST_OK);
+        put_all(&b);
+        for (uint32_t r = 0; r < N_ROWS; r++) {
+            assert_int_equal(b.rows[0][r].status, PST_OK);
+            assert_int_equal(b.rows[0][r].way, WAY_ROW);
+        }
+        run_block(&b, NULL);
+        assert_int_equal(check_rows(&b, NULL), N_ROWS);
+        close_batch(&b);
+    }
+}
+
 /* Fields and blocks refuse wrong arguments. */
 static void test_refusals(void **state)
 {
@@ -631,7 +674,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_random_batches), cmocka_unit_test(test_little_scratch),
         cmocka_unit_test(test_damaged_rows),   cmocka_unit_test(test_golden_files),
         cmocka_unit_test(test_threads),        cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_sizes_of_blocks),
 #ifdef PST_FAULTS
         cmocka_unit_test(test_memory),
 #endif

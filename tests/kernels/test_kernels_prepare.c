@@ -143,6 +143,19 @@ static void test_random_chains(void **state)
     assert_true(n_run > 1500 / SLOWER && batch.n_direct > 100 / SLOWER);
 }
 
+/* Draws displacements along both axes, along one, or such as reach far outside of the picture;
+ * often without a blur. */
+static void random_elastic(struct test_random *random, struct pst_op *op)
+{
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        uint32_t kind = test_below(random, 6);
+        op->alpha[axis] = kind == 0 ? 0 : kind == 1 ? 1e6f : between(random, -90, 90);
+        op->sigma[axis] = test_below(random, 4) == 0 ? 0 : between(random, 0.1f, 5);
+        if (test_below(random, 12) == 0)
+            op->sigma[axis] = 31;
+    }
+}
+
 /* Draws an operation of augment_warp.c, augment_tone.c, augment_blur.c, augment_erase.c or
  * augment_policy.c. */
 static struct pst_op random_picture_op(struct test_random *random,
@@ -151,9 +164,10 @@ static struct pst_op random_picture_op(struct test_random *random,
     static const enum pst_op_kind kinds[] = {
         PST_OP_AFFINE,        PST_OP_PERSPECTIVE,  PST_OP_INVERT,          PST_OP_POSTERIZE,
         PST_OP_SOLARIZE,      PST_OP_AUTOCONTRAST, PST_OP_EQUALIZE,        PST_OP_SHARPNESS,
-        PST_OP_GAUSSIAN_BLUR, PST_OP_RAND_AUGMENT, PST_OP_TRIVIAL_AUGMENT, PST_OP_AUTO_AUGMENT};
+        PST_OP_GAUSSIAN_BLUR, PST_OP_RAND_AUGMENT, PST_OP_TRIVIAL_AUGMENT, PST_OP_AUTO_AUGMENT,
+        PST_OP_ELASTIC,       PST_OP_ELASTIC,      PST_OP_AUGMIX,          PST_OP_AUGMIX};
     struct pst_op op;
-    pst_op_init(&op, sizeof op, kinds[test_below(random, 12)]);
+    pst_op_init(&op, sizeof op, kinds[test_below(random, sizeof kinds / sizeof kinds[0])]);
     op.p = test_below(random, 4) != 0 ? 1 : 0.5f;
     op.interpolation =
         test_below(random, 2) != 0 ? PST_INTERPOLATION_NEAREST : PST_INTERPOLATION_BILINEAR;
@@ -188,6 +202,16 @@ static struct pst_op random_picture_op(struct test_random *random,
         break;
     case PST_OP_RAND_AUGMENT:
         op.magnitude = test_below(random, op.n_magnitudes);
+        break;
+    case PST_OP_ELASTIC:
+        random_elastic(random, &op);
+        break;
+    case PST_OP_AUGMIX:
+        op.magnitude = 1 + test_below(random, 10);
+        op.mixture_width = 1 + test_below(random, 4);
+        op.chain_depth = test_below(random, 4);
+        op.alpha[0] = between(random, 0.05f, 3);
+        op.all_ops = test_below(random, 4) != 0;
         break;
     case PST_OP_AUTO_AUGMENT:
         op.policy = (enum pst_auto_policy)(PST_AUTO_POLICY_IMAGENET + test_below(random, 3));
@@ -235,6 +259,7 @@ static void test_pictures(void **state)
             struct pst_op *op = &ops[n_ops++];
             pst_op_init(op, sizeof *op, PST_OP_ERASING);
             op->p = 1;
+            op->noise = test_below(&random, 2) != 0;
             for (uint32_t c = 0; c < 4; c++)
                 op->fill[c] = between(&random, -1, 300);
         }
@@ -242,12 +267,46 @@ static void test_pictures(void **state)
         n_run += prepare_run_chain(&random, &batch, ops, n_ops);
     }
     print_message("%u chains;", n_run);
-    for (int k = 0; k <= PSTI_GPU_STRETCH; k++)
+    for (int k = 0; k < PSTI_GPU_N_PASS_KINDS; k++)
         print_message(" %u", batch.n_kinds[k]);
     print_message(" passes by kind\n");
     assert_true(n_run > 3000 / SLOWER);
-    for (int k = 0; k <= PSTI_GPU_STRETCH; k++)
+    for (int k = 0; k < PSTI_GPU_N_PASS_KINDS; k++)
         assert_true(batch.n_kinds[k] > 60 / SLOWER);
+}
+
+/* Warps of masks, which take the nearest pixel, whose numbers become any of the dtypes. */
+static void test_masks(void **state)
+{
+    (void)state;
+    static const enum pst_op_kind kinds[] = {PST_OP_AFFINE, PST_OP_PERSPECTIVE, PST_OP_ELASTIC};
+    struct test_random random = {41, 0};
+    struct prepare_batch batch = {.put_region = put_region};
+    uint32_t n_run = 0;
+    for (int i = 0; i < 600 / SLOWER; i++) {
+        struct pst_op ops[MAX_OPS];
+        size_t n_ops = 0;
+        do {
+            choose_output(&random, &batch.output);
+        } while (!batch.output.is_mask);
+        for (uint32_t n = 1 + test_below(&random, 2); n > 0; n--) {
+            struct pst_op *op = &ops[n_ops++];
+            pst_op_init(op, sizeof *op, kinds[test_below(&random, 3)]);
+            op->p = 1;
+            op->interpolation = PST_INTERPOLATION_NEAREST;
+            op->distortion = between(&random, 0, 1);
+            op->fill[0] = between(&random, 0, 255);
+            random_range(&random, op->degrees, -200, 200);
+            random_elastic(&random, op);
+            if (test_below(&random, 2) != 0)
+                ops[n_ops++] = random_op(&random, &batch.output);
+        }
+        random_sizes(&random, &batch);
+        n_run += prepare_run_chain(&random, &batch, ops, n_ops);
+    }
+    print_message("%u chains of masks\n", n_run);
+    assert_true(n_run > 300 / SLOWER);
+    assert_true(batch.n_kinds[PSTI_GPU_SHIFTS_Y] > 60 / SLOWER);
 }
 
 /* Filters with more taps than a warp can keep rows or weights for. */
@@ -301,40 +360,86 @@ static void test_colors(void **state)
     }
 }
 
-/* A chain of more passes than the limit is refused; one of exactly the limit is accepted. */
+/* Plans one draw of a chain for pictures of 8 x 8 pixels. */
+static enum pst_status plan_chain(const struct pst_op *ops, size_t n_ops, uint64_t sample,
+                                  struct psti_gpu_prepare *prepare)
+{
+    struct pst_error err;
+    struct psti_draw draw;
+    struct psti_chain *chain;
+    const struct psti_chain_output output = {PST_DTYPE_U8, PST_LAYOUT_HWC, 3, 8, false};
+    assert_ok(psti_augment_chain_compile(ops, n_ops, &output, &chain, &err));
+    assert_ok(psti_augment_chain_draw(
+        chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = sample}, 8, 8, &draw,
+        &err));
+    enum pst_status status = psti_gpu_prepare_plan(chain, &draw, false, prepare, &err);
+    psti_augment_chain_free(&chain);
+    return status;
+}
+
+/* A chain of more turns or passes than the limits is refused; one of exactly the limit is
+ * accepted. */
 static void test_too_many_passes(void **state)
 {
     (void)state;
-    struct pst_error err;
     struct pst_op ops[15];
-    struct psti_draw draw;
-    struct psti_chain *chain;
     struct psti_gpu_prepare *prepare = malloc(sizeof *prepare);
-    struct psti_chain_output output = {PST_DTYPE_U8, PST_LAYOUT_HWC, 3, 8, false};
     for (uint32_t i = 0; i < 15; i++) {
         pst_op_init(&ops[i], sizeof ops[i], PST_OP_COLOR_JITTER);
         ops[i].contrast[0] = ops[i].contrast[1] = 0.5f;
     }
     for (size_t n = 14; n <= 15; n++) {
         /* Each contrast needs a pass before it, and the last contrast is part of the last pass. */
-        assert_ok(psti_augment_chain_compile(ops, n, &output, &chain, &err));
-        assert_ok(psti_augment_chain_draw(
-            chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8, 8, &draw, &err));
-        assert_ok(psti_gpu_prepare_plan(chain, &draw, true, prepare, &err));
+        assert_int_equal(plan_chain(ops, n, 1, prepare), PST_OK);
         assert_int_equal(prepare->n_passes, n + 1);
-        psti_augment_chain_free(&chain);
     }
-    for (uint32_t i = 0; i < 15; i++) {
-        pst_op_init(&ops[i], sizeof ops[i], PST_OP_RANDOM_RESIZED_CROP);
-        ops[i].height = ops[i].width = 8;
-        ops[i].scale[1] = 0.5f;
+    for (uint32_t i = 0; i < 15; i++) { /* two turns each, and the last blur finishes */
+        pst_op_init(&ops[i], sizeof ops[i], PST_OP_GAUSSIAN_BLUR);
+        ops[i].height = ops[i].width = 3;
     }
-    assert_ok(psti_augment_chain_compile(ops, 15, &output, &chain, &err));
-    assert_ok(psti_augment_chain_draw(
-        chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8, 8, &draw, &err));
-    assert_int_equal(psti_gpu_prepare_plan(chain, &draw, false, prepare, &err),
+    assert_int_equal(plan_chain(ops, PSTI_GPU_MAX_TURNS / 2, 1, prepare), PST_OK);
+    assert_int_equal(prepare->n_passes, PSTI_GPU_MAX_TURNS);
+    assert_int_equal(plan_chain(ops, PSTI_GPU_MAX_TURNS / 2 + 1, 1, prepare),
                      PST_ERROR_UNSUPPORTED);
-    psti_augment_chain_free(&chain);
+    free(prepare);
+}
+
+/* AugMix with its defaults never needs the CPU, among several other operations. The widest and
+ * deepest AugMix does not either, but two of them do. */
+static void test_augmix_limits(void **state)
+{
+    (void)state;
+    struct pst_op ops[8];
+    uint32_t most_turns = 0, most_passes = 0;
+    struct psti_gpu_prepare *prepare = malloc(sizeof *prepare);
+    pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_RESIZED_CROP);
+    ops[0].height = ops[0].width = 7;
+    pst_op_init(&ops[1], sizeof ops[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&ops[2], sizeof ops[2], PST_OP_COLOR_JITTER);
+    ops[2].contrast[0] = ops[2].contrast[1] = 0.5f;
+    pst_op_init(&ops[3], sizeof ops[3], PST_OP_ELASTIC);
+    pst_op_init(&ops[4], sizeof ops[4], PST_OP_GAUSSIAN_BLUR);
+    ops[4].height = ops[4].width = 3;
+    pst_op_init(&ops[5], sizeof ops[5], PST_OP_AUGMIX);
+    ops[6] = ops[4];
+    pst_op_init(&ops[7], sizeof ops[7], PST_OP_ERASING);
+    ops[7].p = 1;
+    for (uint64_t sample = 0; sample < 20000; sample++) {
+        assert_int_equal(plan_chain(ops, 8, sample, prepare), PST_OK);
+        uint32_t turns = 1u + prepare->passes[prepare->n_passes - 1].turn;
+        most_turns = turns > most_turns ? turns : most_turns;
+        most_passes = prepare->n_passes > most_passes ? prepare->n_passes : most_passes;
+    }
+    print_message("AugMix: up to %u passes in %u turns\n", most_passes, most_turns);
+    /* Three chains of three operations, each of two passes at most. */
+    assert_in_range(most_passes, 18, 18 + 18);
+    assert_in_range(most_turns, 14, 18);
+    ops[5].mixture_width = ops[5].chain_depth = 8;
+    ops[6] = ops[5];
+    for (uint64_t sample = 0; sample < 200; sample++)
+        assert_int_equal(plan_chain(&ops[5], 1, sample, prepare), PST_OK);
+    assert_int_equal(plan_chain(&ops[5], 2, 1, prepare), PST_ERROR_UNSUPPORTED);
+    assert_string_equal(prepare->recipe.other, "AugMix");
     free(prepare);
 }
 
@@ -343,7 +448,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_chains),   cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_long_filters),    cmocka_unit_test(test_colors),
-        cmocka_unit_test(test_too_many_passes),
+        cmocka_unit_test(test_too_many_passes), cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_augmix_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

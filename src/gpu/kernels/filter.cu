@@ -1,5 +1,6 @@
 /* filter.cu - the kernel psti_gpu_filter. It runs one pass for the rows of a field, if the pass is
- * of kind PSTI_GPU_SHARPEN, PSTI_GPU_BLUR_X, PSTI_GPU_BLUR_Y or PSTI_GPU_ERASE.
+ * of kind PSTI_GPU_SHARPEN, PSTI_GPU_BLUR_X, PSTI_GPU_BLUR_Y, PSTI_GPU_ERASE, PSTI_GPU_MIX,
+ * PSTI_GPU_SHIFTS_X or PSTI_GPU_SHIFTS_Y.
  *
  * Args: struct psti_gpu_prepare_args. It is launched like psti_gpu_point (prepare.cu). */
 #include "gpu/kernels/filter.cuh"

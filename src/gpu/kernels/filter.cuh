@@ -1,9 +1,10 @@
-/* filter.cuh - passes that combine each pixel with its neighbours (sharpen, blur), and the pass
- * that erases a rectangle.
+/* filter.cuh - passes that combine each pixel with its neighbours (sharpen, blur), passes that add
+ * up pictures (AugMix), and the pass that erases a rectangle.
  *
  * A lane (GPU thread) computes one pixel of the result. Sums are added in the order of
  * augment/augment_blur.c and each operation is rounded separately, so the bits are those of the
- * CPU. A blur takes two passes: the first writes floats, the second converts them to pixels. */
+ * CPU. A blur takes two passes: the first writes floats, the second converts them to pixels. The
+ * displacements of an elastic warp are blurred alike, as planes of floats. */
 #ifndef PST_GPU_FILTER_CUH
 #define PST_GPU_FILTER_CUH
 
@@ -125,6 +126,58 @@ struct filter_kernel {
         tile_end(t, pass);
     }
 
+    /* Blurs a plane of floats along rows, or along columns and then multiplies by pass.scale. */
+    template <bool is_y>
+    static PSTI_LANES void blur_plane(const tile &t, const struct psti_gpu_pass &pass)
+    {
+        const float *taps = global_at<const float>(pass.taps), *from = global_at<float>(pass.from);
+        const lane_i32 radius = lane_i32((int32_t)(pass.n_taps / 2));
+        const lane_u32 width = lane_u32(pass.width);
+        for (uint32_t y = t.y0; y < t.y1; y++) {
+            const lane_u32 own_row = lane_u32(y) * width;
+            const lane_i32 first = (is_y ? lane_i32((int32_t)y) : as_i32(t.x)) - radius;
+            lane_f32 sum = lane_f32(0.0f);
+            PSTI_LOOP
+            for (uint32_t k = 0; k < pass.n_taps; k++) {
+                lane_u32 i = as_u32(pad_index(first + lane_i32((int32_t)k),
+                                              is_y ? pass.height : pass.width, PST_PAD_REFLECT));
+                lane_f32 v = load(from, is_y ? i * width + t.x : own_row + i);
+                sum = add_f32(sum, mul_f32(lane_f32(load_uniform(taps, k)), v));
+            }
+            if (is_y)
+                sum = mul_f32(sum, lane_f32(pass.scale));
+            store(global_at<float>(pass.to), own_row + t.x, sum, t.live);
+        }
+    }
+
+    /* Adds up a tile of pictures, as augment/augment_augmix.c does. */
+    static PSTI_LANES void mix(tile &t, const struct psti_gpu_pass &pass,
+                               const struct psti_gpu_finish &finish)
+    {
+        const uint32_t channels = finish.channels, bits = finish.bits;
+        for (uint32_t y = t.y0; y < t.y1; y++) {
+            const uint64_t row = (uint64_t)y * pass.width * channels * (bits / 8u);
+            pixel p;
+            lane_f32 sums[4];
+            PSTI_UNROLL
+            for (uint32_t c = 0; c < 4; c++)
+                sums[c] = lane_f32(0.0f);
+            PSTI_LOOP
+            for (uint32_t k = 0; k < pass.mix.n; k++) {
+                const lane_f32 share = lane_f32(pass.mix.shares[k]);
+                p = load_pixel(pass.mix.from[k] + row, t.x, channels, bits, lane_bool(true));
+                PSTI_UNROLL
+                for (uint32_t c = 0; c < 4; c++)
+                    sums[c] = add_f32(sums[c], mul_f32(share, to_f32(p.v[c])));
+            }
+            PSTI_UNROLL
+            for (uint32_t c = 0; c < 4; c++)
+                p.v[c] = color_cut(sums[c], t.range.most);
+            tile_put(t, pass, finish, y, p);
+        }
+        tile_end(t, pass);
+    }
+
     static PSTI_LANES void erase(const tile &t, const struct psti_gpu_pass &pass,
                                  const struct psti_gpu_finish &finish)
     {
@@ -160,6 +213,15 @@ struct filter_kernel {
             break;
         case PSTI_GPU_BLUR_Y:
             blur_y(t, pass, args.finish);
+            break;
+        case PSTI_GPU_SHIFTS_X:
+            blur_plane<false>(t, pass);
+            break;
+        case PSTI_GPU_SHIFTS_Y:
+            blur_plane<true>(t, pass);
+            break;
+        case PSTI_GPU_MIX:
+            mix(t, pass, args.finish);
             break;
         default:
             erase(t, pass, args.finish);

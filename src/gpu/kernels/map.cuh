@@ -1,4 +1,4 @@
-/* map.cuh - passes that warp a picture: affine maps and perspective.
+/* map.cuh - passes that warp a picture: affine maps, perspective and elastic displacement.
  *
  * A lane computes one pixel of the result. Positions in the source are integers with 32 bits of
  * fraction, computed from doubles in the order of augment/augment_warp.c. Weights are floats,
@@ -33,7 +33,7 @@ PSTI_LANES lane_f64 map_sum(const double *m, lane_f64 x, double y)
 PSTI_LANES void map_affine(const struct psti_gpu_pass &pass, double y, lane_u32 i, lane_i64 &to_x,
                            lane_i64 &to_y)
 {
-    const double *m = pass.map;
+    const double *m = pass.map.m;
     double half_x = mul_f64(to_f64(pass.width), 0.5), half_y = mul_f64(to_f64(pass.height), 0.5);
     double x = add_f64(0.5, -half_x);
     double at_x = add_f64(add_f64(mul_f64(m[0], x), mul_f64(m[1], y)), m[2]);
@@ -47,7 +47,7 @@ PSTI_LANES void map_affine(const struct psti_gpu_pass &pass, double y, lane_u32 
 PSTI_LANES void map_perspective(const struct psti_gpu_pass &pass, double y, lane_u32 i,
                                 lane_i64 &to_x, lane_i64 &to_y)
 {
-    const double *m = pass.map;
+    const double *m = pass.map.m;
     double half_x = mul_f64(to_f64(pass.width), 0.5), half_y = mul_f64(to_f64(pass.height), 0.5);
     lane_f64 x = add_f64(add_f64(to_f64(i), lane_f64(0.5)), lane_f64(-half_x));
     lane_f64 below = add_f64(mul_f64(lane_f64(m[6]), x), lane_f64(mul_f64(m[7], y)));
@@ -59,6 +59,17 @@ PSTI_LANES void map_perspective(const struct psti_gpu_pass &pass, double y, lane
     lane_f64 at_y = add_f64(div_f64(map_sum(m + 3, x, y), below), lane_f64(half_y));
     to_x = map_fixed(select(seen, add_f64(at_x, lane_f64(-0.5)), away));
     to_y = map_fixed(select(seen, add_f64(at_y, lane_f64(-0.5)), away));
+}
+
+/* Adds the displacements of an elastic warp to the positions of pixels `i` of row y. */
+PSTI_LANES void map_shift(const struct psti_gpu_pass &pass, uint32_t y, lane_u32 i, lane_i64 &to_x,
+                          lane_i64 &to_y)
+{
+    const lane_u32 at = lane_u32(y * pass.width) + i;
+    lane_f32 x = load(global_at<const float>(pass.map.shifts[0]), at);
+    lane_f32 down = load(global_at<const float>(pass.map.shifts[1]), at);
+    to_x = to_x + map_fixed(to_f64(x));
+    to_y = to_y + map_fixed(to_f64(down));
 }
 
 /* Loads pixel (x, y) of the source in each lane; zeros if it is outside. */
@@ -134,7 +145,7 @@ struct map_kernel {
             return;
         const struct psti_gpu_pass &pass =
             global_at<const struct psti_gpu_pass>(args.passes)[i_pass];
-        const bool is_perspective = pass.map[6] != 0 || pass.map[7] != 0;
+        const bool is_perspective = pass.map.m[6] != 0 || pass.map.m[7] != 0;
         tile t = tile_of(pass, args.finish, number, PSTI_GPU_POINT_ROWS);
         for (uint32_t y = t.y0; y < t.y1; y++) {
             double half_y = mul_f64(to_f64(pass.height), 0.5);
@@ -144,6 +155,8 @@ struct map_kernel {
                 map_perspective(pass, center, t.x, from_x, from_y);
             else
                 map_affine(pass, center, t.x, from_x, from_y);
+            if (pass.map.shifts[0] != 0)
+                map_shift(pass, y, t.x, from_x, from_y);
             pixel p = pass.nearest ? map_nearest(pass, args.finish, from_x, from_y)
                                    : map_bilinear(pass, args.finish, from_x, from_y);
             tile_put(t, pass, args.finish, y, p);

@@ -734,22 +734,22 @@ struct resize_kernel {
         shared<uint32_t> ring =
             shared_at<uint32_t>(b, b.warp * PSTI_GPU_RING_NBYTES((uint32_t)finish.bits));
         tile t = tile_of(pass, finish, number, PSTI_GPU_RESIZE_ROWS);
-        const columns k = columns_of(pass.axis_x, t.x, finish.bits);
+        const columns k = columns_of(pass.axes.x, t.x, finish.bits);
         uint32_t next = 0; /* number of the next source row to filter */
         for (uint32_t y = t.y0; y < t.y1; y++) {
-            uint32_t start = load_uniform(global_at<const uint32_t>(pass.axis_y.start), y);
-            uint32_t taps = load_uniform(global_at<const uint32_t>(pass.axis_y.taps), y);
+            uint32_t start = load_uniform(global_at<const uint32_t>(pass.axes.y.start), y);
+            uint32_t taps = load_uniform(global_at<const uint32_t>(pass.axes.y.taps), y);
             pixel p;
             if (taps < PSTI_GPU_RING) {
                 next = next < start ? start : next;
                 for (; next < start + taps; next += Samples::rows)
                     fill<Samples>(ring, k, pass, pixel_nbytes, next);
                 vertical<Samples>(
-                    pass.axis_y, y, start, taps,
+                    pass.axes.y, y, start, taps,
                     [&](uint32_t row, lane_u32 out[2]) { ring_get<Samples>(ring, row, out); }, p);
             } else {
                 vertical<Samples>(
-                    pass.axis_y, y, start, taps,
+                    pass.axes.y, y, start, taps,
                     [&](uint32_t row, lane_u32 out[2]) {
                         uint64_t at = from_row(pass, pixel_nbytes, row);
                         lane_u32 filtered[1][2];

@@ -49,6 +49,8 @@ template <class T> PSTI_LANES T lane_of(T v, uint32_t lane)
     return __shfl_sync(PSTI_ALL_LANES, v, (int)lane);
 }
 
+/* Returns the upper 32 bits of the product. */
+PSTI_LANES uint32_t mul_high_u32(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 PSTI_LANES uint32_t popc(uint32_t v) { return (uint32_t)__popc(v); }
 /* Returns the number of leading zeros; 32 for v = 0. */
 PSTI_LANES uint32_t clz(uint32_t v) { return (uint32_t)__clz((int)v); }
@@ -129,7 +131,20 @@ PSTI_LANES float floor_f32(float v) { return floorf(v); }
 PSTI_LANES double add_f64(double a, double b) { return __dadd_rn(a, b); }
 PSTI_LANES double mul_f64(double a, double b) { return __dmul_rn(a, b); }
 PSTI_LANES double div_f64(double a, double b) { return __ddiv_rn(a, b); }
+/* Returns the square root, rounded to nearest. */
+PSTI_LANES double sqrt_f64(double v) { return __dsqrt_rn(v); }
 PSTI_LANES double to_f64(uint32_t v) { return (double)v; }
+PSTI_LANES double to_f64(int32_t v) { return (double)v; }
+PSTI_LANES double to_f64(float v) { return (double)v; }
+PSTI_LANES float to_f32(double v) { return __double2float_rn(v); }
+/* These functions return the upper and the lower 32 bits of a double, and the double of such
+ * bits. */
+PSTI_LANES uint32_t high_u32_of(double v) { return (uint32_t)__double2hiint(v); }
+PSTI_LANES uint32_t low_u32_of(double v) { return (uint32_t)__double2loint(v); }
+PSTI_LANES double f64_of(uint32_t high, uint32_t low)
+{
+    return __hiloint2double((int)high, (int)low);
+}
 /* Returns v without its fraction; |v| <= 2^61. */
 PSTI_LANES int64_t to_i64(double v) { return (int64_t)v; }
 /* Returns v, within 0..2^24, without its fraction. */

@@ -33,9 +33,9 @@ enum {
     /* Bytes of scratch for psti_gpu_coefs that are enough for all warps that a GPU runs at a
      * time. */
     PSTI_GPU_COEFS_SCRATCH_NBYTES = 128 << 20,
-    /* Most launches of a field: kernels of units, two kernels of JPEGs, kernels of each pass, and
-     * copies. */
-    PSTI_GPU_PASS_LISTS_MAX = PSTI_GPU_N_PASS_KERNELS * PSTI_GPU_MAX_PASSES,
+    /* Most launches of a field: kernels of units, two kernels of JPEGs, kernels of each turn of
+     * passes, and copies. */
+    PSTI_GPU_PASS_LISTS_MAX = PSTI_GPU_N_PASS_KERNELS * PSTI_GPU_MAX_TURNS,
     PSTI_GPU_LAUNCHES_MAX = PSTI_GPU_N_UNITS_LISTS + 2 + PSTI_GPU_PASS_LISTS_MAX + 1,
     /* Most lists except those of passes: those of launches, and the lists of images of both
      * kinds. */
@@ -66,7 +66,8 @@ struct psti_gpu_row {
     uint64_t at;                        /* for a FINISHED row: address of the row on the GPU */
     const struct psti_gpu_pass *passes; /* gpu_work.c sets `to` of passes that finish a row */
     uint32_t n_passes;
-    uint32_t index; /* number of the row's image in the launches; gpu_work.c sets it */
+    uint32_t i_pass; /* gpu_work.c: the first pass that has no launch yet */
+    uint32_t index;  /* number of the row's image in the launches; gpu_work.c sets it */
     union {
         struct {
             struct psti_gpu_image image; /* if the sink finishes rows, gpu_work.c sets its `at` */

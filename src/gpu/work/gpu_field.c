@@ -64,17 +64,20 @@ static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
      * number of weights depends on the source pixels. */
     size_t tables = 32 * ((size_t)item->height + item->width + field->finish.out_height +
                           field->finish.out_width);
+    struct psti_gpu_prepare_more more;
+    psti_gpu_prepare_estimate(field->chain, item->height, item->width, &field->finish, &more);
     struct psti_gpu_block_size size;
     size.upload_nbytes = item->nbytes + tables + 17 * units + 3 * PSTI_GPU_ALIGN;
     size.upload_nbytes += 2 * units * sizeof(struct psti_gpu_unit);
-    size.upload_nbytes += sizeof(struct psti_gpu_jpeg_image) + 8 * sizeof(struct psti_gpu_pass);
+    size.upload_nbytes += sizeof(struct psti_gpu_jpeg_image);
+    /* Passes need memory twice. */
+    size.upload_nbytes += 2 * (4 + more.n_passes) * sizeof(struct psti_gpu_pass);
     if (is_jpeg)
         size.upload_nbytes += 2 * (pixels / 1024 + 64) * sizeof(struct psti_gpu_jpeg_tile);
     else if (item->form == PST_FORM_PLI)
         size.upload_nbytes += PSTI_GPU_BLOCK_WARPS * sizeof(struct psti_gpu_unit);
     size.scratch_nbytes = picture + 2 * finished_picture + 8 * PSTI_GPU_ALIGN;
-    if (psti_augment_chain_blurs(field->chain))
-        size.scratch_nbytes += finished * field->output.channels * sizeof(float);
+    size.scratch_nbytes += more.scratch_nbytes;
     if (is_jpeg) /* samples of all components: a region needs whole blocks */
         size.scratch_nbytes += pixels * item->channels + 24 * ((size_t)item->height + item->width);
     else if (item->form == PST_FORM_PLI) /* an lz unit seldom has a sequence for every 8 bytes */

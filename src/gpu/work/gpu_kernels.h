@@ -21,6 +21,7 @@
     X(MAP, psti_gpu_map)                                                                           \
     X(FILTER, psti_gpu_filter)                                                                     \
     X(TONES, psti_gpu_tones)                                                                       \
+    X(NOISE, psti_gpu_noise)                                                                       \
     X(COPY, psti_gpu_copy_rows)
 
 enum psti_gpu_kernel {

@@ -7,12 +7,14 @@
  * Each resize, window, map or filter needs a whole picture and opens a new pass. The pass also does
  * the operations after it, as long as they work on one pixel at a time. Flips commute with such
  * operations, so they are done when the result is written. Pictures alternate between two places in
- * scratch. */
+ * scratch, those of a branch of AugMix between two places of the branch. All branches begin in the
+ * same turn. */
 #include "gpu/work/gpu_prepare.h"
 
 #include "base/bits.h"
 #include "base/fail.h"
 
+#include <assert.h>
 #include <string.h>
 
 void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, uint32_t width,
@@ -32,9 +34,22 @@ void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, ui
     memcpy(finish->offset, from.offset, sizeof finish->offset);
 }
 
-/* Where a picture lies between passes: in one of two places in scratch, or where the decoder stored
- * it. */
-enum place { PLACE_FIRST, PLACE_SECOND, PLACE_GIVEN, PLACE_FLOATS, N_PLACES };
+/* Where a picture or a plane of floats lies between passes: in a place in scratch, or where the
+ * decoder stored it. The sink stores pictures in PLACE_FIRST. */
+enum place {
+    PLACE_FIRST,
+    PLACE_SECOND,
+    PLACE_BRANCHES,                                                 /* two places for each branch */
+    PLACE_FLOATS_X = PLACE_BRANCHES + 2 * PSTI_RECIPE_MAX_BRANCHES, /* of blurs */
+    PLACE_FLOATS_Y,
+    PLACE_SHIFTS_X, /* of elastic warps */
+    PLACE_SHIFTS_Y,
+    N_SCRATCH_PLACES,
+    PLACE_GIVEN = N_SCRATCH_PLACES,
+    N_PLACES
+};
+static_assert(N_SCRATCH_PLACES == PSTI_GPU_MAX_PLACES, "bytes of each place");
+static_assert(PSTI_GPU_MIX_MAX == 1 + PSTI_RECIPE_MAX_BRANCHES, "the kept picture and branches");
 /* Most samples of a picture that maps and filters read; they count samples in 32 bits. */
 #define MOST_SAMPLES ((uint64_t)1 << 31)
 
@@ -46,24 +61,33 @@ struct growth {
      * read. */
     enum place place;
     uint32_t height, width; /* size of that picture */
+    uint32_t turn;          /* of the next pass */
+    /* Between SPLIT and MIX: the number of branches so far, the pictures so far, the kept one
+     * first, its place, the turn in which branches begin, and the turn after all branches so far.
+     */
+    uint32_t n_branches;
+    struct psti_gpu_mix mix;
+    enum place kept;
+    uint32_t split_turn, mix_turn;
     uint32_t n_sums, n_tables;
-    uint64_t nbytes[N_PLACES]; /* bytes that are needed in each place in scratch */
     bool overflows, is_too_large;
 };
 
-/* Opens a pass. Until addresses are known, the pass holds numbers instead: place + 1 for `from` and
- * `to`, number + 1 for sums and tables, and the offset for taps. */
+/* Opens a pass. Until addresses are known, the pass holds numbers instead: place + 1 for pictures
+ * and planes, number + 1 for sums and tables, and the offset for taps. */
 static struct psti_gpu_pass *open_pass(struct growth *g, enum psti_gpu_pass_kind kind,
                                        uint32_t height, uint32_t width)
 {
     struct psti_gpu_prepare *prepare = g->prepare;
-    if (prepare->n_passes == PSTI_GPU_MAX_PASSES) {
-        g->overflows = true;
-        prepare->n_passes--; /* the row will be refused, so this pass may overwrite the last one */
+    if (prepare->n_passes == PSTI_GPU_MAX_PASSES || g->turn == PSTI_GPU_MAX_TURNS) {
+        g->overflows = true; /* the row will be refused, so passes may be wrong */
+        prepare->n_passes -= prepare->n_passes == PSTI_GPU_MAX_PASSES;
+        g->turn = 0;
     }
     struct psti_gpu_pass *pass = &prepare->passes[prepare->n_passes++];
     memset(pass, 0, sizeof *pass);
     pass->kind = (uint8_t)kind;
+    pass->turn = (uint8_t)g->turn++;
     pass->from = (uint64_t)g->place + 1;
     pass->from_height = pass->full_height = g->height;
     pass->from_width = pass->full_width = g->width;
@@ -78,21 +102,26 @@ static struct psti_gpu_pass *any_pass(struct growth *g)
     return g->pass != NULL ? g->pass : open_pass(g, PSTI_GPU_WINDOW, g->height, g->width);
 }
 
-static void claim(struct growth *g, enum place place, uint32_t height, uint32_t width)
+/* Reserves memory in a place for height x width pixels of pixel_nbytes. */
+static void claim(struct growth *g, enum place place, uint32_t height, uint32_t width,
+                  uint32_t pixel_nbytes)
 {
-    uint64_t sample = place == PLACE_FLOATS ? sizeof(float) : g->bits / 8;
-    uint64_t nbytes = (uint64_t)height * width * g->channels * sample + PSTI_GPU_SLACK;
+    size_t *most = &g->prepare->place_nbytes[place];
+    size_t nbytes = (size_t)height * width * pixel_nbytes + PSTI_GPU_SLACK;
     nbytes = psti_round_up(nbytes, 64);
-    g->nbytes[place] = nbytes > g->nbytes[place] ? nbytes : g->nbytes[place];
+    *most = nbytes > *most ? nbytes : *most;
 }
+
+static uint32_t pixel_nbytes(const struct growth *g) { return g->channels * (g->bits / 8); }
 
 /* Closes the open pass, if there is one, which writes a picture. */
 static void close_pass(struct growth *g)
 {
     if (g->pass == NULL)
         return;
-    enum place place = g->place == PLACE_FIRST ? PLACE_SECOND : PLACE_FIRST;
-    claim(g, place, g->pass->height, g->pass->width);
+    uint32_t first = g->n_branches == 0 ? PLACE_FIRST : PLACE_BRANCHES + 2 * (g->n_branches - 1);
+    enum place place = (enum place)(g->place == (enum place)first ? first + 1 : first);
+    claim(g, place, g->pass->height, g->pass->width, pixel_nbytes(g));
     g->pass->to = (uint64_t)place + 1;
     g->place = place;
     g->height = g->pass->height;
@@ -123,8 +152,9 @@ static void grow_contrast(struct growth *g, float factor)
         close_pass(g);
         any_pass(g);
     } else {
-        open_pass(g, PSTI_GPU_WINDOW, before.height, before.width);
+        uint8_t turn = open_pass(g, PSTI_GPU_WINDOW, before.height, before.width)->turn;
         *g->pass = before;
+        g->pass->turn = turn;
     }
     g->pass->sum_from = sum;
     g->pass->sum_pixels = n_pixels;
@@ -203,23 +233,103 @@ static void grow_sharpen(struct growth *g, const struct psti_recipe_step *step)
 static void grow_blur(struct growth *g, const struct psti_recipe_step *step)
 {
     struct psti_gpu_pass *pass = open_over(g, PSTI_GPU_BLUR_X);
-    claim(g, PLACE_FLOATS, g->height, g->width);
-    pass->to = (uint64_t)PLACE_FLOATS + 1;
+    claim(g, PLACE_FLOATS_X, g->height, g->width, g->channels * (uint32_t)sizeof(float));
+    pass->to = (uint64_t)PLACE_FLOATS_X + 1;
     pass->taps = step->taps_x;
     pass->n_taps = step->n_taps_x;
     pass = open_pass(g, PSTI_GPU_BLUR_Y, g->height, g->width);
-    pass->from = (uint64_t)PLACE_FLOATS + 1;
+    pass->from = (uint64_t)PLACE_FLOATS_X + 1;
     pass->taps = step->taps_y;
     pass->n_taps = step->n_taps_y;
 }
 
+static struct psti_gpu_stream stream_of(const struct psti_recipe_stream *from)
+{
+    return (struct psti_gpu_stream){
+        .sample = from->sample, .key = {from->key[0], from->key[1]}, .number = from->number};
+}
+
+/* Adds the passes that make the displacements along one axis of an elastic warp: noise, then,
+ * unless they are not blurred, two passes of a blur. */
+static void grow_shifts(struct growth *g, const struct psti_recipe_step *step, uint32_t axis)
+{
+    const struct psti_recipe_shifts *shifts = &step->shifts[axis];
+    const uint64_t floats = PLACE_FLOATS_X + axis + 1, made = PLACE_SHIFTS_X + axis + 1;
+    const uint64_t n_tries = ((uint64_t)g->height * g->width + 3) / 4;
+    const uint32_t n_rows = (uint32_t)((n_tries + PSTI_GPU_TILE_WIDTH - 1) / PSTI_GPU_TILE_WIDTH);
+    struct psti_gpu_pass *pass = open_pass(g, PSTI_GPU_SHIFTS, n_rows, PSTI_GPU_TILE_WIDTH);
+    pass->stream = stream_of(&step->stream);
+    pass->stream.axis = axis;
+    pass->scale = shifts->n_taps == 0 ? shifts->scale : 1;
+    pass->to = made;
+    claim(g, (enum place)(made - 1), g->height, g->width, (uint32_t)sizeof(float));
+    for (int k = 0; k < 2 && shifts->n_taps != 0; k++) {
+        pass = open_pass(g, k == 0 ? PSTI_GPU_SHIFTS_X : PSTI_GPU_SHIFTS_Y, g->height, g->width);
+        pass->taps = shifts->taps;
+        pass->n_taps = shifts->n_taps;
+        pass->scale = shifts->scale;
+        pass->from = k == 0 ? made : floats;
+        pass->to = k == 0 ? floats : made;
+        claim(g, (enum place)(floats - 1), g->height, g->width, (uint32_t)sizeof(float));
+    }
+    g->pass = NULL;
+}
+
+/* Adds a map. Its displacements are made before it, those of both axes in the same turns. */
 static void grow_map(struct growth *g, const struct psti_recipe_step *step)
 {
+    close_pass(g);
+    const uint32_t turn = g->turn;
+    uint32_t last = turn;
+    for (uint32_t axis = 0; step->is_elastic && axis < 2; axis++) {
+        g->turn = turn;
+        grow_shifts(g, step, axis);
+        last = g->turn > last ? g->turn : last;
+    }
+    g->turn = last;
     struct psti_gpu_pass *pass = open_over(g, PSTI_GPU_MAP);
-    memcpy(pass->map, step->map, sizeof pass->map);
+    memcpy(pass->map.m, step->map, sizeof pass->map.m);
+    for (uint32_t axis = 0; step->is_elastic && axis < 2; axis++)
+        pass->map.shifts[axis] = PLACE_SHIFTS_X + axis + 1;
     memcpy(pass->fill, step->fill, sizeof pass->fill);
     pass->nearest = step->nearest;
     pass->blends = step->blends;
+}
+
+static void grow_split(struct growth *g, const struct psti_recipe_step *step)
+{
+    close_pass(g);
+    g->kept = g->place;
+    g->mix =
+        (struct psti_gpu_mix){.from = {(uint64_t)g->kept + 1}, .shares = {step->share}, .n = 1};
+    g->split_turn = g->mix_turn = g->turn;
+}
+
+/* Ends a branch, if there is one, and goes back to the kept picture. */
+static void end_branch(struct growth *g)
+{
+    if (g->n_branches == 0)
+        return;
+    close_pass(g);
+    g->mix.from[g->mix.n++] = (uint64_t)g->place + 1;
+    g->mix_turn = g->turn > g->mix_turn ? g->turn : g->mix_turn;
+    g->turn = g->split_turn;
+    g->place = g->kept;
+}
+
+static void grow_branch(struct growth *g, const struct psti_recipe_step *step)
+{
+    end_branch(g);
+    g->n_branches++;
+    g->mix.shares[g->mix.n] = step->share;
+}
+
+static void grow_mix(struct growth *g)
+{
+    end_branch(g);
+    g->n_branches = 0;
+    g->turn = g->mix_turn;
+    open_pass(g, PSTI_GPU_MIX, g->height, g->width)->mix = g->mix;
 }
 
 static void grow_erase(struct growth *g, const struct psti_recipe *recipe)
@@ -227,7 +337,8 @@ static void grow_erase(struct growth *g, const struct psti_recipe *recipe)
     const struct psti_recipe_erase *erase = &recipe->erase;
     if (erase->height == 0 || erase->width == 0)
         return;
-    struct psti_gpu_pass *pass = open_pass(g, PSTI_GPU_ERASE, erase->height, erase->width);
+    struct psti_gpu_pass *pass =
+        open_pass(g, erase->noise ? PSTI_GPU_NOISE : PSTI_GPU_ERASE, erase->height, erase->width);
     pass->from = 0;
     pass->full_height = recipe->height;
     pass->full_width = recipe->width;
@@ -235,6 +346,11 @@ static void grow_erase(struct growth *g, const struct psti_recipe *recipe)
     pass->y = (int32_t)erase->y;
     pass->x = (int32_t)erase->x;
     memcpy(pass->elements, erase->elements, sizeof pass->elements);
+    if (!erase->noise)
+        return;
+    pass->stream = stream_of(&erase->stream);
+    if ((uint64_t)erase->height * erase->width * g->channels >= MOST_SAMPLES)
+        g->is_too_large = true; /* the noise is numbered in 32 bits */
 }
 
 static void grow(struct growth *g, const struct psti_recipe_step *step)
@@ -277,6 +393,15 @@ static void grow(struct growth *g, const struct psti_recipe_step *step)
     case PSTI_RECIPE_MAP:
         grow_map(g, step);
         break;
+    case PSTI_RECIPE_SPLIT:
+        grow_split(g, step);
+        break;
+    case PSTI_RECIPE_BRANCH:
+        grow_branch(g, step);
+        break;
+    case PSTI_RECIPE_MIX:
+        grow_mix(g);
+        break;
     }
 }
 
@@ -285,6 +410,49 @@ static bool is_direct(const struct psti_recipe *recipe, bool is_picture)
 {
     return !is_picture && (recipe->n_steps == 0 ||
                            (recipe->n_steps == 1 && recipe->steps[0].kind == PSTI_RECIPE_FLIP));
+}
+
+/* Puts passes in the order of their turns. Those of a turn keep their order. */
+static void sort_passes(struct psti_gpu_prepare *prepare)
+{
+    struct psti_gpu_pass *passes = prepare->passes, moved;
+    for (uint32_t i = 1; i < prepare->n_passes; i++) {
+        uint32_t to = i;
+        while (to > 0 && passes[to - 1].turn > passes[i].turn)
+            to--;
+        if (to == i)
+            continue;
+        moved = passes[i];
+        memmove(&passes[to + 1], &passes[to], (i - to) * sizeof *passes);
+        passes[to] = moved;
+    }
+}
+
+static enum pst_status check_growth(const struct growth *g, struct pst_error *err)
+{
+    if (g->is_too_large)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
+                         "the picture is too large for its operations");
+    if (g->overflows)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
+                         "the operations need more than %d passes over the picture, or more than "
+                         "%d one after another",
+                         PSTI_GPU_MAX_PASSES, PSTI_GPU_MAX_TURNS);
+    return PST_OK;
+}
+
+static void grow_all(struct growth *g)
+{
+    struct psti_gpu_prepare *prepare = g->prepare;
+    const struct psti_recipe *recipe = &prepare->recipe;
+    if (!prepare->sink_finishes) {
+        if (g->place == PLACE_FIRST)
+            claim(g, PLACE_FIRST, g->height, g->width, pixel_nbytes(g));
+        for (uint32_t i = 0; i < recipe->n_steps; i++)
+            grow(g, &recipe->steps[i]);
+        any_pass(g)->finished = 1;
+    }
+    grow_erase(g, recipe);
 }
 
 enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const struct psti_draw *draw,
@@ -300,6 +468,7 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
     prepare->region_y = draw->region_y;
     prepare->region_x = draw->region_x;
     prepare->tables_nbytes = prepare->scratch_nbytes = 0;
+    memset(prepare->place_nbytes, 0, sizeof prepare->place_nbytes);
     prepare->n_passes = 0;
     prepare->flip_y = recipe->n_steps == 1 && recipe->steps[0].flip_y;
     prepare->flip_x = recipe->n_steps == 1 && recipe->steps[0].flip_x;
@@ -312,27 +481,16 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
         .height = recipe->region_height,
         .width = recipe->region_width,
     };
-    if (!is_picture && !prepare->sink_finishes)
-        claim(&g, PLACE_FIRST, g.height, g.width);
-    for (uint32_t i = 0; !prepare->sink_finishes && i < recipe->n_steps; i++)
-        grow(&g, &recipe->steps[i]);
-    if (!prepare->sink_finishes)
-        any_pass(&g)->finished = 1;
-    grow_erase(&g, recipe);
-    if (g.is_too_large)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
-                         "the picture is too large for its operations");
-    if (g.overflows)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
-                         "the operations need more than %d passes over the picture",
-                         PSTI_GPU_MAX_PASSES);
+    grow_all(&g);
+    enum pst_status status = check_growth(&g, err);
+    if (status != PST_OK)
+        return status;
+    sort_passes(prepare);
     /* Sums of luma lie after the tables. */
     prepare->tables_nbytes = recipe->tables_nbytes + psti_round_up((size_t)g.n_sums * 8, 64);
-    prepare->first_nbytes = g.nbytes[PLACE_FIRST];
-    prepare->second_nbytes = g.nbytes[PLACE_SECOND];
-    prepare->floats_nbytes = g.nbytes[PLACE_FLOATS];
-    prepare->scratch_nbytes = prepare->first_nbytes + prepare->second_nbytes +
-                              prepare->floats_nbytes + (size_t)g.n_tables * PSTI_GPU_TABLE_NBYTES;
+    prepare->scratch_nbytes = (size_t)g.n_tables * PSTI_GPU_TABLE_NBYTES;
+    for (int i = 0; i < N_SCRATCH_PLACES; i++)
+        prepare->scratch_nbytes += prepare->place_nbytes[i];
     return PST_OK;
 }
 
@@ -348,6 +506,17 @@ static struct psti_gpu_axis axis_at(const struct psti_recipe_axis *axis, uint64_
     return on_gpu;
 }
 
+/* Replaces the numbers of places by their addresses. places[0] is 0, for no picture. */
+static void set_places(struct psti_gpu_pass *pass, const uint64_t places[N_PLACES + 1])
+{
+    pass->from = places[pass->from];
+    pass->to = places[pass->to];
+    for (uint32_t i = 0; pass->kind == PSTI_GPU_MIX && i < pass->mix.n; i++)
+        pass->mix.from[i] = places[pass->mix.from[i]];
+    for (int axis = 0; pass->kind == PSTI_GPU_MAP && axis < 2; axis++)
+        pass->map.shifts[axis] = places[pass->map.shifts[axis]];
+}
+
 void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_draw *draw,
                             struct psti_gpu_prepare *prepare, void *tables, uint64_t tables_at,
                             uint64_t scratch_at, uint64_t picture_at)
@@ -355,10 +524,12 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
     struct psti_recipe *recipe = &prepare->recipe;
     if (prepare->n_passes == 0)
         return;
-    const uint64_t second_at = scratch_at + prepare->first_nbytes;
-    const uint64_t floats_at = second_at + prepare->second_nbytes;
-    const uint64_t made_at = floats_at + prepare->floats_nbytes; /* passes' tables */
-    const uint64_t places[] = {0, scratch_at, second_at, picture_at, floats_at};
+    uint64_t places[N_PLACES + 1] = {0}, made_at = scratch_at; /* made_at: of passes' tables */
+    for (int i = 0; i < N_SCRATCH_PLACES; i++) {
+        places[i + 1] = made_at;
+        made_at += prepare->place_nbytes[i];
+    }
+    places[PLACE_GIVEN + 1] = picture_at;
     uint64_t sums_at = tables_at + recipe->tables_nbytes;
     psti_augment_chain_recipe_tables(chain, draw, recipe, tables);
     memset((char *)tables + recipe->tables_nbytes, 0,
@@ -366,8 +537,7 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
     const struct psti_recipe_step *step = recipe->steps;
     for (uint32_t i = 0; i < prepare->n_passes; i++) {
         struct psti_gpu_pass *pass = &prepare->passes[i];
-        pass->from = places[pass->from];
-        pass->to = places[pass->to];
+        set_places(pass, places);
         pass->sum_from = pass->sum_from == 0 ? 0 : sums_at + 8 * (pass->sum_from - 1);
         pass->sum_to = pass->sum_to == 0 ? 0 : sums_at + 8 * (pass->sum_to - 1);
         pass->table = pass->table == 0 ? 0 : made_at + PSTI_GPU_TABLE_NBYTES * (pass->table - 1);
@@ -376,8 +546,8 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
             continue;
         while (step->kind != PSTI_RECIPE_RESIZE)
             step++;
-        pass->axis_y = axis_at(&step->axis_y, tables_at);
-        pass->axis_x = axis_at(&step->axis_x, tables_at);
+        pass->axes.y = axis_at(&step->axis_y, tables_at);
+        pass->axes.x = axis_at(&step->axis_x, tables_at);
         step++;
     }
 }
@@ -396,6 +566,27 @@ void psti_gpu_prepare_sink(const struct psti_gpu_prepare *prepare, uint64_t scra
     sink->flip_x = finishes && prepare->flip_x;
 }
 
+void psti_gpu_prepare_estimate(const struct psti_chain *chain, uint32_t height, uint32_t width,
+                               const struct psti_gpu_finish *finish,
+                               struct psti_gpu_prepare_more *more)
+{
+    struct psti_recipe_bound bound;
+    const size_t pixel = finish->channels * (finish->bits / 8u), rest = PSTI_GPU_SLACK + 64;
+    psti_augment_chain_recipe_bound(chain, height, width, &bound);
+    *more = (struct psti_gpu_prepare_more){0};
+    if (bound.blurs)
+        more->scratch_nbytes +=
+            (size_t)finish->out_height * finish->out_width * finish->channels * sizeof(float);
+    if (bound.shifts_pixels > 0) {
+        more->scratch_nbytes += 4 * ((size_t)bound.shifts_pixels * sizeof(float) + rest);
+        more->n_passes += 6; /* and the map, which other warps have, too */
+    }
+    if (bound.split_pixels > 0) {
+        more->scratch_nbytes += 2 * bound.n_branches * ((size_t)bound.split_pixels * pixel + rest);
+        more->n_passes += 2 * bound.n_branches * bound.depth + 1;
+    }
+}
+
 static uint32_t count(uint32_t n, uint32_t step) { return (n + step - 1) / step; }
 
 enum psti_gpu_pass_kernel psti_gpu_pass_kernel(const struct psti_gpu_pass *pass)
@@ -405,7 +596,9 @@ enum psti_gpu_pass_kernel psti_gpu_pass_kernel(const struct psti_gpu_pass *pass)
         [PSTI_GPU_MAP] = PSTI_GPU_PASS_MAP,       [PSTI_GPU_SHARPEN] = PSTI_GPU_PASS_FILTER,
         [PSTI_GPU_BLUR_X] = PSTI_GPU_PASS_FILTER, [PSTI_GPU_BLUR_Y] = PSTI_GPU_PASS_FILTER,
         [PSTI_GPU_ERASE] = PSTI_GPU_PASS_FILTER,  [PSTI_GPU_LEVEL] = PSTI_GPU_PASS_TONES,
-        [PSTI_GPU_STRETCH] = PSTI_GPU_PASS_TONES,
+        [PSTI_GPU_STRETCH] = PSTI_GPU_PASS_TONES, [PSTI_GPU_MIX] = PSTI_GPU_PASS_FILTER,
+        [PSTI_GPU_SHIFTS] = PSTI_GPU_PASS_NOISE,  [PSTI_GPU_SHIFTS_X] = PSTI_GPU_PASS_FILTER,
+        [PSTI_GPU_NOISE] = PSTI_GPU_PASS_NOISE,   [PSTI_GPU_SHIFTS_Y] = PSTI_GPU_PASS_FILTER,
     };
     return (enum psti_gpu_pass_kernel)kernels[pass->kind];
 }

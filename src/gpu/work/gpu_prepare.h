@@ -1,8 +1,10 @@
 /* gpu_prepare.h - the passes from the picture that a decoder leaves to the finished row of a slot.
  * Plain C and CUDA.
  *
- * A recipe (augment/augment_recipe.h) becomes passes. Pass number i of all rows of a field takes
- * one launch for each kernel that any row needs. A pass reads a picture and writes a picture or the
+ * A recipe (augment/augment_recipe.h) becomes passes. Each pass has a turn. The passes of turn i of
+ * all rows of a field take one launch for each kernel that any row needs. Passes of the same turn
+ * do not need each other: those of a row belong to different branches (of AugMix), or to the two
+ * axes of an elastic warp. A pass reads a picture and writes a picture or the
  * slot. Colours need no pass of their own, unless a contrast needs the mean of the picture before
  * it: the pass before then stores the sum of its result. An automatic contrast and an equalisation
  * need a pass that makes a table from the picture before them. Most rows have one pass or none: if
@@ -52,8 +54,16 @@ enum psti_gpu_pass_kind {
     /* Overwrites the part (y, x, height, width) of a finished row of full_height x full_width
      * pixels, and does nothing else. */
     PSTI_GPU_ERASE,
-    PSTI_GPU_LEVEL,  /* makes the table of an equalisation, and does nothing else */
-    PSTI_GPU_STRETCH /* makes the table of an automatic contrast, and does nothing else */
+    PSTI_GPU_LEVEL,   /* makes the table of an equalisation, and does nothing else */
+    PSTI_GPU_STRETCH, /* makes the table of an automatic contrast, and does nothing else */
+    PSTI_GPU_MIX,     /* adds up pictures, each times its share */
+    /* The displacements of an elastic warp along one axis, a plane of from_height x from_width
+     * floats. These kinds do nothing else. */
+    PSTI_GPU_SHIFTS,   /* makes noise, times `scale`; has 32 tries of a stream in each row */
+    PSTI_GPU_SHIFTS_X, /* blurs along rows */
+    PSTI_GPU_SHIFTS_Y, /* blurs along columns, and multiplies by `scale` */
+    PSTI_GPU_NOISE,    /* does what ERASE does, but with normal noise */
+    PSTI_GPU_N_PASS_KINDS
 };
 
 /* The kernels that run passes, in the order in which they are launched. */
@@ -63,6 +73,7 @@ enum psti_gpu_pass_kernel {
     PSTI_GPU_PASS_MAP,
     PSTI_GPU_PASS_FILTER,
     PSTI_GPU_PASS_TONES,
+    PSTI_GPU_PASS_NOISE,
     PSTI_GPU_N_PASS_KERNELS
 };
 
@@ -82,6 +93,32 @@ struct psti_gpu_axis {
     uint32_t stride, precision;
 };
 
+struct psti_gpu_axes {
+    struct psti_gpu_axis y, x;
+};
+
+/* A warp: the map of struct psti_warp, and the addresses of the planes of its displacements along x
+ * and y; 0: it has none. */
+struct psti_gpu_warp {
+    double m[8];
+    uint64_t shifts[2];
+};
+
+/* The pictures that PSTI_GPU_MIX adds up, in this order. Each has the size of the pass. */
+#define PSTI_GPU_MIX_MAX 9
+struct psti_gpu_mix {
+    uint64_t from[PSTI_GPU_MIX_MAX];
+    float shares[PSTI_GPU_MIX_MAX];
+    uint32_t n;
+};
+
+/* The random numbers of SHIFTS and NOISE: a struct psti_recipe_stream, and for SHIFTS the axis (0:
+ * x), which is the highest bit of the numbers of its tries. */
+struct psti_gpu_stream {
+    uint64_t sample;
+    uint32_t key[2], number, axis;
+};
+
 /* A pass: it does what its kind says, then applies colours, then flips. */
 struct psti_gpu_pass {
     uint64_t from; /* address of a picture */
@@ -93,17 +130,22 @@ struct psti_gpu_pass {
     uint64_t sum_pixels;
     uint32_t from_height, from_width;
     uint32_t height, width; /* size of the picture that the pass makes */
-    struct psti_gpu_axis axis_y, axis_x;
+    union {
+        struct psti_gpu_axes axes;     /* RESIZES */
+        struct psti_gpu_warp map;      /* MAP */
+        struct psti_gpu_mix mix;       /* MIX */
+        struct psti_gpu_stream stream; /* SHIFTS, NOISE */
+    };
     /* The window of struct psti_recipe_step, or the whole picture. */
     int32_t y, x;
     uint32_t full_height, full_width, base_y, base_x;
     uint16_t fill[4];
     uint64_t table;       /* address: LEVEL, STRETCH make it; TABLE, STRETCHED use it */
-    uint64_t taps;        /* for BLUR_X, BLUR_Y: address of f32 [n_taps] */
-    double map[8];        /* for MAP: the map of struct psti_warp */
+    uint64_t taps;        /* for blurs: address of f32 [n_taps] */
     uint32_t elements[4]; /* for ERASE: bits of the slot's element, by channel */
     uint32_t n_taps;
     float sharpness; /* SHARPEN: its factor */
+    float scale;     /* SHIFTS, SHIFTS_Y */
     float factors[PSTI_GPU_MAX_COLORS];
     uint8_t colors[PSTI_GPU_MAX_COLORS];
     uint8_t n_colors;
@@ -112,11 +154,12 @@ struct psti_gpu_pass {
     uint8_t finished;
     uint8_t kind;            /* enum psti_gpu_pass_kind */
     uint8_t nearest, blends; /* for MAP: members of struct psti_recipe_step */
+    uint8_t turn;
 };
 
 /* The arguments of a launch. A launch runs passes for the rows of one field. */
 struct psti_gpu_prepare_args {
-    /* address of struct psti_gpu_pass [n_passes], one for each row with such a pass */
+    /* address of struct psti_gpu_pass [n_passes], all such passes of the rows */
     uint64_t passes;
     uint32_t n_passes;
     uint32_t n_tiles; /* the largest psti_gpu_pass_tiles() of the passes */
@@ -127,7 +170,10 @@ struct psti_gpu_prepare_args {
 
 #include "augment/augment_recipe.h"
 
-#define PSTI_GPU_MAX_PASSES 16
+#define PSTI_GPU_MAX_PASSES 64
+#define PSTI_GPU_MAX_TURNS 24
+/* Pictures and planes of floats between passes: see enum place in gpu_prepare.c. */
+#define PSTI_GPU_MAX_PLACES (6 + 2 * PSTI_RECIPE_MAX_BRANCHES)
 
 /* The passes of one row, and the memory that they need. */
 struct psti_gpu_prepare {
@@ -135,12 +181,13 @@ struct psti_gpu_prepare {
     uint32_t region_y, region_x;
     size_t tables_nbytes;  /* bytes to upload; size and address are multiples of 64 */
     size_t scratch_nbytes; /* bytes on the GPU, a multiple of 64, at an address aligned to 64 */
-    /* Bytes of scratch for the two places of pictures and for floats. Tables come after these. */
-    size_t first_nbytes, second_nbytes, floats_nbytes;
+    /* Bytes of scratch for each place, one after the other. Tables of passes come after these. */
+    size_t place_nbytes[PSTI_GPU_MAX_PLACES];
     bool sink_finishes;  /* true if the decoder's sink finishes the row; a pass may then erase a
                           * part of it */
     bool flip_y, flip_x; /* flips that the decoder's sink does */
     uint32_t n_passes;
+    /* in the order of their turns, of which none between 0 and the last is left out */
     struct psti_gpu_pass passes[PSTI_GPU_MAX_PASSES];
 };
 
@@ -149,7 +196,8 @@ void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, ui
                              struct psti_gpu_finish *finish);
 /* Plans the passes of a row. `is_picture`: other code stores the region's pixels as a picture;
  * there is at least one pass then. PST_ERROR_UNSUPPORTED: the CPU does one of the operations, there
- * are more passes than PSTI_GPU_MAX_PASSES, or a picture is too large for one of them. */
+ * are more passes than PSTI_GPU_MAX_PASSES or more turns than PSTI_GPU_MAX_TURNS, or a picture is
+ * too large for one of them. */
 enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const struct psti_draw *draw,
                                       bool is_picture, struct psti_gpu_prepare *prepare,
                                       struct pst_error *err);
@@ -164,6 +212,16 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
  * bits and orientation. If sink_finishes, the caller sets `at`. */
 void psti_gpu_prepare_sink(const struct psti_gpu_prepare *prepare, uint64_t scratch_at,
                            struct psti_gpu_sink *sink);
+
+/* What a row of a field may need beside the scratch for its pictures and four passes. Its image has
+ * height x width pixels. */
+struct psti_gpu_prepare_more {
+    size_t scratch_nbytes;
+    uint32_t n_passes;
+};
+void psti_gpu_prepare_estimate(const struct psti_chain *chain, uint32_t height, uint32_t width,
+                               const struct psti_gpu_finish *finish,
+                               struct psti_gpu_prepare_more *more);
 
 /* Returns the kernel that runs the given pass. */
 enum psti_gpu_pass_kernel psti_gpu_pass_kernel(const struct psti_gpu_pass *pass);

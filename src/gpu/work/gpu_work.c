@@ -398,27 +398,43 @@ static void add_jpeg(struct growth *g)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Finds the row's pass number `number` in the form that the GPU runs. Returns false if the row has
- * no such pass. */
-static bool find_pass(const struct growth *g, uint32_t i_row, uint32_t number,
-                      struct psti_gpu_pass *pass)
+/* Returns the row if it takes part in the work and its pixels are prepared on the GPU, else
+ * NULL. */
+static struct psti_gpu_row *prepared_row(const struct growth *g, uint32_t i_row)
 {
     static const enum psti_gpu_row_kind kinds[] = {PSTI_GPU_ROW_UNITS, PSTI_GPU_ROW_JPEG,
                                                    PSTI_GPU_ROW_PICTURE};
-    for (int i = 0; i < 3; i++) {
-        const struct psti_gpu_row *row = row_of(g, i_row, kinds[i]);
-        if (!row || number >= row->n_passes)
-            continue;
-        *pass = row->passes[number];
-        if (pass->finished)
-            pass->to = slot_of(g, i_row);
-        return true;
-    }
-    return false;
+    struct psti_gpu_row *row = NULL;
+    for (int i = 0; i < 3 && !row; i++)
+        row = row_of(g, i_row, kinds[i]);
+    return row;
 }
 
-/* Adds the passes of that number that run on this kernel. Returns their number. */
-static uint32_t add_passes(struct growth *g, uint32_t number, enum psti_gpu_pass_kernel kernel)
+/* Adds a row's passes of the turn that run on this kernel, in the form that the GPU runs. Returns
+ * their number. Raises *n_tiles to that of each pass. */
+static uint32_t add_row_passes(const struct growth *g, uint32_t i_row, uint32_t turn,
+                               enum psti_gpu_pass_kernel kernel, struct psti_gpu_pass *to,
+                               uint32_t *n_tiles)
+{
+    const struct psti_gpu_row *row = prepared_row(g, i_row);
+    uint32_t n = 0;
+    for (uint32_t i = row ? row->i_pass : 0;
+         row && i < row->n_passes && row->passes[i].turn == turn; i++) {
+        const struct psti_gpu_pass *pass = &row->passes[i];
+        if (psti_gpu_pass_kernel(pass) != kernel)
+            continue;
+        uint32_t tiles = psti_gpu_pass_tiles(pass);
+        *n_tiles = tiles > *n_tiles ? tiles : *n_tiles;
+        to[n] = *pass;
+        if (pass->finished)
+            to[n].to = slot_of(g, i_row);
+        n++;
+    }
+    return n;
+}
+
+/* Adds the passes of that turn that run on this kernel. Returns their number. */
+static uint32_t add_passes(struct growth *g, uint32_t turn, enum psti_gpu_pass_kernel kernel)
 {
     static const enum psti_gpu_kernel kernels[PSTI_GPU_N_PASS_KERNELS] = {
         [PSTI_GPU_PASS_RESIZE] = PSTI_GPU_KERNEL_RESIZE,
@@ -426,17 +442,13 @@ static uint32_t add_passes(struct growth *g, uint32_t number, enum psti_gpu_pass
         [PSTI_GPU_PASS_MAP] = PSTI_GPU_KERNEL_MAP,
         [PSTI_GPU_PASS_FILTER] = PSTI_GPU_KERNEL_FILTER,
         [PSTI_GPU_PASS_TONES] = PSTI_GPU_KERNEL_TONES,
+        [PSTI_GPU_PASS_NOISE] = PSTI_GPU_KERNEL_NOISE,
     };
     struct list list = begin_list(g, PSTI_GPU_PASS_ALIGN);
-    struct psti_gpu_pass *to = list.host, pass;
+    struct psti_gpu_pass *to = list.host;
     uint32_t n = 0, n_tiles = 0;
-    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
-        if (!find_pass(g, r, number, &pass) || psti_gpu_pass_kernel(&pass) != kernel)
-            continue;
-        uint32_t tiles = psti_gpu_pass_tiles(&pass);
-        n_tiles = tiles > n_tiles ? tiles : n_tiles;
-        to[n++] = pass;
-    }
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++)
+        n += add_row_passes(g, r, turn, kernel, to + n, &n_tiles);
     if (n == 0)
         return 0;
     g->end += n * sizeof *to;
@@ -448,13 +460,33 @@ static uint32_t add_passes(struct growth *g, uint32_t number, enum psti_gpu_pass
     return n;
 }
 
+static void begin_passes(const struct growth *g)
+{
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        struct psti_gpu_row *row = prepared_row(g, r);
+        if (row)
+            row->i_pass = 0;
+    }
+}
+
+static void end_turn(const struct growth *g, uint32_t turn)
+{
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        struct psti_gpu_row *row = prepared_row(g, r);
+        while (row && row->i_pass < row->n_passes && row->passes[row->i_pass].turn == turn)
+            row->i_pass++;
+    }
+}
+
 static void add_prepare(struct growth *g)
 {
     uint32_t n = 1;
-    for (uint32_t number = 0; n > 0; number++) {
+    begin_passes(g);
+    for (uint32_t turn = 0; n > 0; turn++) {
         n = 0;
         for (int k = 0; k < PSTI_GPU_N_PASS_KERNELS; k++)
-            n += add_passes(g, number, (enum psti_gpu_pass_kernel)k);
+            n += add_passes(g, turn, (enum psti_gpu_pass_kernel)k);
+        end_turn(g, turn);
     }
 }
 

@@ -231,6 +231,7 @@ template <class T> inline T lane_of(const lanes<T> &v, uint32_t lane) { return v
 inline uint32_t popc(uint32_t v) { return (uint32_t)__builtin_popcount(v); }
 inline uint32_t clz(uint32_t v) { return v ? (uint32_t)__builtin_clz(v) : 32; }
 inline uint32_t ctz(uint32_t v) { return (uint32_t)__builtin_ctz(v); }
+inline uint32_t mul_high_u32(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 inline uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
@@ -306,7 +307,26 @@ inline float floor_f32(float v) { return __builtin_floorf(v); }
 inline double add_f64(double a, double b) { return a + b; }
 inline double mul_f64(double a, double b) { return a * b; }
 inline double div_f64(double a, double b) { return a / b; }
+inline double sqrt_f64(double v) { return __builtin_sqrt(v); }
 inline double to_f64(uint32_t v) { return (double)v; }
+inline double to_f64(int32_t v) { return (double)v; }
+inline double to_f64(float v) { return (double)v; }
+inline float to_f32(double v) { return (float)v; }
+inline uint64_t all_bits_of(double v)
+{
+    uint64_t r;
+    memcpy(&r, &v, sizeof r);
+    return r;
+}
+inline uint32_t high_u32_of(double v) { return (uint32_t)(all_bits_of(v) >> 32); }
+inline uint32_t low_u32_of(double v) { return (uint32_t)all_bits_of(v); }
+inline double f64_of(uint32_t high, uint32_t low)
+{
+    uint64_t bits = (uint64_t)high << 32 | low;
+    double r;
+    memcpy(&r, &bits, sizeof r);
+    return r;
+}
 inline int64_t to_i64(double v) { return (int64_t)v; }
 inline uint32_t to_u32(float v) { return (uint32_t)v; }
 inline int32_t dot2_low(uint32_t w, uint32_t bytes, int32_t sum)
@@ -381,7 +401,15 @@ PSTI_LANES_2(uint32_t, bf16_pair, float)
 PSTI_LANES_2(float, add_f32, float)
 PSTI_LANES_2(float, mul_f32, float)
 PSTI_LANES_2(float, div_f32, float)
+PSTI_LANES_2(uint32_t, mul_high_u32, uint32_t)
+PSTI_LANES_1(double, sqrt_f64, double)
 PSTI_LANES_1(double, to_f64, uint32_t)
+PSTI_LANES_1(double, to_f64, int32_t)
+PSTI_LANES_1(double, to_f64, float)
+PSTI_LANES_1(float, to_f32, double)
+PSTI_LANES_1(uint32_t, high_u32_of, double)
+PSTI_LANES_1(uint32_t, low_u32_of, double)
+PSTI_LANES_2(double, f64_of, uint32_t)
 PSTI_LANES_1(int64_t, to_i64, double)
 PSTI_LANES_2(double, add_f64, double)
 PSTI_LANES_2(double, mul_f64, double)
