@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/machine/cpu.h"
 #include "base/fail.h"
+#include "base/numbers/logarithm.h"
 #include "base/options.h"
 
 #include <math.h>
@@ -608,8 +609,8 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
         if (ops[i].kind == PST_OP_LETTERBOX || ops[i].kind == PST_OP_RANDOM_ZOOM_OUT)
             chain->ops[i].pad_mode = PST_PAD_CONSTANT; /* these operations have no pad_mode */
         if (ops[i].kind == PST_OP_RANDOM_RESIZED_CROP) {
-            chain->log_ratio[i][0] = psti_augment_log(ops[i].ratio[0]);
-            chain->log_ratio[i][1] = psti_augment_log(ops[i].ratio[1]);
+            chain->log_ratio[i][0] = psti_logarithm(ops[i].ratio[0]);
+            chain->log_ratio[i][1] = psti_logarithm(ops[i].ratio[1]);
         }
     }
     set_scale(chain);

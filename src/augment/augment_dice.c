@@ -5,6 +5,7 @@
  * struct psti_dice (the state of a sequence) belongs to one thread. */
 #include "augment/augment_int.h"
 
+#include "base/numbers/logarithm.h"
 #include "base/philox.h"
 
 #include <math.h>
@@ -47,7 +48,7 @@ static double roll_open(struct psti_dice *dice)
 /* Returns a normally distributed random number (Box-Muller method). */
 static double roll_normal(struct psti_dice *dice)
 {
-    double sine, cosine, radius = sqrt(-2 * psti_augment_log(roll_open(dice)));
+    double sine, cosine, radius = sqrt(-2 * psti_logarithm(roll_open(dice)));
     psti_augment_sincos(360 * roll_open(dice), &sine, &cosine);
     return radius * cosine;
 }
@@ -58,7 +59,7 @@ double psti_augment_dice_gamma(struct psti_dice *dice, double shape)
 {
     double boost = 1;
     if (shape < 1) {
-        boost = psti_augment_exp(psti_augment_log(roll_open(dice)) / shape);
+        boost = psti_augment_exp(psti_logarithm(roll_open(dice)) / shape);
         shape += 1;
     }
     double d = shape - 1.0 / 3.0, c = 1 / sqrt(9 * d), v = 1;
@@ -66,7 +67,7 @@ double psti_augment_dice_gamma(struct psti_dice *dice, double shape)
         double x = roll_normal(dice), base = 1 + c * x;
         v = base * base * base;
         double u = roll_open(dice);
-        if (base > 0 && psti_augment_log(u) < 0.5 * x * x + d - d * v + d * psti_augment_log(v))
+        if (base > 0 && psti_logarithm(u) < 0.5 * x * x + d - d * v + d * psti_logarithm(v))
             break;
         v = 1;
     }

@@ -7,6 +7,7 @@
  * have the unit of the output, so after Normalize 0 is the mean. */
 #include "augment/augment_int.h"
 
+#include "base/numbers/logarithm.h"
 #include "base/philox.h"
 
 #include <math.h>
@@ -17,8 +18,8 @@ void psti_augment_erase_draw(const struct pst_op *op, const struct psti_number_s
                              uint32_t height, uint32_t width, uint64_t words[4])
 {
     uint32_t r[4];
-    double area = (double)height * width, low = psti_augment_log(op->ratio[0]),
-           high = psti_augment_log(op->ratio[1]);
+    double area = (double)height * width, low = psti_logarithm(op->ratio[0]),
+           high = psti_logarithm(op->ratio[1]);
     psti_augment_numbers(stream, 0, r);
     bool erases = psti_uniform01(r[0]) < op->p;
     for (uint32_t try = 1; erases && try <= 10; try++) {
@@ -65,7 +66,7 @@ static float noise_at(const struct psti_number_stream *stream, uint64_t i)
     uint32_t r[4];
     double sine, cosine;
     psti_augment_numbers(stream, (uint32_t)(16 + i / 2), r);
-    double radius = sqrt(-2 * psti_augment_log(((double)r[0] + 0.5) * 0x1p-32));
+    double radius = sqrt(-2 * psti_logarithm(((double)r[0] + 0.5) * 0x1p-32));
     psti_augment_sincos(360 * ((double)r[1] * 0x1p-32), &sine, &cosine);
     return (float)(radius * ((i & 1) != 0 ? sine : cosine));
 }

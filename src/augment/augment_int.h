@@ -65,7 +65,6 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
                                      bool unfused, struct psti_chain **out, struct pst_error *err);
 
 /* These functions give the same bits with every compiler and CPU (augment_math.c). */
-double psti_augment_log(double x); /* natural logarithm of x > 0, finite and normal */
 double psti_augment_exp(double x); /* e to the power x, |x| < 700 */
 /* Writes the sine and cosine of an angle in degrees, |degrees| < 1e6. They are exact at multiples
  * of 90. */

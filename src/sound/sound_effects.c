@@ -1,7 +1,7 @@
 /* sound_effects.c - noise, decibels, logarithms and half precision, all in place.
  *
- * One thread for each run; pure functions of their arguments. Normal numbers and logarithms come
- * from the C library, so their last bits may differ between machines. */
+ * One thread for each run; pure functions of their arguments. Normal numbers for noise come from
+ * the C library, so their last bits may differ between machines. */
 #include "sound/sound_int.h"
 
 #include "base/bits.h"
@@ -54,27 +54,28 @@ void psti_sound_add_noise(const struct psti_sound_op *op, const struct psti_soun
     }
 }
 
-void psti_sound_to_decibel(const struct pst_audio_op *op, float *values, size_t n)
+void psti_sound_to_decibel(const struct psti_sound_kernels *kernels, const struct pst_audio_op *op,
+                           float *values, size_t n)
 {
-    float offset = op->multiplier * log10f(op->ref > op->amin ? op->ref : op->amin);
-    float largest = -INFINITY;
-    for (size_t i = 0; i < n; i++) {
-        float v = values[i] > op->amin ? values[i] : op->amin;
-        v = op->multiplier * log10f(v) - offset;
-        values[i] = v;
-        largest = v > largest ? v : largest;
-    }
+    float largest = kernels->decibels(values, n, op->amin, op->multiplier, psti_sound_offset(op));
     if (!(op->top_db >= 0))
         return;
-    float least = largest - op->top_db;
+    float least = psti_sound_least(op, largest);
     for (size_t i = 0; i < n; i++)
         values[i] = values[i] > least ? values[i] : least;
 }
 
-void psti_sound_to_log(const struct pst_audio_op *op, float *values, size_t n)
+float psti_sound_offset(const struct pst_audio_op *op)
 {
-    for (size_t i = 0; i < n; i++)
-        values[i] = logf(values[i] + op->offset);
+    float ref = op->ref > op->amin ? op->ref : op->amin;
+    psti_sound_kernels_c.logs(&ref, 1, 0, PSTI_SOUND_LOG10);
+    return op->multiplier * ref;
+}
+
+/* + 0 turns -0 into 0: which zero is the largest number depends on the order of comparisons. */
+float psti_sound_least(const struct pst_audio_op *op, float largest)
+{
+    return largest - op->top_db + 0.0f;
 }
 
 /* Rounds to the nearest half-precision number, ties to even. */

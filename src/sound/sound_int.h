@@ -89,8 +89,12 @@ size_t psti_sound_margin(const struct psti_sound_chain *chain, const struct psti
 /* These functions (sound_effects.c) change values in place. */
 void psti_sound_add_noise(const struct psti_sound_op *op, const struct psti_sound_draw *draw,
                           const struct psti_sound_step *step, uint32_t channel, float *plane);
-void psti_sound_to_decibel(const struct pst_audio_op *op, float *values, size_t n);
-void psti_sound_to_log(const struct pst_audio_op *op, float *values, size_t n);
+void psti_sound_to_decibel(const struct psti_sound_kernels *kernels, const struct pst_audio_op *op,
+                           float *values, size_t n);
+/* Returns what DECIBEL subtracts from all decibels: those of its reference. */
+float psti_sound_offset(const struct pst_audio_op *op);
+/* Returns the least result of DECIBEL with a top_db, if `largest` is the largest one. */
+float psti_sound_least(const struct pst_audio_op *op, float largest);
 void psti_sound_to_f16(const float *from, size_t n, void *to);
 
 #endif

@@ -30,6 +30,9 @@ struct psti_sound_frames {
     float *out;     /* [bins or bands][n_frames] */
 };
 
+/* log10(x) is this times log(x). */
+#define PSTI_SOUND_LOG10 0.43429448190325182765
+
 struct psti_sound_kernels {
     const char *name;
     /* fft_nbytes returns the bytes of the tables of an FFT of n samples, and fft_init makes the
@@ -46,6 +49,12 @@ struct psti_sound_kernels {
      * `in`. */
     void (*product)(const float *matrix, uint32_t n_rows, uint32_t n_columns, const float *in,
                     size_t n_frames, float *out);
+    /* Replaces each value by factor * log(value + offset), which is computed in double. log(0) is
+     * -infinity, and negative numbers have the logarithm NaN. */
+    void (*logs)(float *values, size_t n, float offset, double factor);
+    /* Replaces each value by multiplier * log10(max(value, amin)) - offset. Returns the largest
+     * result that is no NaN; -infinity if there is none. */
+    float (*decibels)(float *values, size_t n, float amin, float multiplier, float offset);
 };
 
 extern const struct psti_sound_kernels psti_sound_kernels_c, psti_sound_kernels_avx2;

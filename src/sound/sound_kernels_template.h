@@ -5,6 +5,8 @@
  * last step. */
 #include "sound/sound_int.h"
 
+#include "base/numbers/logarithm.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -181,6 +183,82 @@ static void product(const float *matrix, uint32_t n_rows, uint32_t n_columns, co
                 out[t] += matrix[i] * in[i * n_frames + t];
 }
 
+typedef double doubles8 __attribute__((vector_size(64)));
+typedef int32_t integers8 __attribute__((vector_size(32)));
+
+#define ALL_DOUBLES(x) ((doubles8){x, x, x, x, x, x, x, x})
+
+/* Takes a where the mask's bits are set, else b. */
+#define EITHER(mask, a, b) ((lanes8)(((mask) & (integers8)(a)) | (~(mask) & (integers8)(b))))
+
+/* Replaces x by factor * log(x), with the operations of psti_logarithm(). */
+__attribute__((always_inline)) static inline void log8(lanes8 *x, double factor)
+{
+    static const double terms[PSTI_LOG_N_TERMS] = PSTI_LOG_TERMS;
+    integers8 is_tiny = *x < ALL(0x1p-126f); /* such numbers are multiplied by 2^32 first */
+    integers8 bits = (integers8)EITHER(is_tiny, *x * ALL(0x1p32f), *x);
+    integers8 k = (bits >> 23) - 127 - (is_tiny & 32);
+    lanes8 fraction = (lanes8)((bits & 0x7fffff) | 0x3f800000);
+    integers8 is_large = fraction > ALL((float)PSTI_LOG_SQRT2);
+    fraction = EITHER(is_large, fraction * ALL(0.5f), fraction);
+    doubles8 power = __builtin_convertvector(k - is_large, doubles8);
+    doubles8 m = __builtin_convertvector(fraction, doubles8);
+    doubles8 s = (m - 1) / (m + 1), z = s * s, sum = ALL_DOUBLES(0);
+#pragma GCC unroll 12 /* in a loop, gcc keeps so wide a sum in memory */
+    for (int i = 0; i < PSTI_LOG_N_TERMS; i++)
+        sum = sum * z + terms[i];
+    doubles8 log = power * PSTI_LN2_HIGH + (2 * s * sum + power * PSTI_LN2_LOW);
+    lanes8 result = __builtin_convertvector(log * factor, lanes8);
+    result = EITHER(*x < ALL(INFINITY), result, *x);
+    result = EITHER(*x > ALL(0), result, ALL(NAN));
+    *x = EITHER(*x == ALL(0), ALL(-INFINITY), result);
+}
+
+/* Loads up to eight values. The first one stands for those that are missing. */
+static inline void load_some(const float *values, size_t n, lanes8 *v)
+{
+    *v = ALL(values[0]);
+    if (n >= PSTI_SOUND_LANES)
+        memcpy(v, values, sizeof *v);
+    else
+        memcpy(v, values, n * sizeof *values);
+}
+
+static inline void store_some(float *values, size_t n, const lanes8 *v)
+{
+    if (n >= PSTI_SOUND_LANES)
+        memcpy(values, v, sizeof *v);
+    else
+        memcpy(values, v, n * sizeof *values);
+}
+
+static void logs(float *values, size_t n, float offset, double factor)
+{
+    lanes8 v;
+    for (size_t i = 0; i < n; i += PSTI_SOUND_LANES) {
+        load_some(values + i, n - i, &v);
+        v += ALL(offset);
+        log8(&v, factor);
+        store_some(values + i, n - i, &v);
+    }
+}
+
+static float decibels(float *values, size_t n, float amin, float multiplier, float offset)
+{
+    lanes8 v, largest = ALL(-INFINITY);
+    for (size_t i = 0; i < n; i += PSTI_SOUND_LANES) {
+        load_some(values + i, n - i, &v);
+        v = EITHER(v > ALL(amin), v, ALL(amin));
+        log8(&v, PSTI_SOUND_LOG10);
+        v = ALL(multiplier) * v - ALL(offset);
+        store_some(values + i, n - i, &v);
+        largest = EITHER(v > largest, v, largest);
+    }
+    for (int lane = 1; lane < PSTI_SOUND_LANES; lane++)
+        largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
+    return largest[0];
+}
+
 const struct psti_sound_kernels LEVEL(psti_sound_kernels) = {
     .name = NAME,
     .fft_nbytes = fft_nbytes,
@@ -189,6 +267,8 @@ const struct psti_sound_kernels LEVEL(psti_sound_kernels) = {
     .frames = frames,
     .resample = resample,
     .product = product,
+    .logs = logs,
+    .decibels = decibels,
 };
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -411,10 +411,10 @@ static void change_spectrogram(struct work *work, uint32_t i)
             make_spectrogram(work, i, mel ? &chain->ops[i + 1] : NULL);
             break;
         case PST_AUDIO_OP_DECIBEL:
-            psti_sound_to_decibel(&op->op, values, n);
+            psti_sound_to_decibel(chain->kernels, &op->op, values, n);
             break;
         case PST_AUDIO_OP_LOG:
-            psti_sound_to_log(&op->op, values, n);
+            chain->kernels->logs(values, n, op->op.offset, 1);
             break;
         case PST_AUDIO_OP_DCT: {
             uint32_t n_before = chain->ops[i - 1].n_bins;

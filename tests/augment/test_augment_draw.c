@@ -16,16 +16,13 @@ static struct psti_chain *compile(const struct pst_op *ops, size_t n, uint8_t ch
     return chain;
 }
 
-static void log_and_exp_are_close(void **state)
+static void exp_is_close(void **state)
 {
     (void)state;
     for (int i = 1; i < 20000; i++) {
-        double x = ldexp(i * 0.37, (i % 120) - 60);
-        assert_true(fabs(psti_augment_log(x) - log(x)) <= 4e-15 * (1 + fabs(log(x))));
         double y = (i - 10000) * 0.0137;
         assert_true(fabs(psti_augment_exp(y) / exp(y) - 1) <= 4e-15 * (1 + fabs(y)));
     }
-    assert_true(psti_augment_log(1) == 0);
     assert_true(psti_augment_exp(0) == 1);
 }
 
@@ -571,7 +568,7 @@ static void rows_must_come_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(log_and_exp_are_close),
+        cmocka_unit_test(exp_is_close),
         cmocka_unit_test(resized_crop_distribution),
         cmocka_unit_test(resized_crop_fallback),
         cmocka_unit_test(flips_have_their_probability),

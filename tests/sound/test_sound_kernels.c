@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "base/alloc.h"
+#include "base/numbers/logarithm.h"
 #include "base/machine/cpu.h"
 #include "base/philox.h"
 #include "sound/sound_int.h"
@@ -150,9 +151,65 @@ static void resamplers(void **state)
     }
 }
 
+/* Returns factor * log(x) as the kernels define it. */
+static float log_by_definition(float x, double factor)
+{
+    if (!(x > 0) || isinf(x))
+        return x == 0 ? -INFINITY : x > 0 ? x : NAN;
+    return (float)(psti_logarithm(x) * factor);
+}
+
+/* NaNs have several bit patterns. */
+static void assert_same_number(float a, float b)
+{
+    assert_true(memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)));
+}
+
+/* Subnormal, negative and infinite numbers, NaN, and numbers of every size; all lengths of the last
+ * vector. */
+static void logarithms(void **state)
+{
+    enum { N = 3000 };
+    static float values[N], own[N], other[N];
+    const struct psti_sound_kernels *best = psti_sound_kernels_for(psti_cpu_features());
+    (void)state;
+    fill(values, N, 5);
+    for (int i = 0; i < N; i++)
+        values[i] = ldexpf(values[i] + 1, i % 300 - 160);
+    const float odd[] = {0, -0.0f, -1, 1, INFINITY, -INFINITY, NAN, 0x1p-149f, 0x1p-126f, 10, 100};
+    memcpy(values, odd, sizeof odd);
+    for (size_t n = 1; n < N; n += n < 40 ? 1 : 977) {
+        for (int way = 0; way < 3; way++) {
+            const double factor = way == 0 ? 1 : PSTI_SOUND_LOG10;
+            const float amin = 1e-10f;
+            float largest[2] = {0, 0};
+            memcpy(own, values, sizeof own);
+            memcpy(other, values, sizeof other);
+            if (way < 2) {
+                psti_sound_kernels_c.logs(own, n, 0, factor);
+                best->logs(other, n, 0, factor);
+            } else {
+                largest[0] = psti_sound_kernels_c.decibels(own, n, amin, 20, -3);
+                largest[1] = best->decibels(other, n, amin, 20, -3);
+            }
+            assert_same_number(largest[0], largest[1]);
+            for (size_t i = 0; i < N; i++) {
+                float x = values[i] > amin || way < 2 ? values[i] : amin;
+                float wanted = i < n ? log_by_definition(x, factor) : values[i];
+                wanted = way == 2 && i < n ? 20 * wanted + 3 : wanted;
+                assert_same_number(own[i], wanted);
+                assert_same_number(other[i], wanted);
+            }
+        }
+    }
+    float ten = 10;
+    best->logs(&ten, 1, 0, PSTI_SOUND_LOG10);
+    assert_true(ten == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_of_ffts),
-                                       cmocka_unit_test(resamplers)};
+                                       cmocka_unit_test(resamplers), cmocka_unit_test(logarithms)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
