@@ -40,8 +40,8 @@ WALLS = {
     "device": FOUNDATION,
     # The client of the host service, and what both ends of its socket share.
     "share": FOUNDATION | {"cache", "dataset"},
-    # gpu/ does the work of decode/ and augment/ on a GPU, by plans that they make.
-    "gpu": FOUNDATION | {"pli", "decode", "augment"},
+    # gpu/ does the work of decode/, augment/ and sound/ on a GPU, by plans that they make.
+    "gpu": FOUNDATION | {"pli", "decode", "augment", "sound"},
     "loader": FOUNDATION | {"storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "sound",
                             "batch", "device", "gpu", "share", "stall"},
     "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
@@ -106,7 +106,7 @@ DOORS = {
     "pli": {"pli.h", "format/"},
     "decode": {"decode.h", "decode_audio.h", "decode_recode.h"},
     "augment": {"augment.h", "augment_recipe.h"},
-    "sound": {"sound.h"},
+    "sound": {"sound.h", "sound_features.h"},
     "batch": {"batch.h"},
     "device": {"device.h"},
     "gpu": {"gpu.h"},
@@ -144,7 +144,7 @@ ROOM_BINDINGS = {"native_plan.c": {"plan", "stall"}, "native_stall.c": {"stall"}
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
     "golden": {"base", "format", "decode", "pli"}, "fault": {"base"}, "fuzz": set(WALLS),
-    "kernels": {"base", "format", "augment", "decode", "gpu", "pli"},
+    "kernels": {"base", "format", "augment", "decode", "gpu", "pli", "sound"},
     "gpu": {"base", "augment", "decode", "device", "gpu", "pli"},
     "l3": {"l3"},  # bench/l3, a peer's codec
 }

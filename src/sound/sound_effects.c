@@ -5,6 +5,7 @@
 #include "sound/sound_int.h"
 
 #include "base/bits.h"
+#include "base/numbers/logarithm.h"
 #include "base/philox.h"
 
 #include <math.h>
@@ -68,7 +69,7 @@ void psti_sound_to_decibel(const struct psti_sound_kernels *kernels, const struc
 float psti_sound_offset(const struct pst_audio_op *op)
 {
     float ref = op->ref > op->amin ? op->ref : op->amin;
-    psti_sound_kernels_c.logs(&ref, 1, 0, PSTI_SOUND_LOG10);
+    psti_sound_kernels_c.logs(&ref, 1, 0, PSTI_LOG10_OF_E);
     return op->multiplier * ref;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/fail.h"
-#include "sound/sound.h"
+#include "sound/sound_features.h"
 #include "sound/sound_kernels.h"
 
 #define PSTI_ROOM "sound"
@@ -82,6 +82,12 @@ void psti_sound_numbers(const struct psti_sound_draw *draw, uint32_t number, uin
                         uint32_t out[4]);
 /* Returns the number of frames of a waveform of that length, or 0 if it is too short. */
 uint64_t psti_sound_frames(const struct pst_audio_op *op, uint64_t length);
+/* Returns the length of a waveform with the padding of a spectrogram. */
+static inline size_t psti_sound_padded(const struct pst_audio_op *op, uint64_t length)
+{
+    size_t edge = op->no_center ? 0 : op->n_fft / 2;
+    return (size_t)length + 2 * ((size_t)op->pad + edge);
+}
 bool psti_sound_is_waveform_op(enum pst_audio_op_kind kind);
 /* Returns the number of zeros that a channel's buffer has before and after a part of a waveform. */
 size_t psti_sound_margin(const struct psti_sound_chain *chain, const struct psti_sound_draw *draw);

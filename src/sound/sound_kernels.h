@@ -7,12 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct psti_sound_band;
 struct psti_sound_filter;
-
-struct psti_sound_band {
-    uint32_t begin, end; /* range of bins */
-    uint32_t at;         /* index of the band's first weight */
-};
 
 /* The spectrogram of one channel: its inputs and its output. */
 struct psti_sound_frames {
@@ -30,15 +26,16 @@ struct psti_sound_frames {
     float *out;     /* [bins or bands][n_frames] */
 };
 
-/* log10(x) is this times log(x). */
-#define PSTI_SOUND_LOG10 0.43429448190325182765
-
 struct psti_sound_kernels {
     const char *name;
     /* fft_nbytes returns the bytes of the tables of an FFT of n samples, and fft_init makes the
      * tables. `tables` is aligned to 64 bytes. */
     size_t (*fft_nbytes)(uint32_t n);
     void (*fft_init)(uint32_t n, void *tables);
+    /* Writes the radices of the FFT's stages, at most PSTI_SOUND_RADICES. Returns their number. */
+    uint32_t (*fft_radices)(const void *tables, uint32_t *radices);
+    /* Writes the tables as psti_sound_chain_twiddles does. */
+    void (*fft_twiddles)(const void *tables, uint32_t n, float *stages, float *last);
     size_t (*frames_floats)(uint32_t n_fft);
     void (*frames)(const struct psti_sound_frames *frames);
     /* Makes n samples of the result, from its sample `first` on. x[0] is sample `x_first` of the
@@ -55,6 +52,8 @@ struct psti_sound_kernels {
     /* Replaces each value by multiplier * log10(max(value, amin)) - offset. Returns the largest
      * result that is no NaN; -infinity if there is none. */
     float (*decibels)(float *values, size_t n, float amin, float multiplier, float offset);
+    /* Gives all NaNs the same bits. */
+    void (*settle)(float *values, size_t n);
 };
 
 extern const struct psti_sound_kernels psti_sound_kernels_c, psti_sound_kernels_avx2;

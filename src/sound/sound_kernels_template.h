@@ -61,6 +61,31 @@ static void fft_init(uint32_t n, void *tables)
         kf_cexp(&last[i], -3.14159265358979323846 * ((i + 1) / (n / 2.0) + 0.5));
 }
 
+static uint32_t fft_radices(const void *tables, uint32_t *radices)
+{
+    const struct kiss_fft_state *fft = tables;
+    uint32_t n = 0;
+    do
+        radices[n] = (uint32_t)fft->factors[2 * n];
+    while (fft->factors[2 * n++ + 1] > 1);
+    return n;
+}
+
+static void fft_twiddles(const void *tables, uint32_t n, float *stages, float *last)
+{
+    const struct kiss_fft_state *fft = tables;
+    const kiss_fft_cpx *of_last =
+        (const kiss_fft_cpx *)(const void *)((const char *)tables + cfg_nbytes(n));
+    for (int i = 0; i < fft->nfft; i++) {
+        stages[2 * i] = fft->twiddles[i].r[0];
+        stages[2 * i + 1] = fft->twiddles[i].i[0];
+    }
+    for (uint32_t i = 0; n % 2 == 0 && i < n / 4; i++) {
+        last[2 * i] = of_last[i].r[0];
+        last[2 * i + 1] = of_last[i].i[0];
+    }
+}
+
 static size_t frames_floats(uint32_t n_fft)
 {
     return (4 * (size_t)n_fft + n_fft / 2 + 1) * PSTI_SOUND_LANES;
@@ -249,7 +274,7 @@ static float decibels(float *values, size_t n, float amin, float multiplier, flo
     for (size_t i = 0; i < n; i += PSTI_SOUND_LANES) {
         load_some(values + i, n - i, &v);
         v = EITHER(v > ALL(amin), v, ALL(amin));
-        log8(&v, PSTI_SOUND_LOG10);
+        log8(&v, PSTI_LOG10_OF_E);
         v = ALL(multiplier) * v - ALL(offset);
         store_some(values + i, n - i, &v);
         largest = EITHER(v > largest, v, largest);
@@ -259,16 +284,29 @@ static float decibels(float *values, size_t n, float amin, float multiplier, flo
     return largest[0];
 }
 
+static void settle(float *values, size_t n)
+{
+    lanes8 v;
+    for (size_t i = 0; i < n; i += PSTI_SOUND_LANES) {
+        load_some(values + i, n - i, &v);
+        v = EITHER(v == v, v, ALL(NAN));
+        store_some(values + i, n - i, &v);
+    }
+}
+
 const struct psti_sound_kernels LEVEL(psti_sound_kernels) = {
     .name = NAME,
     .fft_nbytes = fft_nbytes,
     .fft_init = fft_init,
+    .fft_radices = fft_radices,
+    .fft_twiddles = fft_twiddles,
     .frames_floats = frames_floats,
     .frames = frames,
     .resample = resample,
     .product = product,
     .logs = logs,
     .decibels = decibels,
+    .settle = settle,
 };
 
 #if defined(__GNUC__) && !defined(__clang__)

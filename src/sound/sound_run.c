@@ -332,11 +332,10 @@ static float beside(const float *x, int64_t n, int64_t i, enum pst_audio_pad_mod
     return x[i < 0 ? -i : 2 * (n - 1) - i]; /* padding is shorter than the signal */
 }
 
-/* Copies a channel with its padding to run->padded. */
-static const float *pad_wave(const struct work *work, const struct pst_audio_op *op, uint32_t c)
+/* Copies a channel to `out`, with the padding of a spectrogram. */
+static void pad_wave(const struct work *work, const struct pst_audio_op *op, uint32_t c, float *out)
 {
     const float *from = plane(work, &work->run->from, &work->part, c);
-    float *out = work->run->padded.bytes;
     size_t edge = op->no_center ? 0 : op->n_fft / 2, n = (size_t)work->part.n;
     size_t padded = n + 2 * (size_t)op->pad;
     float *to = out + edge;
@@ -347,7 +346,6 @@ static const float *pad_wave(const struct work *work, const struct pst_audio_op 
         *(to - i) = beside(to, (int64_t)padded, -(int64_t)i, op->pad_mode);
         to[padded + i - 1] = beside(to, (int64_t)padded, (int64_t)(padded + i - 1), op->pad_mode);
     }
-    return out;
 }
 
 /* Makes spectrograms of the waveforms in run->from, and swaps the buffers. `mel` is the next
@@ -359,9 +357,10 @@ static void make_spectrogram(struct work *work, uint32_t i, const struct psti_so
     uint32_t n_bins = mel ? mel->n_bins : op->n_bins;
     uint64_t n_frames = (uint64_t)work->draw->shape[2];
     for (uint32_t c = 0; c < work->part.channels; c++) {
+        pad_wave(work, o, c, work->run->padded.bytes);
         const struct psti_sound_frames frames = {
             .fft = op->fft,
-            .wave = pad_wave(work, o, c),
+            .wave = work->run->padded.bytes,
             .window = op->window,
             .n_fft = o->n_fft,
             .hop = o->hop_length,
@@ -433,6 +432,27 @@ static void change_spectrogram(struct work *work, uint32_t i)
     }
 }
 
+/* Does the operations before the spectrogram. Returns the number of the operation behind them. */
+static uint32_t change_waves(struct work *work)
+{
+    uint32_t i = take_source(work);
+    while (i < work->chain->n_ops && work->chain->ops[i].n_bins == 0)
+        change_wave(work, i++);
+    return i;
+}
+
+void psti_sound_run_waves(struct psti_sound_run *run, const struct psti_sound_chain *chain,
+                          const struct psti_sound_draw *draw, float *out)
+{
+    struct work work = {
+        .run = run, .chain = chain, .draw = draw, .margin = psti_sound_margin(chain, draw)};
+    uint32_t i = change_waves(&work);
+    const struct pst_audio_op *o = &chain->ops[i].op;
+    size_t n = psti_sound_padded(o, work.part.n);
+    for (uint32_t c = 0; c < work.part.channels; c++)
+        pad_wave(&work, o, c, out + c * n);
+}
+
 static void put(const struct psti_sound_chain *chain, const float *from, size_t n, size_t at,
                 void *out)
 {
@@ -451,13 +471,12 @@ enum pst_status psti_sound_run_end(struct psti_sound_run *run, const struct psti
                         .draw = draw,
                         .margin = psti_sound_margin(chain, draw),
                         .err = err};
-    uint32_t i = take_source(&work);
-    while (i < chain->n_ops && chain->ops[i].n_bins == 0)
-        change_wave(&work, i++);
+    uint32_t i = change_waves(&work);
     if (i < chain->n_ops) {
+        size_t n = (size_t)(draw->shape[0] * draw->shape[1] * draw->shape[2]);
         change_spectrogram(&work, i);
-        put(chain, run->from.bytes, (size_t)(draw->shape[0] * draw->shape[1] * draw->shape[2]), 0,
-            out);
+        chain->kernels->settle(run->from.bytes, n); /* NaNs of a GPU have other bits */
+        put(chain, run->from.bytes, n, 0, out);
         return PST_OK;
     }
     size_t n = (size_t)work.part.n;

@@ -180,7 +180,7 @@ static void logarithms(void **state)
     memcpy(values, odd, sizeof odd);
     for (size_t n = 1; n < N; n += n < 40 ? 1 : 977) {
         for (int way = 0; way < 3; way++) {
-            const double factor = way == 0 ? 1 : PSTI_SOUND_LOG10;
+            const double factor = way == 0 ? 1 : PSTI_LOG10_OF_E;
             const float amin = 1e-10f;
             float largest[2] = {0, 0};
             memcpy(own, values, sizeof own);
@@ -203,7 +203,7 @@ static void logarithms(void **state)
         }
     }
     float ten = 10;
-    best->logs(&ten, 1, 0, PSTI_SOUND_LOG10);
+    best->logs(&ten, 1, 0, PSTI_LOG10_OF_E);
     assert_true(ten == 1);
 }
 

@@ -9,6 +9,7 @@
  * |k| < 4096. */
 #define PSTI_LN2_HIGH 0x1.62e42fefa0000p-1
 #define PSTI_LN2_LOW 0x1.cf79abc9e3b3ap-40
+#define PSTI_LOG10_OF_E 0.43429448190325182765 /* log10(x) is this times log(x) */
 #define PSTI_LOG_SQRT2 0x1.6a09e667f3bcdp+0
 /* Factors of the series in s^2, those of the highest powers first. */
 #define PSTI_LOG_N_TERMS 12
