@@ -1,12 +1,14 @@
 /* gpu.h - the public functions of the module gpu. They turn stored images into bytes to upload and
  * kernels to launch. The kernels decode and prepare the images on a GPU and write a batch's rows.
+ * Of sound, waveforms are uploaded, and the kernels make features.
  *
  *     once per device    constants               -> an upload, for good
- *     once per field     chain, decode options   -> struct psti_gpu_field
+ *     once per field     chain, decode options   -> struct psti_gpu_field, and its tables
  *     per slot           memory                  -> struct psti_gpu_block
  *     per batch          begin, then for every row one of
  *                            row       stored bytes, decoded and prepared on the GPU
  *                            pixels    decoded by the caller, prepared on the GPU
+ *                            waves     of sound, made by the caller: the GPU makes features
  *                            finished  decoded and prepared by the caller, only copied
  *                        work -> upload, launches, download: for a stream
  *                        failed, for rows whose bytes were corrupt: the CPU makes these again
@@ -25,6 +27,7 @@
 
 #include "augment/augment.h"
 #include "decode/decode.h"
+#include "sound/sound.h"
 
 /* Returns the number of kernels. A launch names a kernel by its number, from 0. */
 size_t psti_gpu_kernel_count(void);
@@ -51,6 +54,14 @@ struct psti_gpu_field_options {
      * views of an image that lie side by side in one array are fields with the number of views. */
     uint32_t row_step;
 };
+/* Creates the description of a field of sound, whose rows have this shape: channels, bins and
+ * frames. Returns PST_ERROR_UNSUPPORTED if the chain makes no features of one shape. */
+enum pst_status psti_gpu_field_open_sound(const struct psti_sound_chain *chain,
+                                          const int64_t shape[3], struct psti_gpu_field **out,
+                                          struct pst_error *err);
+/* Returns why a GPU can make no row of the field of sound, or NULL. The caller then finishes all
+ * rows. */
+const char *psti_gpu_field_refusal(const struct psti_gpu_field *field);
 /* Creates the description of a field. Returns PST_ERROR_UNSUPPORTED if a GPU cannot run the chain;
  * the error's text says why. */
 enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options,
@@ -59,6 +70,11 @@ void psti_gpu_field_close(struct psti_gpu_field **field);
 /* Returns the bytes of a finished row. In a batch slot, row i begins at i * row_step times these
  * bytes. */
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field);
+
+/* The tables of all fields of a block, in their order. They are uploaded once, to the address right
+ * behind the built-in tables. */
+size_t psti_gpu_tables_nbytes(const struct psti_gpu_field *const *fields, uint32_t n_fields);
+void psti_gpu_tables_write(const struct psti_gpu_field *const *fields, uint32_t n_fields, void *to);
 
 /* Computes the memory that a slot's block needs for `n_rows` rows. It assumes that all items of
  * field i are like `items[i]` and that the CPU decodes none of them. Items count as whole
@@ -87,7 +103,7 @@ struct psti_gpu_memory {
     uint64_t scratch; /* address on the GPU, aligned to 256. Blocks whose work runs one after
                        * another on one stream may share this scratch. */
     size_t scratch_nbytes;
-    uint64_t constants; /* address on the GPU of the built-in tables */
+    uint64_t constants; /* address on the GPU of the built-in tables, and the fields' tables */
     /* Properties of the GPU (psti_device_info); 0: not known. They change only the speed. */
     uint32_t n_processors, shared_nbytes_max;
 };
@@ -137,9 +153,16 @@ enum pst_status psti_gpu_block_pixels(struct psti_gpu_block *block, uint32_t i_f
                                       struct pst_error *err);
 void psti_gpu_block_done(struct psti_gpu_block *block, uint32_t i_field, uint32_t row);
 
+/* Claims pinned memory for the waveforms of a row of sound. The caller fills it by
+ * psti_sound_run_waves; psti_gpu_block_done then adds the row. Statuses are those of
+ * psti_gpu_block_row. */
+enum pst_status psti_gpu_block_waves(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
+                                     const struct psti_sound_draw *draw, float **waves,
+                                     struct pst_error *err);
+
 /* Claims pinned memory for a finished row of the batch: values of the field's psti_target, without
- * gaps between lines of pixels. The caller fills it; psti_gpu_block_done then adds the row.
- * Statuses are those of psti_gpu_block_row. */
+ * gaps between lines of pixels, or features of sound. The caller fills it; psti_gpu_block_done then
+ * adds the row. Statuses are those of psti_gpu_block_row. */
 enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i_field,
                                         uint32_t row, void **data, struct pst_error *err);
 
@@ -152,8 +175,9 @@ struct psti_gpu_launch {
 /* The work of a batch. Run it on one stream in this order: copy bytes 0..upload_nbytes of `pinned`
  * to `upload`; run the launches; copy the statuses from upload + statuses_offset back to pinned +
  * statuses_offset. To run the launches again, set bytes 0..cleared_nbytes of `upload` to 0 first.
- * If there are contrasts, this is not enough: their sums lie after these bytes and must be uploaded
- * as 0 again. Launches change no other bytes of `upload`. */
+ * If there are contrasts or decibels with a top_db, this is not enough: their sums and largest
+ * values lie after these bytes and must be uploaded as 0 again. Launches change no other bytes of
+ * `upload`. */
 struct psti_gpu_work {
     size_t upload_nbytes, cleared_nbytes;
     size_t statuses_offset, statuses_nbytes; /* 0 bytes if no row can fail */

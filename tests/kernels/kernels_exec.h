@@ -70,6 +70,18 @@ static inline void exec_free_out(void *memory, size_t nbytes)
     free(memory);
 }
 
+/* Gives the block's fields their tables. Called after exec_open. */
+static inline void exec_add_tables(struct exec *exec, const struct psti_gpu_field *const *fields,
+                                   uint32_t n_fields)
+{
+    size_t at = psti_gpu_constants_nbytes();
+    free(exec->constants);
+    exec->constants = exec_alloc(at + psti_gpu_tables_nbytes(fields, n_fields));
+    psti_gpu_constants_write(exec->constants);
+    psti_gpu_tables_write(fields, n_fields, (char *)exec->constants + at);
+    exec->memory.constants = (uintptr_t)exec->constants;
+}
+
 static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size)
 {
     exec->upload = exec_alloc(size->upload_nbytes);

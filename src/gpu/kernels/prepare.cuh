@@ -90,8 +90,6 @@ PSTI_LANES lane_f32 clamp01(lane_f32 v)
     return select(v > lane_f32(1.0f), lane_f32(1.0f), v);
 }
 
-PSTI_LANES lane_f32 sub_f32(lane_f32 a, lane_f32 b) { return add_f32(a, -b); }
-
 /* Returns the hue of a colour as a fraction of the colour circle, 0..1. */
 PSTI_LANES lane_f32 hue_of(lane_f32 r, lane_f32 g, lane_f32 b, lane_f32 high, lane_f32 range)
 {

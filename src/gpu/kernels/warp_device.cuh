@@ -125,8 +125,10 @@ PSTI_LANES uint32_t bits_of(float v) { return __float_as_uint(v); }
 PSTI_LANES float float_of(uint32_t v) { return __uint_as_float(v); }
 /* These functions round every result to nearest. The compiler never fuses them. */
 PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
+PSTI_LANES float sub_f32(float a, float b) { return __fsub_rn(a, b); }
 PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
 PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
+PSTI_LANES float sqrt_f32(float v) { return __fsqrt_rn(v); }
 PSTI_LANES float floor_f32(float v) { return floorf(v); }
 PSTI_LANES double add_f64(double a, double b) { return __dadd_rn(a, b); }
 PSTI_LANES double mul_f64(double a, double b) { return __dmul_rn(a, b); }

@@ -3,6 +3,7 @@
  *
  *     gpu_field.c  chain, options -> field     gpu_block.c  memory, claims
  *     gpu_rows.c   an item -> its row          gpu_work.c   rows -> lists, launches
+ *     gpu_sound.c  the same for sound: field, row and launches
  *
  * The upload memory is laid out alike in pinned memory and on the GPU:
  *
@@ -20,6 +21,7 @@
 #include "gpu/work/gpu_jpeg.h"
 #include "gpu/work/gpu_kernels.h"
 #include "gpu/work/gpu_prepare.h"
+#include "gpu/work/gpu_sound.h"
 #include "gpu/work/gpu_tables.h"
 #include "gpu/work/gpu_units.h"
 
@@ -49,6 +51,7 @@ struct psti_gpu_field {
     struct psti_chain_output output;
     size_t row_nbytes, row_step_nbytes; /* of a row, and from one row to the next */
     struct psti_gpu_finish finish;
+    struct psti_gpu_sound *sound; /* how features are made; NULL: the field has pixels */
 };
 
 enum psti_gpu_row_kind {
@@ -56,6 +59,7 @@ enum psti_gpu_row_kind {
     PSTI_GPU_ROW_UNITS,   /* a PLI of pixels, decoded on the GPU */
     PSTI_GPU_ROW_JPEG,    /* a JPEG kept as PLI, decoded on the GPU */
     PSTI_GPU_ROW_PICTURE, /* decoded pixels of the region, which are uploaded */
+    PSTI_GPU_ROW_WAVES,   /* waveforms, which are uploaded */
     PSTI_GPU_ROW_FINISHED /* a finished row, which is uploaded */
 };
 
@@ -80,6 +84,7 @@ struct psti_gpu_row {
             const struct psti_gpu_jpeg_unit *units;
             const struct psti_gpu_jpeg_tile *tiles;
         } jpeg;
+        const struct psti_gpu_sound_row *waves; /* gpu_work.c sets `to` of its copies */
     };
 };
 
@@ -105,6 +110,7 @@ union psti_gpu_args {
     struct psti_gpu_units_args units;
     struct psti_gpu_jpeg_args jpeg;
     struct psti_gpu_prepare_args prepare;
+    struct psti_gpu_sound_args sound;
     struct psti_gpu_copy_args copy;
 };
 
@@ -151,6 +157,8 @@ static inline size_t psti_gpu_block_counters(const struct psti_gpu_block *block,
            i_field * PSTI_GPU_COUNTERS * sizeof(uint32_t);
 }
 
+/* Returns the GPU address of a field's tables. */
+uint64_t psti_gpu_block_tables(const struct psti_gpu_block *block, uint32_t i_field);
 /* These functions return the GPU addresses of the built-in tables. */
 uint64_t psti_gpu_constants_lz(const struct psti_gpu_block *block);
 uint64_t psti_gpu_constants_wave(const struct psti_gpu_block *block);

@@ -40,15 +40,87 @@ enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options
     return PST_OK;
 }
 
+enum pst_status psti_gpu_field_open_sound(const struct psti_sound_chain *chain,
+                                          const int64_t shape[3], struct psti_gpu_field **out,
+                                          struct pst_error *err)
+{
+    *out = NULL;
+    struct psti_gpu_field *field = psti_calloc(1, sizeof *field);
+    struct psti_gpu_sound *sound = field ? psti_calloc(1, sizeof *sound) : NULL;
+    if (!sound) {
+        psti_free(field);
+        return psti_fail(err, PST_ERROR_MEMORY, PSTI_GPU_ROOM, "no memory for a field");
+    }
+    field->sound = sound;
+    field->row_nbytes = (size_t)(shape[0] * shape[1] * shape[2]) *
+                        pst_dtype_nbytes(psti_sound_chain_dtype(chain));
+    field->row_step_nbytes = field->row_nbytes;
+    enum pst_status status = psti_gpu_sound_plan(chain, shape, sound, err);
+    if (status == PST_OK)
+        *out = field;
+    else
+        psti_gpu_field_close(&field);
+    return status;
+}
+
 void psti_gpu_field_close(struct psti_gpu_field **field)
 {
-    if (!field)
+    if (!field || !*field)
         return;
+    if ((*field)->sound)
+        psti_gpu_sound_free((*field)->sound);
+    psti_free((*field)->sound);
     psti_free(*field);
     *field = NULL;
 }
 
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field) { return field->row_nbytes; }
+
+const char *psti_gpu_field_refusal(const struct psti_gpu_field *field)
+{
+    return field->sound && field->sound->refusal[0] ? field->sound->refusal : NULL;
+}
+
+static size_t tables_nbytes(const struct psti_gpu_field *field)
+{
+    return field->sound ? psti_round_up(field->sound->tables_nbytes, PSTI_GPU_ALIGN) : 0;
+}
+
+size_t psti_gpu_tables_nbytes(const struct psti_gpu_field *const *fields, uint32_t n_fields)
+{
+    size_t nbytes = 0;
+    for (uint32_t i = 0; i < n_fields; i++)
+        nbytes += tables_nbytes(fields[i]);
+    return nbytes;
+}
+
+void psti_gpu_tables_write(const struct psti_gpu_field *const *fields, uint32_t n_fields, void *to)
+{
+    char *at = to;
+    for (uint32_t i = 0; i < n_fields; at += tables_nbytes(fields[i++])) {
+        const struct psti_gpu_sound *sound = fields[i]->sound;
+        if (sound && sound->tables)
+            memcpy(at, sound->tables, sound->tables_nbytes);
+    }
+}
+
+uint64_t psti_gpu_block_tables(const struct psti_gpu_block *block, uint32_t i_field)
+{
+    return block->memory.constants + psti_gpu_constants_nbytes() +
+           psti_gpu_tables_nbytes(block->fields, i_field);
+}
+
+/* Returns what row_size() returns, for a row of sound. */
+static struct psti_gpu_block_size sound_row_size(const struct psti_gpu_sound *sound)
+{
+    struct psti_gpu_block_size size = {0, 0};
+    if (sound->refusal[0])
+        return size;
+    size.upload_nbytes = psti_gpu_sound_upload_nbytes(sound) +
+                         2 * sizeof(struct psti_gpu_sound_row) + 3 * PSTI_GPU_ALIGN;
+    size.scratch_nbytes = psti_gpu_sound_scratch_nbytes(sound) + PSTI_GPU_ALIGN;
+    return size;
+}
 
 /* Returns the bytes of upload memory and scratch that one row is estimated to need. */
 static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
@@ -93,12 +165,13 @@ void psti_gpu_block_size(const struct psti_gpu_field *const *fields,
         psti_gpu_block_fixed_nbytes(n_fields, n_rows) + psti_gpu_block_slack_nbytes(n_fields);
     size_t scratch = 0, coefs = 0;
     for (uint32_t i = 0; i < n_fields; i++) {
-        struct psti_gpu_block_size row = row_size(fields[i], &items[i]);
+        struct psti_gpu_block_size row = fields[i]->sound ? sound_row_size(fields[i]->sound)
+                                                          : row_size(fields[i], &items[i]);
         size_t finished = fields[i]->row_nbytes + 2 * PSTI_GPU_ALIGN;
         size_t rows = n_rows * row.upload_nbytes;
         upload += rows > finished ? rows : finished;
         scratch += n_rows * row.scratch_nbytes;
-        if (items[i].form == PST_FORM_PLI_JPEG)
+        if (!fields[i]->sound && items[i].form == PST_FORM_PLI_JPEG)
             coefs = PSTI_GPU_COEFS_SCRATCH_NBYTES;
     }
     size->upload_nbytes = psti_round_up(upload, PSTI_GPU_ALIGN);

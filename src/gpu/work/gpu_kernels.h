@@ -22,6 +22,8 @@
     X(FILTER, psti_gpu_filter)                                                                     \
     X(TONES, psti_gpu_tones)                                                                       \
     X(NOISE, psti_gpu_noise)                                                                       \
+    X(SOUND_FRAMES, psti_gpu_sound_frames)                                                         \
+    X(SOUND_VALUES, psti_gpu_sound_values)                                                         \
     X(COPY, psti_gpu_copy_rows)
 
 enum psti_gpu_kernel {

@@ -370,6 +370,33 @@ enum pst_status psti_gpu_block_pixels(struct psti_gpu_block *block, uint32_t i_f
     return status == PST_OK ? claim_picture(&p, pixels, err) : status;
 }
 
+enum pst_status psti_gpu_block_waves(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
+                                     const struct psti_sound_draw *draw, float **waves,
+                                     struct pst_error *err)
+{
+    const struct psti_gpu_sound *sound = block->fields[i_field]->sound;
+    struct psti_gpu_row *r = psti_gpu_row(block, i_field, row);
+    struct psti_gpu_claimed claimed;
+    r->kind = r->claimed = PSTI_GPU_ROW_EMPTY;
+    if (sound->refusal[0])
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM, "%s", sound->refusal);
+    if (memcmp(draw->shape, sound->shape, sizeof sound->shape) != 0)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
+                         "the operations give other features than the rows have");
+    const struct psti_gpu_claim claim = {
+        .upload_nbytes = psti_gpu_sound_upload_nbytes(sound),
+        .temporary_nbytes = sizeof(struct psti_gpu_sound_row),
+        .scratch_nbytes = psti_gpu_sound_scratch_nbytes(sound),
+    };
+    if (!psti_gpu_block_claim(block, &claim, &claimed))
+        return no_room(block, err);
+    psti_gpu_sound_fill_row(sound, draw, &claimed, claimed.temporary);
+    r->waves = claimed.temporary;
+    r->claimed = PSTI_GPU_ROW_WAVES;
+    *waves = (float *)(void *)((char *)claimed.host + psti_gpu_sound_waves_at(sound));
+    return PST_OK;
+}
+
 enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i_field,
                                         uint32_t row, void **data, struct pst_error *err)
 {

@@ -490,6 +490,48 @@ static void add_prepare(struct growth *g)
     }
 }
 
+/* Features of sound
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Adds the rows of sound that take part. Returns their number. */
+static uint32_t add_sound_rows(struct growth *g, uint64_t *rows)
+{
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
+    struct psti_gpu_sound_row *to = list.host;
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_WAVES);
+        if (!row)
+            continue;
+        to[n] = *row->waves;
+        to[n++].to = slot_of(g, r);
+    }
+    g->end += n * sizeof *to;
+    *rows = list.gpu;
+    return n;
+}
+
+static void add_sound(struct growth *g)
+{
+    const struct psti_gpu_sound *sound = g->field->sound;
+    uint64_t rows, tables = psti_gpu_block_tables(g->block, g->i_field);
+    uint32_t n_rows = sound ? add_sound_rows(g, &rows) : 0;
+    for (uint32_t i = 0; n_rows > 0 && i < sound->n_steps; i++) {
+        struct psti_gpu_sound_args args = sound->steps[i];
+        uint32_t n_warps, shared_nbytes;
+        psti_gpu_sound_shape(&args, &args.n_blocks, &n_warps, &shared_nbytes);
+        args.rows = rows;
+        uint64_t *const at[] = {&args.order, &args.twiddles, &args.last,   &args.window,
+                                &args.bands, &args.weights,  &args.matrix, &args.points};
+        for (size_t k = 0; k < sizeof at / sizeof *at; k++)
+            *at[k] += tables;
+        add_launch(g, i == 0 ? PSTI_GPU_KERNEL_SOUND_FRAMES : PSTI_GPU_KERNEL_SOUND_VALUES,
+                   (uint64_t)n_rows * args.n_blocks, n_warps, shared_nbytes, sizeof args)
+            ->sound = args;
+    }
+}
+
 static void add_copies(struct growth *g)
 {
     struct list list = begin_list(g, PSTI_GPU_ALIGN);
@@ -528,6 +570,7 @@ enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t
         add_units(&g);
         add_jpeg(&g);
         add_prepare(&g);
+        add_sound(&g);
         add_copies(&g);
         end = g.end;
     }

@@ -301,8 +301,10 @@ inline float float_of(uint32_t v)
     return r;
 }
 inline float add_f32(float a, float b) { return a + b; }
+inline float sub_f32(float a, float b) { return a - b; }
 inline float mul_f32(float a, float b) { return a * b; }
 inline float div_f32(float a, float b) { return a / b; }
+inline float sqrt_f32(float v) { return __builtin_sqrtf(v); }
 inline float floor_f32(float v) { return __builtin_floorf(v); }
 inline double add_f64(double a, double b) { return a + b; }
 inline double mul_f64(double a, double b) { return a * b; }
@@ -390,6 +392,7 @@ PSTI_LANES_1(uint32_t, as_u32, int32_t)
 PSTI_LANES_1(float, to_f32, int32_t)
 PSTI_LANES_1(float, to_f32, uint32_t)
 PSTI_LANES_1(uint32_t, bits_of, float)
+PSTI_LANES_1(float, sqrt_f32, float)
 PSTI_LANES_1(float, floor_f32, float)
 PSTI_LANES_1(uint32_t, to_u32, float)
 PSTI_LANES_1(uint32_t, f16_bits, float)
@@ -399,6 +402,7 @@ PSTI_LANES_2(uint32_t, min_u32, uint32_t)
 PSTI_LANES_2(uint32_t, f16_pair, float)
 PSTI_LANES_2(uint32_t, bf16_pair, float)
 PSTI_LANES_2(float, add_f32, float)
+PSTI_LANES_2(float, sub_f32, float)
 PSTI_LANES_2(float, mul_f32, float)
 PSTI_LANES_2(float, div_f32, float)
 PSTI_LANES_2(uint32_t, mul_high_u32, uint32_t)
