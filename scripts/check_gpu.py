@@ -168,6 +168,7 @@ def test_steps(carried: Path, out: Path) -> list[Step]:
         Step("tests", "batch", 120, batch),
         python("loader", 180),
         python("features", 120, carried / "bin" / "penstock", "--report", out / "gpu-analysis.json"),
+        Step("tests", "sound", 120, (PYTHON, str(tests / "sound_on_gpu.py"), str(carried / "bin" / "penstock")), package),
         python("streams", 90),
         Step("tests", "ragged", 60, (PYTHON, str(tests / "ragged_on_gpu.py")), package),
         *(sanitizer(tool, batch) for tool in TOOLS),

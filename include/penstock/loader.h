@@ -172,6 +172,7 @@ enum pst_decode_place {
     /* The GPU decodes the forms that it supports (raw, PLI of pixels and of JPEGs); the CPU decodes
      * the others, such as JPEG files. */
     PST_DECODE_AUTO = 0,
+    /* The CPU also makes features of sound, which a GPU makes otherwise if they have one shape. */
     PST_DECODE_CPU = 1,
     /* As AUTO in this version; later versions may change AUTO, but not GPU. An error without a
      * device. */
@@ -692,7 +693,8 @@ int32_t pst_batch_device(const pst_batch *batch);
  * tensor: the caller's struct, written after success only. Its memory is the batch's.
  * tensor_nbytes: sizeof *tensor.
  *
- * PST_ERROR_ARGUMENT: there is no such field, it is ragged, or it is only on the GPU (pixels).
+ * PST_ERROR_ARGUMENT: there is no such field, it is ragged, or it is only on the GPU
+ * (pixels, and features of sound that the GPU makes).
  *
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,

@@ -55,6 +55,14 @@ def test_batches_of_a_gpu_are_those_of_the_cpu(gpu: dict[str, str], data: Path, 
     assert "images compared" in done.stdout
 
 
+def test_features_of_a_gpu_are_those_of_the_cpu(gpu: dict[str, str]) -> None:
+    script = ROOT / "tests" / "gpu" / "sound_on_gpu.py"
+    command = Path(sys.executable).with_name("penstock")
+    done = subprocess.run([sys.executable, str(script), str(command)], env=gpu, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "chains compared" in done.stdout
+
+
 def test_memory_of_a_gpu_is_limited(gpu: dict[str, str], data: Path) -> None:
     script = ROOT / "tests" / "gpu" / "streams_on_gpu.py"
     for i in range(len(SIZES)):  # more batches than the loader keeps ready

@@ -36,6 +36,9 @@ struct psti_slot_field {
     bool has_array;
     bool may_differ;
     bool carried;  /* slots on a GPU: rows that may differ are carried to the GPU */
+    /* True for an array that a GPU makes. If slots lie on a GPU, it lies there alone, as the arrays
+     * of images and masks do. Not together with may_differ. */
+    bool gpu_makes;
     uint32_t ndim; /* number of axes of a row in the array */
     int64_t shape[PST_MAX_NDIM];
     struct psti_slot_ragged ragged;
@@ -56,10 +59,10 @@ enum pst_status psti_batch_pool_open_beside(struct psti_pool *other,
 void psti_batch_pool_close(struct psti_pool **pool);
 
 /* Slots whose arrays lie on a GPU. src/batch has no code for GPUs, so the loader allocates their
- * memory through these functions. The index and all arrays lie on the GPU, arrays of pixels last.
- * Host memory has a copy of everything before the pixels, at the same offsets. Rows with separate
- * memory lie in host memory. Those of carried fields are put together there by psti_batch_collate,
- * in one block that the loader uploads as a whole. */
+ * memory through these functions. The index and all arrays lie on the GPU, last those of pixels and
+ * others that a GPU makes. Host memory has a copy of everything before these, at the same offsets.
+ * Rows with separate memory lie in host memory. Those of carried fields are put together there by
+ * psti_batch_collate, in one block that the loader uploads as a whole. */
 struct psti_slot_part {
     void *numbers;  /* copy in host memory, aligned to 4096 bytes */
     uint64_t array; /* arrays on the GPU, address aligned to 256 bytes */
@@ -198,8 +201,8 @@ void psti_batch_set_array(pst_batch *batch, uint32_t i_field, void *array);
  * Returns false if the field has no array. */
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
                          size_t *row_nbytes);
-/* Returns the address of a row in a field's array in host memory. Not for fields of pixels on a
- * GPU. */
+/* Returns the address of a row in a field's array in host memory. Not for arrays that lie on a GPU
+ * alone. */
 void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row);
 /* Returns memory for a row of this shape: in the array if the row fits there, else separate memory,
  * aligned to 64 bytes. It records the row with this shape. Returns NULL if the budget or memory is

@@ -109,6 +109,11 @@ static inline bool psti_batch_is_carried(const pst_batch *batch, uint32_t i_fiel
 {
     return batch->pool->has_gpu && batch->pool->fields[i_field].field.carried;
 }
+/* Returns whether the array has no copy in host memory if slots lie on a GPU. */
+static inline bool psti_batch_layout_is_gpu_alone(const struct psti_slot_field *field)
+{
+    return psti_batch_layout_is_pixels(field) || field->gpu_makes;
+}
 /* Computes the offsets of the arrays for n_rows rows. Index and numbers come first and end at
  * *numbers. *total becomes the size of all. `offsets` may be NULL. */
 bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, size_t *offsets,

@@ -24,14 +24,15 @@ static bool array_row_nbytes(const struct psti_slot_field *field, size_t *nbytes
     return true;
 }
 
-/* Assigns offsets to the arrays of numbers or, if `pixels`, to the arrays of pixels. */
-static bool add_arrays(const struct psti_pool *pool, uint32_t n_rows, bool pixels, size_t *offsets,
-                       size_t *at)
+/* Assigns offsets to the arrays of numbers or, if `gpu_alone`, to those of pixels and others that a
+ * GPU makes. */
+static bool add_arrays(const struct psti_pool *pool, uint32_t n_rows, bool gpu_alone,
+                       size_t *offsets, size_t *at)
 {
     size_t nbytes;
     for (uint32_t i = 0; i < pool->n_fields; i++) {
         const struct psti_slot_field *field = &pool->fields[i].field;
-        if (psti_batch_layout_is_pixels(field) != pixels)
+        if (psti_batch_layout_is_gpu_alone(field) != gpu_alone)
             continue;
         if (!psti_add_size(*at, pool->alignment - 1, at))
             return false;

@@ -157,7 +157,7 @@ static void move_row(pst_batch *batch, uint32_t to, uint32_t from)
     for (uint32_t i = 0; i < batch->pool->n_fields; i++) {
         const struct psti_layout_field *field = &batch->pool->fields[i];
         struct psti_row *record = psti_batch_row_record(batch, i, from);
-        bool in_host = !batch->pool->has_gpu || !psti_batch_layout_is_pixels(&field->field);
+        bool in_host = !batch->pool->has_gpu || !psti_batch_layout_is_gpu_alone(&field->field);
         if (field->field.has_array && in_host && (!record || record->in_array))
             memcpy(array_row(batch, i, to), array_row(batch, i, from), field->row_nbytes);
         if (!record)
@@ -221,7 +221,7 @@ static bool lies_on_gpu(const pst_batch *batch, uint32_t i_field)
 static bool lies_on_gpu_alone(const pst_batch *batch, uint32_t i_field)
 {
     const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
-    return batch->pool->has_gpu && field->has_array && psti_batch_layout_is_pixels(field);
+    return batch->pool->has_gpu && field->has_array && psti_batch_layout_is_gpu_alone(field);
 }
 
 void psti_batch_fill_strides(struct pst_tensor *tensor)
@@ -264,7 +264,7 @@ static enum pst_status fail_field(const pst_batch *batch, uint32_t i_field, cons
                      pst_batch_field_name(batch, i_field), why);
 }
 
-static const char gpu_alone[] = "its pixels are on the GPU alone";
+static const char gpu_alone[] = "its array is on the GPU alone";
 static const char rows_differ[] = "its rows may differ in shape: use pst_batch_row";
 
 enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,

@@ -154,11 +154,11 @@ enum pst_status psti_gpu_block_pixels(struct psti_gpu_block *block, uint32_t i_f
 void psti_gpu_block_done(struct psti_gpu_block *block, uint32_t i_field, uint32_t row);
 
 /* Claims pinned memory for the waveforms of a row of sound. The caller fills it by
- * psti_sound_run_waves; psti_gpu_block_done then adds the row. Statuses are those of
- * psti_gpu_block_row. */
+ * psti_sound_run_waves; psti_gpu_block_done then adds the row. `stats` may be NULL. Statuses are
+ * those of psti_gpu_block_row. */
 enum pst_status psti_gpu_block_waves(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
                                      const struct psti_sound_draw *draw, float **waves,
-                                     struct pst_error *err);
+                                     struct psti_gpu_row_stats *stats, struct pst_error *err);
 
 /* Claims pinned memory for a finished row of the batch: values of the field's psti_target, without
  * gaps between lines of pixels, or features of sound. The caller fills it; psti_gpu_block_done then

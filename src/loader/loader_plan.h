@@ -70,6 +70,7 @@ struct psti_loader_plan_field {
     int i_boxes;                    /* plan field of the boxes that the field's rows belong to;
                                        -1: none */
     struct psti_sound_chain *sound; /* SOUND */
+    bool gpu_makes;                 /* SOUND: the placement, a GPU, makes the features */
     bool says_pairs;                /* keypoints: true if it is known which points are left and
                                        which are right */
     struct psti_pairs pairs;        /* keypoints; the plan owns the array */

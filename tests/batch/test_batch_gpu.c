@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct psti_slot_field layout[3] = {
+static const struct psti_slot_field layout[] = {
     {.name = "image",
      .type = PST_FIELD_IMAGE,
      .dtype = PST_DTYPE_F32,
@@ -19,7 +19,15 @@ static const struct psti_slot_field layout[3] = {
      .shape = {3, 5, 7}},
     {.name = "label", .type = PST_FIELD_INT, .dtype = PST_DTYPE_I64, .has_array = true},
     {.name = "text", .type = PST_FIELD_TEXT, .dtype = PST_DTYPE_U8, .may_differ = true},
+    {.name = "features",
+     .type = PST_FIELD_AUDIO,
+     .dtype = PST_DTYPE_F32,
+     .has_array = true,
+     .gpu_makes = true,
+     .ndim = 1,
+     .shape = {9}},
 };
+enum { N_FIELDS = sizeof layout / sizeof *layout };
 
 struct gpu {
     int n_made, n_unmade, n_left, n_closed, n_most;
@@ -78,7 +86,7 @@ static struct psti_pool *open_pool(struct gpu *gpu, uint64_t limit)
     struct psti_pool *pool;
     struct pst_error err;
     *gpu = (struct gpu){.usable = true, .n_most = 2};
-    assert_ok(psti_batch_pool_open(layout, 3, 6, limit, &pool, &err));
+    assert_ok(psti_batch_pool_open(layout, N_FIELDS, 6, limit, &pool, &err));
     psti_batch_pool_set_gpu(pool, &(struct psti_slot_gpu){.ctx = gpu,
                                                           .device = 3,
                                                           .nbytes = nbytes_of,
@@ -120,6 +128,8 @@ static void fill(pst_batch *batch)
     assert_true(psti_batch_place_of(batch, 1, &offset, &row_nbytes));
     assert_true(offset + 6 * row_nbytes <= batch->numbers_nbytes);
     assert_false(psti_batch_place_of(batch, 2, &offset, &row_nbytes));
+    assert_true(psti_batch_place_of(batch, 3, &offset, &row_nbytes));
+    assert_true(offset >= batch->numbers_nbytes); /* features are only on the GPU, too */
     memcpy((void *)(uintptr_t)part->array, part->numbers, batch->numbers_nbytes);
 }
 
@@ -141,6 +151,10 @@ static void test_tensors_say_where_they_lie(void **state)
     assert_int_equal((uintptr_t)tensor.data % 64, 0);
     assert_int_equal(tensor.shape[0], 5);
     assert_int_equal(pst_batch_host_tensor(batch, 0, &tensor, sizeof tensor, NULL),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_batch_tensor(batch, 3, &tensor, sizeof tensor, NULL), PST_OK);
+    assert_int_equal(tensor.device, 3);
+    assert_int_equal(pst_batch_host_tensor(batch, 3, &tensor, sizeof tensor, NULL),
                      PST_ERROR_ARGUMENT);
     assert_int_equal(pst_batch_tensor(batch, 1, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, 3);

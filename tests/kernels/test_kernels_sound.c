@@ -135,7 +135,7 @@ static void make_row(struct test_random *random, const struct sounds *s,
     assert_ok(psti_sound_run_end(s->run, s->chain, &draw, expected, &err));
     to = psti_sound_run_begin(s->run, s->chain, &draw, &err);
     memcpy(to, copy, n * sizeof *to);
-    assert_ok(psti_gpu_block_waves(block, 0, row, &draw, &waves, &err));
+    assert_ok(psti_gpu_block_waves(block, 0, row, &draw, &waves, NULL, &err));
     psti_sound_run_waves(s->run, s->chain, &draw, waves);
     psti_gpu_block_done(block, 0, row);
     free(copy);
@@ -275,7 +275,7 @@ static enum pst_status add_row(const struct sounds *s)
     exec_open(&exec, &size);
     assert_ok(psti_gpu_block_open(&field, 1, 1, &exec.memory, &block, &err));
     assert_ok(psti_sound_chain_draw(s->chain, &key, &source, &draw, &err));
-    enum pst_status status = psti_gpu_block_waves(block, 0, 0, &draw, &waves, &err);
+    enum pst_status status = psti_gpu_block_waves(block, 0, 0, &draw, &waves, NULL, &err);
     psti_gpu_block_close(&block);
     exec_close(&exec);
     return status;

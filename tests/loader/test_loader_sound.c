@@ -1,6 +1,6 @@
 /* test_loader_sound.c - tests audio fields: rows are the same with any threads and from files, a
- * cache or memory; of a long WAV only a clip's bytes are read; on_error decides about bad
- * sounds. */
+ * cache or memory; features are the same from a GPU; of a long WAV only a clip's bytes are read;
+ * on_error decides about bad sounds. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -86,7 +86,7 @@ static int remove_data(void **state)
 
 /* Holds what the loader's options point to. */
 struct wish {
-    struct pst_audio_op ops[4];
+    struct pst_audio_op ops[8];
     struct pst_field_output output;
 };
 
@@ -249,25 +249,31 @@ static void on_demand(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* Reads a folder with a clip that is too short, a damaged file, and one with another number of
- * channels. */
-static void bad_sounds(void **state)
+/* Makes a folder with a clip that is too short, a damaged file, and two good ones. */
+static pst_dataset *open_bad(const char *name)
 {
-    (void)state;
     struct pst_error err;
     char path[256];
-    snprintf(path, sizeof path, "%s/bad", directory);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     assert_int_equal(mkdir(path, 0755), 0);
     for (uint32_t i = 0; i < 4; i++) {
         size_t nbytes;
         uint8_t *file = make_wav(i, i == 1 ? 0 : SECONDS, &nbytes);
-        snprintf(path, sizeof path, "%s/bad/%u.wav", directory, i);
+        snprintf(path, sizeof path, "%s/%s/%u.wav", directory, name, i);
         write_file(path, file, i == 2 ? nbytes / 2 : nbytes);
         free(file);
     }
     pst_dataset *dataset;
-    snprintf(path, sizeof path, "%s/bad", directory);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    return dataset;
+}
+
+static void bad_sounds(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    pst_dataset *dataset = open_bad("bad");
     struct wish wish;
     struct pst_loader_options options = options_of(&wish, 2);
     wish.ops[2].if_short = PST_AUDIO_SHORT_ERROR;
@@ -286,6 +292,155 @@ static void bad_sounds(void **state)
     assert_int_equal(run_epoch(loader, 0, hashes), 1);
     assert_int_equal(stats_of(loader).n_bad, 2);
     pst_loader_close(&loader);
+    pst_dataset_close(&dataset);
+}
+
+/* Features, by a host and by a GPU
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Waveforms as in options_of(), and decibels of mel bands with masks. */
+static struct pst_loader_options feature_options(struct wish *wish, uint32_t num_workers,
+                                                 uint32_t n_fft)
+{
+    struct pst_loader_options options = options_of(wish, num_workers);
+    static const enum pst_audio_op_kind kinds[] = {PST_AUDIO_OP_SPECTROGRAM, PST_AUDIO_OP_MEL,
+                                                   PST_AUDIO_OP_DECIBEL, PST_AUDIO_OP_TIME_MASK};
+    for (int i = 0; i < 4; i++)
+        pst_audio_op_init(&wish->ops[4 + i], sizeof wish->ops[0], kinds[i]);
+    wish->ops[4].n_fft = n_fft;
+    wish->ops[4].hop_length = 80;
+    wish->ops[5].rate = 8000;
+    wish->ops[5].n_mels = 23;
+    wish->ops[6].top_db = 60;
+    wish->ops[7].mask_max = 20;
+    wish->output.n_audio_ops = 8;
+    return options;
+}
+
+/* Checks where the features lie: if a GPU makes them, there alone. */
+static void look_at_place(pst_loader *loader, const pst_batch *batch)
+{
+    const bool on_gpu = stats_of(loader).device >= 0;
+    struct pst_tensor tensor, host;
+    struct pst_error err;
+    assert_ok(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, &err));
+    assert_int_equal(tensor.device, on_gpu ? 0 : -1);
+    assert_true(tensor.ndim == 4 && tensor.shape[2] == 23 && tensor.shape[3] == CLIP / 80 + 1);
+    enum pst_status status = pst_batch_host_tensor(batch, 0, &host, sizeof host, &err);
+    assert_true(status == PST_OK || on_gpu);
+    if (status == PST_OK)
+        assert_memory_equal(host.data, tensor.data, (size_t)(tensor.shape[0] * tensor.strides[0]));
+}
+
+static size_t features_epoch(pst_dataset *dataset, const struct pst_loader_options *options,
+                             uint64_t hashes[N_HASHES], struct pst_loader_stats *stats)
+{
+    pst_loader *loader = open_loader(dataset, options);
+    begin_epoch(loader, 1);
+    size_t n = drain_epoch(loader, look_at_place, hashes);
+    *stats = stats_of(loader);
+    pst_loader_close(&loader);
+    return n;
+}
+
+static void features_on_a_gpu(void **state)
+{
+    static const double parts[] = {0, 0.5, 0.25};
+    struct pst_loader_stats stats;
+    struct wish wish;
+    uint64_t wanted[N_HASHES], found[N_HASHES];
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        struct pst_loader_options options = feature_options(&wish, i % 2 ? 3 : 0, 400);
+        wish.output.dtype = i / 2 % 2 ? PST_DTYPE_F16 : PST_DTYPE_F32;
+        size_t n = features_epoch(folder, &options, wanted, &stats);
+        options.placement = PST_PLACEMENT_DEVICE;
+        options.gpu_part = parts[i / 4];
+        assert_int_equal(features_epoch(packed, &options, found, &stats), n);
+        assert_memory_equal(found, wanted, n * sizeof *found);
+        assert_int_equal(stats.n_gpu_fallback, 0);
+        assert_true(stats.nbytes_upload >= N_SAMPLES * CLIP * sizeof(float) * parts[i / 4]);
+        options.decode = PST_DECODE_CPU;
+        options.gpu_part = 0;
+        assert_int_equal(features_epoch(packed, &options, found, &stats), n);
+        assert_memory_equal(found, wanted, n * sizeof *found);
+        assert_int_equal(stats.nbytes_upload, 0);
+    }
+}
+
+/* Frames that do not fit into shared memory are made by the CPU, which is counted. */
+static void features_too_large_for_a_gpu(void **state)
+{
+    struct pst_loader_stats stats;
+    struct wish wish;
+    uint64_t wanted[N_HASHES], found[N_HASHES];
+    struct pst_loader_options options = feature_options(&wish, 0, 32768);
+    (void)state;
+    wish.ops[4].pad_mode = PST_AUDIO_PAD_CONSTANT;
+    size_t n = features_epoch(packed, &options, wanted, &stats);
+    options.placement = PST_PLACEMENT_DEVICE;
+    assert_int_equal(features_epoch(packed, &options, found, &stats), n);
+    assert_memory_equal(found, wanted, n * sizeof *found);
+    assert_int_equal(stats.n_gpu_fallback, N_SAMPLES);
+    assert_non_null(strstr(stats.gpu_fallback_reason, "shared memory"));
+}
+
+/* More samples than a batch holds are fetched; a batch is made again; batches outlive their
+ * loader. */
+static void fetched_features(void **state)
+{
+    const uint64_t samples[6] = {9, 9, 0, 11, 3, 2};
+    uint64_t hashes[2][3];
+    struct pst_error err;
+    struct wish wish;
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        pst_batch *running, *batch;
+        struct pst_loader_options options = feature_options(&wish, 2, 441);
+        options.placement = device ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
+        pst_loader *loader = open_loader(packed, &options);
+        assert_ok(pst_loader_begin(loader, 3, &err));
+        assert_ok(pst_loader_next(loader, &running, &err));
+        assert_ok(pst_loader_fetch(loader, 3, samples, 6, &batch, &err));
+        assert_int_equal(pst_batch_count(batch), 6);
+        hashes[device][0] = hash_batch(batch);
+        pst_batch_release(batch);
+        assert_ok(pst_loader_replay(loader, 3, 0, &batch, &err));
+        hashes[device][1] = hash_batch(batch);
+        assert_int_equal(hashes[device][1], hash_batch(running));
+        pst_loader_close(&loader);
+        hashes[device][2] = hash_batch(running);
+        assert_int_equal(hashes[device][1], hashes[device][2]);
+        pst_batch_release(running);
+        pst_batch_release(batch);
+    }
+    assert_memory_equal(hashes[0], hashes[1], sizeof hashes[0]);
+}
+
+/* Rows that are left out or replaced: those behind them move up on the GPU. */
+static void bad_features(void **state)
+{
+    static const enum pst_on_error policies[] = {PST_ON_ERROR_SKIP, PST_ON_ERROR_REPLACE};
+    pst_dataset *dataset = open_bad("bad_features");
+    struct pst_loader_stats stats[2];
+    struct wish wish;
+    uint64_t wanted[N_HASHES], found[N_HASHES];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct pst_loader_options options = feature_options(&wish, 0, 256);
+        wish.ops[2].if_short = PST_AUDIO_SHORT_ERROR;
+        options.order = PST_ORDER_SEQUENTIAL;
+        options.on_error = policies[i];
+        size_t n = features_epoch(dataset, &options, wanted, &stats[0]);
+        options.placement = PST_PLACEMENT_DEVICE;
+        assert_int_equal(features_epoch(dataset, &options, found, &stats[1]), n);
+        assert_memory_equal(found, wanted, n * sizeof *found);
+        assert_true(stats[0].n_bad >= 2);
+        assert_int_equal(stats[1].n_bad, stats[0].n_bad);
+        assert_int_equal(stats[1].n_replaced, stats[0].n_replaced);
+        assert_int_equal(stats[1].n_gpu_fallback, 0);
+    }
     pst_dataset_close(&dataset);
 }
 
@@ -335,8 +490,14 @@ int main(void)
     setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);
     setenv("PENSTOCK_CUDA_KERNELS", PST_FAKE_KERNELS, 1);
     unsetenv("PENSTOCK_CUDA");
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_rows), cmocka_unit_test(on_demand),
-                                       cmocka_unit_test(bad_sounds), cmocka_unit_test(refusals),
-                                       cmocka_unit_test(steady)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_rows),
+                                       cmocka_unit_test(on_demand),
+                                       cmocka_unit_test(bad_sounds),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(steady),
+                                       cmocka_unit_test(features_on_a_gpu),
+                                       cmocka_unit_test(features_too_large_for_a_gpu),
+                                       cmocka_unit_test(fetched_features),
+                                       cmocka_unit_test(bad_features)};
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

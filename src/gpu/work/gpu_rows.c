@@ -372,7 +372,7 @@ enum pst_status psti_gpu_block_pixels(struct psti_gpu_block *block, uint32_t i_f
 
 enum pst_status psti_gpu_block_waves(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
                                      const struct psti_sound_draw *draw, float **waves,
-                                     struct pst_error *err)
+                                     struct psti_gpu_row_stats *stats, struct pst_error *err)
 {
     const struct psti_gpu_sound *sound = block->fields[i_field]->sound;
     struct psti_gpu_row *r = psti_gpu_row(block, i_field, row);
@@ -394,6 +394,8 @@ enum pst_status psti_gpu_block_waves(struct psti_gpu_block *block, uint32_t i_fi
     r->waves = claimed.temporary;
     r->claimed = PSTI_GPU_ROW_WAVES;
     *waves = (float *)(void *)((char *)claimed.host + psti_gpu_sound_waves_at(sound));
+    if (stats)
+        *stats = (struct psti_gpu_row_stats){.nbytes_upload = claim.upload_nbytes};
     return PST_OK;
 }
 

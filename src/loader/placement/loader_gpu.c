@@ -62,11 +62,13 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
     return status;
 }
 
-/* Uploads the codecs' constant tables, which stay on the GPU. */
+/* Uploads the codecs' constant tables and those of the fields, which stay on the GPU. */
 static enum pst_status upload_constants(struct psti_loader_gpu *gpu, struct pst_error *err)
 {
     void *pinned = NULL;
-    size_t nbytes = psti_gpu_constants_nbytes();
+    const struct psti_gpu_field *const *fields = (const struct psti_gpu_field *const *)gpu->fields;
+    size_t built_in = psti_gpu_constants_nbytes();
+    size_t nbytes = built_in + psti_gpu_tables_nbytes(fields, gpu->n_fields);
     enum pst_status status = psti_device_alloc(gpu->device, nbytes, &gpu->constants, err);
     if (status != PST_OK)
         return status;
@@ -75,6 +77,7 @@ static enum pst_status upload_constants(struct psti_loader_gpu *gpu, struct pst_
     if (status != PST_OK)
         return status;
     psti_gpu_constants_write(pinned);
+    psti_gpu_tables_write(fields, gpu->n_fields, (char *)pinned + built_in);
     status = psti_device_stream_upload(gpu->stream, gpu->constants, pinned, nbytes, err);
     enum pst_status synced = psti_device_stream_sync(gpu->stream, status == PST_OK ? err : NULL);
     psti_device_free_pinned(gpu->device, pinned, nbytes);
@@ -105,6 +108,8 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_loader_gpu *gp
     for (uint32_t i = 0; status == PST_OK && i < loader->plan.n_fields; i++)
         if (loader->plan.fields[i].fill == PSTI_LOADER_FILL_PIXELS)
             status = open_field(loader, gpu, i, err);
+        else if (loader->plan.fields[i].gpu_makes)
+            status = psti_loader_gpu_open_sound(gpu, loader, i, err);
     if (status == PST_OK)
         status = psti_device_open(&device, &gpu->device, err);
     if (status == PST_OK && gpu->n_fields)
@@ -193,7 +198,7 @@ static void detach(void *own, struct psti_loader_plan *plan)
 {
     struct psti_loader_gpu *gpu = own;
     for (uint32_t i = 0; i < gpu->n_fields; i++)
-        if (gpu->views[i] == 0) {
+        if (gpu->views[i] == 0 && !plan->fields[gpu->plan_fields[i]].sound) {
             uint32_t i_plan = gpu->plan_fields[i];
             gpu->chains[i_plan] = psti_loader_plan_take_chain(&plan->fields[i_plan]);
         }
@@ -207,6 +212,8 @@ static const struct psti_placement_ops gpu_ops = {.remakes = true,
                                                   .begin = psti_loader_gpu_begin,
                                                   .place = psti_loader_gpu_place,
                                                   .done = psti_loader_gpu_done,
+                                                  .place_sound = psti_loader_gpu_place_sound,
+                                                  .done_sound = psti_loader_gpu_done_sound,
                                                   .submit = psti_loader_gpu_submit,
                                                   .wait = psti_loader_gpu_wait,
                                                   .finish = psti_loader_gpu_finish,

@@ -6,7 +6,8 @@
  * waits for that work before it delivers the batch. It also makes rows again that were corrupt or
  * found no space in the block, and moves rows up to close the gaps of rows that are left out. Rows
  * of boxes and the like, which may differ in shape, are uploaded by loader_gpu_carry.c.
- * Slots, and the streams that read them, are in loader_gpu_slot.c, and the size of their blocks in
+ * loader_gpu_sound.c puts waveforms into the block, of which the GPU makes features. Slots, and the
+ * streams that read them, are in loader_gpu_slot.c, and the size of their blocks in
  * loader_gpu_size.c. Rows that the host service prepared are uploaded by loader_gpu_bring.c.
  *
  * The GPU is closed with the pool, because the last batch may be released after the loader was
@@ -192,6 +193,25 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
                                       const struct psti_image *image, struct psti_place *place,
                                       struct pst_error *err);
 void psti_loader_gpu_done(struct psti_loader_worker *worker, const struct psti_image *image);
+/* Counts a row that the CPU must make, and notes why. */
+void psti_loader_gpu_count_fallback(struct psti_loader_worker *worker, const char *why);
+/* Gives the memory in the block for a finished row. PST_OK with *data NULL: there is no space, and
+ * the row will be made again. */
+enum pst_status psti_loader_gpu_find_row(struct psti_loader_worker *worker, pst_batch *batch,
+                                         uint32_t i_part, uint32_t row, void **data,
+                                         struct pst_error *err);
+
+/* loader_gpu_sound.c */
+/* Opens the part for a field of sound whose features the GPU makes. */
+enum pst_status psti_loader_gpu_open_sound(struct psti_loader_gpu *gpu, const pst_loader *loader,
+                                           uint32_t i_plan, struct pst_error *err);
+/* Implement the operations `place_sound` and `done_sound` of struct psti_placement_ops. */
+enum pst_status psti_loader_gpu_place_sound(struct psti_loader_worker *worker, pst_batch *batch,
+                                            uint32_t i_plan, uint32_t row,
+                                            const struct psti_sound_draw *draw,
+                                            struct psti_place *place, struct pst_error *err);
+void psti_loader_gpu_done_sound(struct psti_loader_worker *worker, pst_batch *batch,
+                                uint32_t i_plan, uint32_t row);
 
 /* loader_gpu_work.c: implements the operations of struct psti_placement_ops with these names. */
 void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint64_t first, uint32_t n_rows);

@@ -12,7 +12,8 @@
 
 bool psti_loader_gpu_brings(const pst_loader *loader, uint32_t i_plan)
 {
-    return loader->plan.fields[i_plan].fill == PSTI_LOADER_FILL_PIXELS;
+    const struct psti_loader_plan_field *plan = &loader->plan.fields[i_plan];
+    return plan->fill == PSTI_LOADER_FILL_PIXELS || plan->gpu_makes;
 }
 
 /* True if the part's memory is page-locked. Locks it at first use. False: the driver refuses. */

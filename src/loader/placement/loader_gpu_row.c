@@ -28,8 +28,7 @@ void psti_loader_gpu_close_worker(struct psti_loader_worker *worker)
     worker->placement = NULL;
 }
 
-/* Counts a row that the CPU must make, and notes why. */
-static void count_fallback(struct psti_loader_worker *worker, const char *why)
+void psti_loader_gpu_count_fallback(struct psti_loader_worker *worker, const char *why)
 {
     worker->placed.n_gpu_fallback++;
     snprintf(worker->placed.gpu_reason, sizeof worker->placed.gpu_reason, "%.95s", why);
@@ -82,14 +81,15 @@ static bool take(struct psti_loader_worker *worker, const struct psti_image *ima
         return false;
     psti_decode_output(&image->info, &plan->decode, &channels, &bits);
     if (bits != plan->bits) {
-        count_fallback(worker, bits == 16 ? "16 bits, and the field's first image has 8"
-                                          : "8 bits, and the field's first image has 16");
+        psti_loader_gpu_count_fallback(worker, bits == 16
+                                                   ? "16 bits, and the field's first image has 8"
+                                                   : "8 bits, and the field's first image has 16");
         return false;
     }
     enum pst_status status =
         psti_gpu_block_row(slot->block, i_field, image->row, &item, image->draw, &stats, &cause);
     if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
-        count_fallback(worker, cause.text);
+        psti_loader_gpu_count_fallback(worker, cause.text);
     if (status != PST_OK) /* the row is left to the CPU, whose decoder reports the error */
         return false;
     worker->placed.n_gpu++;
@@ -127,23 +127,21 @@ static void *find_picture(struct psti_loader_worker *worker, const struct psti_i
     return pixels;
 }
 
-/* Gives the memory in the block for the finished row. PST_OK with *data NULL: there is no space,
- * and the row will be made again. */
-static enum pst_status find_row(struct psti_loader_worker *worker, const struct psti_image *image,
-                                void **data, struct pst_error *err)
+enum pst_status psti_loader_gpu_find_row(struct psti_loader_worker *worker, pst_batch *batch,
+                                         uint32_t i_part, uint32_t row, void **data,
+                                         struct pst_error *err)
 {
     const struct psti_loader_gpu *gpu = psti_loader_gpu_of(worker->loader);
-    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(image->batch);
-    uint32_t i_field = part_of(gpu, image);
-    enum pst_status status = psti_gpu_block_finished(slot->block, i_field, image->row, data, err);
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    enum pst_status status = psti_gpu_block_finished(slot->block, i_part, row, data, err);
     if (status == PST_OK) {
-        worker->placed.nbytes_upload += psti_gpu_field_row_nbytes(gpu->fields[i_field]);
+        worker->placed.nbytes_upload += psti_gpu_field_row_nbytes(gpu->fields[i_part]);
         return PST_OK;
     }
     *data = NULL;
     if (status != PST_ERROR_LIMIT)
         return status;
-    make_again(worker, slot, image->row);
+    make_again(worker, slot, row);
     return PST_OK;
 }
 
@@ -159,7 +157,9 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
         place->kind = PSTI_LOADER_PLACE_PICTURE;
         return PST_OK;
     }
-    enum pst_status status = find_row(worker, image, &place->data, err);
+    enum pst_status status = psti_loader_gpu_find_row(
+        worker, image->batch, part_of(psti_loader_gpu_of(worker->loader), image), image->row,
+        &place->data, err);
     if (place->data)
         place->kind = PSTI_LOADER_PLACE_ROW;
     return status;

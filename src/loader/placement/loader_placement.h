@@ -7,7 +7,8 @@
  *
  *     claim     gets a slot for a batch
  *     begin     prepares the slot before its rows are made
- *     place     sets where the pixels of an image go; `done` follows when they are there
+ *     place     sets where the pixels of an image go; `done` follows when they are there;
+ *               place_sound and done_sound do so for sound
  *     submit    called when all rows are made, by the thread that finished the last one
  *     wait      called by the caller's thread before delivery, if submit left work under way
  *     finish    makes rows again that the placement could not make, then the batch is whole
@@ -29,6 +30,7 @@ struct psti_loader_plan;
 struct psti_loader_plan_field;
 struct psti_loader_source;
 struct psti_loader_worker;
+struct psti_sound_draw;
 
 /* One stored image of a row before it is decoded: its header was read, and its random parameters
  * are drawn. */
@@ -54,8 +56,9 @@ struct psti_place {
         PSTI_LOADER_PLACE_NOWHERE, /* the caller writes no pixels: the placement makes the row
                                       itself, or later has it made again */
         PSTI_LOADER_PLACE_ROW,     /* `data` receives the finished row */
-        PSTI_LOADER_PLACE_PICTURE  /* `data` receives the decoded pixels of the draw's region,
+        PSTI_LOADER_PLACE_PICTURE, /* `data` receives the decoded pixels of the draw's region,
                                       without gaps between lines */
+        PSTI_LOADER_PLACE_WAVES    /* `data` receives the waveforms of psti_sound_run_waves */
     } kind;
     void *data; /* where the pixels go; NULL only for NOWHERE */
 };
@@ -128,6 +131,14 @@ struct psti_placement_ops {
                              struct psti_place *place, struct pst_error *err);
     /* Tells that the pixels are at the destination that `place` set. Called by the same worker. */
     void (*done)(struct psti_loader_worker *worker, const struct psti_image *image);
+    /* The same for a row of sound, of a field whose features the placement makes (gpu_makes). NULL:
+     * the placement makes none. */
+    enum pst_status (*place_sound)(struct psti_loader_worker *worker, pst_batch *batch,
+                                   uint32_t i_plan, uint32_t row,
+                                   const struct psti_sound_draw *draw, struct psti_place *place,
+                                   struct pst_error *err);
+    void (*done_sound)(struct psti_loader_worker *worker, pst_batch *batch, uint32_t i_plan,
+                       uint32_t row);
 
     /* Called when all rows are made. Rows with bad[row] != 0 are left out (NULL: none). failed: a
      * row could not be made. *whole: nothing is left for wait and finish. Called by any thread,

@@ -1,10 +1,11 @@
 /* loader_sound.c - audio fields: plans their rows, chooses the bytes to read, and decodes them.
  *
  * In: the bytes of an audio file, or the head of a WAV and the part that its clip needs. Out:
- * floats in the row of the slot. A draw depends on the sound's length, which the header states, so
- * a WAV of which little is needed is read in two rounds. For other formats, the worker reads blocks
- * when the decoder needs them. A stored checksum covers all bytes, so if it is to be compared, all
- * bytes are read. Workers call this for their own rows; no locks. */
+ * floats in the row of the slot, or waveforms for a GPU that makes the row. A draw depends on the
+ * sound's length, which the header states, so a WAV of which little is needed is read in two
+ * rounds. For other formats, the worker reads blocks when the decoder needs them. A stored checksum
+ * covers all bytes, so if it is to be compared, all bytes are read. Workers call this for their own
+ * rows; no locks. */
 #include "loader/rows/loader_sound.h"
 
 #include "base/alloc.h"
@@ -14,7 +15,7 @@
 #include "decode/decode_audio.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_worker.h"
-#include "sound/sound.h"
+#include "sound/sound_features.h"
 
 #include <string.h>
 
@@ -68,6 +69,12 @@ static bool probe_first(pst_dataset *dataset, const struct psti_loader_plan_fiel
     return found;
 }
 
+/* True if batches lie on a GPU, and the caller lets it do more than hold them. */
+static bool makes_features(const struct pst_loader_options *options)
+{
+    return options->placement == PST_PLACEMENT_DEVICE && options->decode != PST_DECODE_CPU;
+}
+
 enum pst_status psti_loader_sound_plan(pst_dataset *dataset,
                                        const struct pst_loader_options *options,
                                        const struct pst_field_output *wish,
@@ -89,6 +96,8 @@ enum pst_status psti_loader_sound_plan(pst_dataset *dataset,
         plan->fixed = plan->fixed && slot->shape[i] > 0;
     slot->has_array = plan->fixed;
     slot->may_differ = !plan->fixed;
+    plan->gpu_makes = plan->fixed && slot->ndim == 3 && makes_features(options);
+    slot->gpu_makes = plan->gpu_makes;
     /* On a GPU, all arrays are uploaded, so rows that are put together have none. */
     if (plan->fixed ||
         (options->placement == PST_PLACEMENT_DEVICE && wish->ragged != PST_RAGGED_LIST) ||
@@ -265,6 +274,42 @@ static enum pst_status no_room(struct psti_loader_worker *worker, enum pst_statu
     return psti_fail(err, status, "loader", "no memory for a row of field '%s'", name);
 }
 
+/* Finds where the row goes: its waveforms for a GPU, or the finished row. */
+static enum pst_status find_place(struct psti_loader_worker *worker, pst_batch *batch,
+                                  uint32_t i_plan, uint32_t row, const struct psti_sound_draw *draw,
+                                  struct psti_place *place, struct pst_error *err)
+{
+    const struct psti_loader_plan_field *field = &worker->loader->plan.fields[i_plan];
+    enum pst_status status = PST_OK;
+    if (field->gpu_makes)
+        return worker->loader->placement.ops->place_sound(worker, batch, i_plan, row, draw, place,
+                                                          err);
+    place->kind = PSTI_LOADER_PLACE_ROW;
+    place->data = field->fixed
+                      ? psti_batch_array_row(batch, i_plan, row)
+                      : psti_batch_new_row(batch, i_plan, row, draw->ndim, draw->shape, &status);
+    return place->data ? PST_OK : no_room(worker, status, field->field->name, err);
+}
+
+/* Applies the operations to the sound that the worker has decoded: all of them, or those before the
+ * features that a GPU makes. */
+static enum pst_status run_chain(struct psti_loader_worker *worker, pst_batch *batch,
+                                 uint32_t i_plan, uint32_t row, const struct psti_sound_draw *draw,
+                                 const struct psti_place *place, struct pst_error *err)
+{
+    const struct psti_loader_plan_field *field = &worker->loader->plan.fields[i_plan];
+    enum pst_status status = PST_OK;
+    int64_t since = psti_stall_meter_enter_augment(&worker->meter);
+    if (place->kind == PSTI_LOADER_PLACE_WAVES)
+        psti_sound_run_waves(worker->sound, field->sound, draw, place->data);
+    else
+        status = psti_sound_run_end(worker->sound, field->sound, draw, place->data, err);
+    psti_stall_meter_leave_augment(&worker->meter, since);
+    if (status == PST_OK && field->gpu_makes)
+        worker->loader->placement.ops->done_sound(worker, batch, i_plan, row);
+    return status;
+}
+
 static enum pst_status decode(struct psti_loader_worker *worker, struct psti_audio *audio,
                               pst_batch *batch, uint32_t i_plan, uint32_t row,
                               const struct psti_draw_key *key, struct pst_error *err)
@@ -284,14 +329,11 @@ static enum pst_status decode(struct psti_loader_worker *worker, struct psti_aud
     status = psti_decode_audio_read(audio, draw.source.first, (size_t)draw.source.n, source, err);
     if (status != PST_OK)
         return status;
-    void *out = field->fixed
-                    ? psti_batch_array_row(batch, i_plan, row)
-                    : psti_batch_new_row(batch, i_plan, row, draw.ndim, draw.shape, &status);
-    if (!out)
-        return no_room(worker, status, field->field->name, err);
-    int64_t since = psti_stall_meter_enter_augment(&worker->meter);
-    status = psti_sound_run_end(worker->sound, field->sound, &draw, out, err);
-    psti_stall_meter_leave_augment(&worker->meter, since);
+    struct psti_place place = {.kind = PSTI_LOADER_PLACE_NOWHERE};
+    status = find_place(worker, batch, i_plan, row, &draw, &place, err);
+    if (status != PST_OK || place.kind == PSTI_LOADER_PLACE_NOWHERE)
+        return status;
+    status = run_chain(worker, batch, i_plan, row, &draw, &place, err);
     size_t n = 1;
     for (uint32_t i = 0; i < draw.ndim; i++)
         n *= (size_t)draw.shape[i];

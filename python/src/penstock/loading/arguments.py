@@ -135,7 +135,7 @@ class Gpu:
         device: "cuda", "cuda:1" or a torch.device.
         decode: where images are decoded: "auto", "cpu" or "gpu". The batches are the same. Images that the GPU cannot decode (JPEG,
             PNG, WebP files) are decoded by the CPU and then prepared by the GPU: see ``stats()``. JPEGs stored as pli-jpeg, in the
-            data set or in a cache (``CacheUse.form``), are decoded on the GPU.
+            data set or in a cache (``CacheUse.form``), are decoded on the GPU. With "cpu" the CPU also makes features of sound.
         part: the fraction of each batch that the GPU decodes, above 0 to 1, with ``decode`` "auto" or "gpu"; None: all.
         memory: hard limit of memory on the GPU: bytes, or a text like "2GiB"; None: all that is free.
     """
