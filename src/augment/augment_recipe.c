@@ -192,6 +192,23 @@ static void lay_other(struct psti_recipe *recipe, enum pst_op_kind kind)
     recipe->other = psti_augment_op_name(kind);
 }
 
+/* Adds a step for the MapLabels of operation i_op. A table of 16 bits is too large to be one of
+ * each sample. */
+static void lay_labels(struct shelf *shelf, uint32_t i_op, uint32_t height, uint32_t width,
+                       struct psti_recipe *recipe)
+{
+    const struct psti_chain_output *output = &shelf->chain->output;
+    if (output->bits != 8 || output->channels != 1) {
+        lay_other(recipe, PST_OP_MAP_LABELS);
+        return;
+    }
+    size_t nbytes = psti_augment_labels_nbytes(output->bits);
+    add_step(recipe, PSTI_RECIPE_LABELS, height, width)->table = shelf->nbytes;
+    if (shelf->memory != NULL)
+        memcpy(shelf->memory + shelf->nbytes, shelf->chain->labels[i_op], nbytes);
+    shelf->nbytes += psti_round_up(nbytes, 64);
+}
+
 static void lay_plain(struct shelf *shelf, const struct psti_step *from, uint32_t height,
                       uint32_t width, struct psti_recipe *recipe);
 
@@ -284,7 +301,7 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
                      uint32_t width, struct psti_recipe *recipe)
 {
     if (from->kind == PSTI_STEP_LABELS)
-        lay_other(recipe, PST_OP_MAP_LABELS);
+        lay_labels(shelf, from->i_op, height, width, recipe);
     else if (from->kind == PSTI_STEP_AUGMIX)
         lay_mix(shelf, from, recipe);
     else
@@ -304,10 +321,10 @@ static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct p
     recipe->erase.height = 0;
     if (plan.erase.height > 0)
         lay_erase(shelf->chain, &plan.erase, &recipe->erase);
-    if (plan.front.labels != 0)
-        lay_other(recipe, PST_OP_MAP_LABELS);
     lay_front(shelf, &plan, recipe);
     uint32_t height = plan.front.window_height, width = plan.front.window_width;
+    if (plan.front.labels != 0)
+        lay_labels(shelf, plan.front.labels - 1, height, width, recipe);
     for (uint32_t i = 0; i < plan.n_steps; i++) {
         lay_step(shelf, &plan.steps[i], height, width, recipe);
         height = plan.steps[i].height;

@@ -51,6 +51,7 @@ enum psti_recipe_kind {
     PSTI_RECIPE_SHARPEN,      /* see augment_blur.c; factors[0] */
     PSTI_RECIPE_BLUR,         /* see augment_blur.c */
     PSTI_RECIPE_MAP,          /* warp, see augment_warp.c */
+    PSTI_RECIPE_LABELS,       /* replaces numbers of 8 bits by a table's, see augment_labels.c */
     /* A weighted sum of pictures (AugMix, see augment_augmix.c). SPLIT keeps the picture and begins
      * a sum of floats with `share` times the picture. Each BRANCH begins with the kept picture. The
      * picture that the steps after it have made is multiplied by `share` and added to the sum. MIX
@@ -124,7 +125,8 @@ struct psti_recipe_step {
             bool nearest; /* true: nearest pixel; false: bilinear interpolation */
             bool blends;  /* bilinear: blends with `fill` by the share of weight outside */
         };
-        float share; /* SPLIT, BRANCH */
+        float share;  /* SPLIT, BRANCH */
+        size_t table; /* LABELS: offset of u8 [256] in the tables' memory, a multiple of 64 */
     };
 };
 

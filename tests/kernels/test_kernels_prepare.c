@@ -275,21 +275,47 @@ static void test_pictures(void **state)
         assert_true(batch.n_kinds[k] > 60 / SLOWER);
 }
 
-/* Warps of masks, which take the nearest pixel, whose numbers become any of the dtypes. */
+/* Draws a MapLabels of 8-bit masks. The numbers lie in `labels`. */
+static struct pst_op random_labels(struct test_random *random, uint16_t labels[256])
+{
+    struct pst_op op;
+    pst_op_init(&op, sizeof op, PST_OP_MAP_LABELS);
+    for (uint32_t i = 0; i < 256; i++)
+        labels[i] = (uint16_t)test_below(random, 256);
+    op.labels = labels;
+    op.n_labels = test_below(random, 257);
+    op.keep_others = test_below(random, 2) != 0;
+    op.other_label = (uint16_t)test_below(random, 256);
+    return op;
+}
+
+/* Warps of masks, which take the nearest pixel, and MapLabels of masks of 8 bits. */
 static void test_masks(void **state)
 {
     (void)state;
     static const enum pst_op_kind kinds[] = {PST_OP_AFFINE, PST_OP_PERSPECTIVE, PST_OP_ELASTIC};
     struct test_random random = {41, 0};
     struct prepare_batch batch = {.put_region = put_region};
-    uint32_t n_run = 0;
-    for (int i = 0; i < 600 / SLOWER; i++) {
+    uint32_t n_run = 0, n_labels = 0;
+    for (int i = 0; i < 900 / SLOWER; i++) {
         struct pst_op ops[MAX_OPS];
+        uint16_t labels[2][256];
         size_t n_ops = 0;
         do {
             choose_output(&random, &batch.output);
         } while (!batch.output.is_mask);
-        for (uint32_t n = 1 + test_below(&random, 2); n > 0; n--) {
+        if (i % 2 != 0)
+            batch.output.channels = 1;
+        const bool has_labels = batch.output.channels == 1 && batch.output.bits == 8;
+        for (uint32_t n = 0; has_labels && n < 2; n++) {
+            if (test_below(&random, 3) == 0)
+                continue;
+            if (test_below(&random, 2) != 0)
+                ops[n_ops++] = random_op(&random, &batch.output);
+            ops[n_ops++] = random_labels(&random, labels[n]);
+            n_labels++;
+        }
+        for (uint32_t n = test_below(&random, 3); n > 0; n--) {
             struct pst_op *op = &ops[n_ops++];
             pst_op_init(op, sizeof *op, kinds[test_below(&random, 3)]);
             op->p = 1;
@@ -298,14 +324,14 @@ static void test_masks(void **state)
             op->fill[0] = between(&random, 0, 255);
             random_range(&random, op->degrees, -200, 200);
             random_elastic(&random, op);
-            if (test_below(&random, 2) != 0)
+            if (n_ops < MAX_OPS && test_below(&random, 2) != 0)
                 ops[n_ops++] = random_op(&random, &batch.output);
         }
         random_sizes(&random, &batch);
         n_run += prepare_run_chain(&random, &batch, ops, n_ops);
     }
-    print_message("%u chains of masks\n", n_run);
-    assert_true(n_run > 300 / SLOWER);
+    print_message("%u chains of masks, %u times MapLabels\n", n_run, n_labels);
+    assert_true(n_run > 600 / SLOWER && n_labels > 200 / SLOWER);
     assert_true(batch.n_kinds[PSTI_GPU_SHIFTS_Y] > 60 / SLOWER);
 }
 
@@ -360,15 +386,16 @@ static void test_colors(void **state)
     }
 }
 
+static const struct psti_chain_output rgb = {PST_DTYPE_U8, PST_LAYOUT_HWC, 3, 8, false};
+
 /* Plans one draw of a chain for pictures of 8 x 8 pixels. */
-static enum pst_status plan_chain(const struct pst_op *ops, size_t n_ops, uint64_t sample,
-                                  struct psti_gpu_prepare *prepare)
+static enum pst_status plan_chain(const struct psti_chain_output *output, const struct pst_op *ops,
+                                  size_t n_ops, uint64_t sample, struct psti_gpu_prepare *prepare)
 {
     struct pst_error err;
     struct psti_draw draw;
     struct psti_chain *chain;
-    const struct psti_chain_output output = {PST_DTYPE_U8, PST_LAYOUT_HWC, 3, 8, false};
-    assert_ok(psti_augment_chain_compile(ops, n_ops, &output, &chain, &err));
+    assert_ok(psti_augment_chain_compile(ops, n_ops, output, &chain, &err));
     assert_ok(psti_augment_chain_draw(
         chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = sample}, 8, 8, &draw,
         &err));
@@ -390,17 +417,33 @@ static void test_too_many_passes(void **state)
     }
     for (size_t n = 14; n <= 15; n++) {
         /* Each contrast needs a pass before it, and the last contrast is part of the last pass. */
-        assert_int_equal(plan_chain(ops, n, 1, prepare), PST_OK);
+        assert_int_equal(plan_chain(&rgb, ops, n, 1, prepare), PST_OK);
         assert_int_equal(prepare->n_passes, n + 1);
     }
     for (uint32_t i = 0; i < 15; i++) { /* two turns each, and the last blur finishes */
         pst_op_init(&ops[i], sizeof ops[i], PST_OP_GAUSSIAN_BLUR);
         ops[i].height = ops[i].width = 3;
     }
-    assert_int_equal(plan_chain(ops, PSTI_GPU_MAX_TURNS / 2, 1, prepare), PST_OK);
+    assert_int_equal(plan_chain(&rgb, ops, PSTI_GPU_MAX_TURNS / 2, 1, prepare), PST_OK);
     assert_int_equal(prepare->n_passes, PSTI_GPU_MAX_TURNS);
-    assert_int_equal(plan_chain(ops, PSTI_GPU_MAX_TURNS / 2 + 1, 1, prepare),
+    assert_int_equal(plan_chain(&rgb, ops, PSTI_GPU_MAX_TURNS / 2 + 1, 1, prepare),
                      PST_ERROR_UNSUPPORTED);
+    free(prepare);
+}
+
+/* MapLabels of a mask of 16 bits, whose table is large, is left to the CPU. */
+static void test_wide_labels(void **state)
+{
+    (void)state;
+    static const uint16_t labels[] = {7, 3};
+    const struct psti_chain_output wide = {PST_DTYPE_U16, PST_LAYOUT_HWC, 1, 16, true};
+    struct psti_gpu_prepare *prepare = malloc(sizeof *prepare);
+    struct pst_op op;
+    pst_op_init(&op, sizeof op, PST_OP_MAP_LABELS);
+    op.labels = labels;
+    op.n_labels = 2;
+    assert_int_equal(plan_chain(&wide, &op, 1, 1, prepare), PST_ERROR_UNSUPPORTED);
+    assert_string_equal(prepare->recipe.other, "MapLabels");
     free(prepare);
 }
 
@@ -425,7 +468,7 @@ static void test_augmix_limits(void **state)
     pst_op_init(&ops[7], sizeof ops[7], PST_OP_ERASING);
     ops[7].p = 1;
     for (uint64_t sample = 0; sample < 20000; sample++) {
-        assert_int_equal(plan_chain(ops, 8, sample, prepare), PST_OK);
+        assert_int_equal(plan_chain(&rgb, ops, 8, sample, prepare), PST_OK);
         uint32_t turns = 1u + prepare->passes[prepare->n_passes - 1].turn;
         most_turns = turns > most_turns ? turns : most_turns;
         most_passes = prepare->n_passes > most_passes ? prepare->n_passes : most_passes;
@@ -437,8 +480,8 @@ static void test_augmix_limits(void **state)
     ops[5].mixture_width = ops[5].chain_depth = 8;
     ops[6] = ops[5];
     for (uint64_t sample = 0; sample < 200; sample++)
-        assert_int_equal(plan_chain(&ops[5], 1, sample, prepare), PST_OK);
-    assert_int_equal(plan_chain(&ops[5], 2, 1, prepare), PST_ERROR_UNSUPPORTED);
+        assert_int_equal(plan_chain(&rgb, &ops[5], 1, sample, prepare), PST_OK);
+    assert_int_equal(plan_chain(&rgb, &ops[5], 2, 1, prepare), PST_ERROR_UNSUPPORTED);
     assert_string_equal(prepare->recipe.other, "AugMix");
     free(prepare);
 }
@@ -449,7 +492,7 @@ int main(void)
         cmocka_unit_test(test_random_chains),   cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_long_filters),    cmocka_unit_test(test_colors),
         cmocka_unit_test(test_too_many_passes), cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_augmix_limits),
+        cmocka_unit_test(test_augmix_limits),   cmocka_unit_test(test_wide_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

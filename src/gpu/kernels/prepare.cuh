@@ -224,7 +224,8 @@ PSTI_LANES void color_all(pixel &p, const struct psti_gpu_pass &pass, const colo
             color_mask(p, range, (uint32_t)factor);
             break;
         case PSTI_GPU_TABLE:
-            color_table(p, range, pass.table);
+        case PSTI_GPU_LABELS:
+            color_table(p, range, pass.colors[k] == PSTI_GPU_TABLE ? pass.table : pass.labels);
             break;
         case PSTI_GPU_STRETCHED:
             color_stretch(p, range, pass.table);

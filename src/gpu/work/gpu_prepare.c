@@ -74,7 +74,8 @@ struct growth {
 };
 
 /* Opens a pass. Until addresses are known, the pass holds numbers instead: place + 1 for pictures
- * and planes, number + 1 for sums and tables, and the offset for taps. */
+ * and planes, number + 1 for sums and tables, the offset for taps, and the offset + 1 for labels.
+ */
 static struct psti_gpu_pass *open_pass(struct growth *g, enum psti_gpu_pass_kind kind,
                                        uint32_t height, uint32_t width)
 {
@@ -220,6 +221,15 @@ static void grow_tones(struct growth *g, enum psti_gpu_pass_kind kind)
     any_pass(g)->table = table;
     grow_color(g, kind == PSTI_GPU_STRETCH && g->bits == 16 ? PSTI_GPU_STRETCHED : PSTI_GPU_TABLE,
                0);
+}
+
+/* Adds MapLabels. A pass has one table for it. */
+static void grow_labels(struct growth *g, const struct psti_recipe_step *step)
+{
+    if (any_pass(g)->labels != 0)
+        close_pass(g);
+    grow_color(g, PSTI_GPU_LABELS, 0);
+    g->pass->labels = step->table + 1;
 }
 
 /* Adds a sharpening. Border pixels do not change, so a picture of border pixels only needs no
@@ -393,6 +403,9 @@ static void grow(struct growth *g, const struct psti_recipe_step *step)
     case PSTI_RECIPE_MAP:
         grow_map(g, step);
         break;
+    case PSTI_RECIPE_LABELS:
+        grow_labels(g, step);
+        break;
     case PSTI_RECIPE_SPLIT:
         grow_split(g, step);
         break;
@@ -542,6 +555,7 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
         pass->sum_to = pass->sum_to == 0 ? 0 : sums_at + 8 * (pass->sum_to - 1);
         pass->table = pass->table == 0 ? 0 : made_at + PSTI_GPU_TABLE_NBYTES * (pass->table - 1);
         pass->taps = pass->n_taps == 0 ? 0 : tables_at + pass->taps;
+        pass->labels = pass->labels == 0 ? 0 : tables_at + pass->labels - 1;
         if (pass->kind != PSTI_GPU_RESIZES)
             continue;
         while (step->kind != PSTI_RECIPE_RESIZE)

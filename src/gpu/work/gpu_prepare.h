@@ -40,7 +40,8 @@ enum psti_gpu_color {
     PSTI_GPU_POSTERIZE, /* keeps only the bits of colours that are set in the factor */
     PSTI_GPU_TABLE,     /* looks colours up in a table that PSTI_GPU_LEVEL or PSTI_GPU_STRETCH
                          * made */
-    PSTI_GPU_STRETCHED  /* stretches 16-bit colours by the ranges that PSTI_GPU_STRETCH found */
+    PSTI_GPU_STRETCHED, /* stretches 16-bit colours by the ranges that PSTI_GPU_STRETCH found */
+    PSTI_GPU_LABELS     /* looks the numbers of a mask of 8 bits up in the table at `labels` */
 };
 
 /* What a pass does to the picture before it applies colours and flips, and stores the result. */
@@ -142,6 +143,7 @@ struct psti_gpu_pass {
     uint16_t fill[4];
     uint64_t table;       /* address: LEVEL, STRETCH make it; TABLE, STRETCHED use it */
     uint64_t taps;        /* for blurs: address of f32 [n_taps] */
+    uint64_t labels;      /* for the colour LABELS: address of u8 [256] */
     uint32_t elements[4]; /* for ERASE: bits of the slot's element, by channel */
     uint32_t n_taps;
     float sharpness; /* SHARPEN: its factor */
