@@ -1,12 +1,13 @@
 /* noise.cuh - passes that make random numbers: the displacements of an elastic warp before they are
  * blurred (augment/augment_warp.c), and the noise of RandomErasing (augment/augment_erase.c).
  *
- * Numbers come from the generator of base/philox.h, which takes integers only. The logarithm, sine
- * and cosine of the normal noise repeat augment/augment_math.c operation by operation. Each
+ * Numbers come from the generator of base/philox.h, which takes integers only. The sine and cosine
+ * of the normal noise repeat augment/augment_math.c operation by operation. Each
  * operation is rounded separately, so the bits are those of the CPU. */
 #ifndef PST_GPU_NOISE_CUH
 #define PST_GPU_NOISE_CUH
 
+#include "gpu/kernels/logarithm.cuh"
 #include "gpu/kernels/prepare.cuh"
 
 namespace psti
@@ -34,24 +35,12 @@ PSTI_LANES void noise_numbers(const struct psti_gpu_stream &stream, lane_u32 att
     }
 }
 
-/* Does what psti_augment_log does, for 0 < x < 2. */
+/* Does what psti_logarithm does, for normal numbers above 0. */
 PSTI_LANES lane_f64 noise_log(lane_f64 x)
 {
-    const lane_f64 one = lane_f64(1.0);
-    const lane_u32 high = high_u32_of(x), bias = lane_u32(1023);
-    lane_i32 k = as_i32(high >> lane_u32(20)) - lane_i32(1023);
-    lane_f64 m = f64_of((high & lane_u32(0xfffff)) | (bias << lane_u32(20)), low_u32_of(x));
-    lane_bool above = m > lane_f64(0x1.6a09e667f3bcdp+0);
-    m = select(above, mul_f64(m, lane_f64(0.5)), m);
-    lane_f64 exponent = to_f64(select(above, k + lane_i32(1), k));
-    lane_f64 s = div_f64(add_f64(m, lane_f64(-1.0)), add_f64(m, one)), z = mul_f64(s, s);
-    lane_f64 sum = lane_f64(0.0);
-    PSTI_UNROLL
-    for (int n = 23; n >= 1; n -= 2)
-        sum = add_f64(mul_f64(sum, z), lane_f64(1.0 / n));
-    lane_f64 series = mul_f64(mul_f64(lane_f64(2.0), s), sum);
-    lane_f64 low = mul_f64(exponent, lane_f64(0x1.cf79abc9e3b3ap-40));
-    return add_f64(mul_f64(exponent, lane_f64(0x1.62e42fefa0000p-1)), add_f64(series, low));
+    const lane_u32 high = high_u32_of(x), one = lane_u32(1023u << 20); /* the upper half of 1.0 */
+    const lane_i32 k = as_i32(high >> lane_u32(20)) - lane_i32(1023);
+    return logarithm_of(f64_of((high & lane_u32(0xfffff)) | one, low_u32_of(x)), to_f64(k));
 }
 
 /* Does what psti_augment_sincos does, for 0 <= degrees <= 360. */

@@ -7,7 +7,7 @@
 #ifndef PST_GPU_SOUND_CUH
 #define PST_GPU_SOUND_CUH
 
-#include "base/numbers/logarithm.h"
+#include "gpu/kernels/logarithm.cuh"
 #include "gpu/kernels/warp.cuh"
 #include "gpu/work/gpu_sound.h"
 
@@ -325,25 +325,13 @@ PSTI_LANES lane_f32 band_sum(const frame &f, const struct psti_gpu_sound_args &a
 /* Returns factor * log(x), by the operations of psti_logarithm(). */
 PSTI_LANES lane_f32 scaled_log(lane_f32 x, double factor)
 {
-    const double terms[PSTI_LOG_N_TERMS] = PSTI_LOG_TERMS;
     const lane_f32 zero = lane_f32(0.0f), infinity = lane_f32(float_of(0x7f800000u));
-    const lane_f64 one = lane_f64(1.0), minus_one = lane_f64(-1.0);
     const lane_bool is_tiny = x < lane_f32(0x1p-126f); /* multiplied by 2^32 first */
     const lane_u32 bits = bits_of(select(is_tiny, mul_f32(x, lane_f32(0x1p32f)), x));
     const lane_f64 stored = to_f64(bits >> lane_u32(23) & lane_u32(255));
-    lane_f64 m = to_f64(float_of((bits & lane_u32(0x7fffffu)) | lane_u32(0x3f800000u)));
-    const lane_bool is_large = m > lane_f64(PSTI_LOG_SQRT2);
-    m = select(is_large, mul_f64(m, lane_f64(0.5)), m);
-    lane_f64 k = add_f64(stored, select(is_tiny, lane_f64(-159.0), lane_f64(-127.0)));
-    k = add_f64(k, select(is_large, one, lane_f64(0.0)));
-    const lane_f64 s = div_f64(add_f64(m, minus_one), add_f64(m, one)), z = mul_f64(s, s);
-    lane_f64 sum = lane_f64(0.0);
-    PSTI_UNROLL
-    for (uint32_t i = 0; i < PSTI_LOG_N_TERMS; i++)
-        sum = add_f64(mul_f64(sum, z), lane_f64(terms[i]));
-    const lane_f64 low =
-        add_f64(mul_f64(mul_f64(lane_f64(2.0), s), sum), mul_f64(k, lane_f64(PSTI_LN2_LOW)));
-    const lane_f64 log = add_f64(mul_f64(k, lane_f64(PSTI_LN2_HIGH)), low);
+    const lane_f64 m = to_f64(float_of((bits & lane_u32(0x7fffffu)) | lane_u32(0x3f800000u)));
+    const lane_f64 k = add_f64(stored, select(is_tiny, lane_f64(-159.0), lane_f64(-127.0)));
+    const lane_f64 log = logarithm_of(m, k);
     lane_f32 result = select(x < infinity, to_f32(mul_f64(log, lane_f64(factor))), x);
     result = select(x > zero, result, lane_f32(float_of(0x7fc00000u)));
     return select(x == zero, lane_f32(float_of(0xff800000u)), result);
