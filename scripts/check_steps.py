@@ -28,12 +28,12 @@ TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Labels of rooms that start threads. cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify)$"
 # Tests that take most of the step's time with ThreadSanitizer. make check-long runs them.
-SLOW_WITH_TSAN = (r"^test_(fleet|loader_(cache_form|device|fleet|life|limit|memory|meter|order|pli_jpeg|ranges|set|sound|stats"
-                  r"|steady|training|weights|world)|pack_pli_jpeg|serve_(hostile|siblings|stream|stream_gpu)"
+SLOW_WITH_TSAN = (r"^test_(fleet|loader_(cache_form|device|device_rows|fleet|life|limit|memory|meter|order|pli_jpeg|ranges|set"
+                  r"|sound|stats|steady|training|weights|world)|pack_pli_jpeg|serve_(hostile|siblings|stream|stream_gpu)"
                   r"|writer_journal_forged)$")
 SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_(file_c|pixels)|wave_levels)|cli_(interrupt|plan|pli|repack|unpack)"
                   r"|kernels_(batch|jpeg|prepare|store|units|wave)|gpu_batch|bench_gpu|stall_trace"
-                  r"|loader_(cache_form|device|fleet|limit|pli_jpeg|steady|training)|serve_(siblings|stream_gpu)"
+                  r"|loader_(cache_form|device|device_rows|fleet|limit|pli_jpeg|steady|training)|serve_(siblings|stream_gpu)"
                   r"|writer_journal_forged)$")
 # Labels of tests whose code differs by CPU level or by compiler. All other tests run only with AddressSanitizer, and in make
 # check-long without it.
@@ -42,7 +42,7 @@ KERNELS = "decode|pli|golden|augment|sound"  # the rooms of BY_LEVEL that have k
 ASAN_LEAVES_OUT = f"_slow$|{SLOW_WITH_ASAN}"  # _slow: tests of scripts.
 # Tests that are not repeated at each CPU level: they compare all levels with plain C in one process, or have no kernels.
 SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
-                      r"|loader_(device|fallback|fleet|life|limit|memory|meter|order|stats|steady))$")
+                      r"|loader_(device|device_rows|fallback|fleet|life|limit|memory|meter|order|stats|steady))$")
 # With this variable, tests of many combinations try only some of them. make check-long tries all.
 FEW = {"PENSTOCK_TEST_FEW": "1"}
 HAS_FEW = "^test_loader_(cache_form|pli_jpeg)$"

@@ -19,8 +19,8 @@
  * Memory: these arrays count in pst_loader_options.host_memory. If a batch does not fit, the loader
  * prepares one batch at a time; if a single batch does not fit, pst_loader_next gives
  * PST_ERROR_LIMIT. The memory belongs to the batch's slot and grows to the largest batch. With
- * pin_memory it is page-locked. If batches lie on a GPU, the arrays of boxes, keypoints, arrays and
- * sound lie there, too, and pst_batch_host_collated gives their copies in host memory.
+ * pin_memory it is page-locked. If batches lie on a GPU, these arrays lie there, too, and
+ * pst_batch_host_collated gives their copies in host memory.
  *
  * Errors: rows of one batch that differ in their number of axes, or in an axis that must be equal,
  * end the epoch with PST_ERROR_ARGUMENT, which names the sample. */
@@ -88,7 +88,8 @@ enum pst_collated {
 bool pst_batch_collated(const pst_batch *batch, uint32_t i_field, enum pst_collated part,
                         struct pst_tensor *tensor, size_t tensor_nbytes);
 
-/* Gives one of these arrays in host memory, even if the batch lies on a GPU. Otherwise as
+/* Gives one of these arrays in host memory, even if the batch lies on a GPU. It returns false for
+ * the values of images and masks there, which are on the GPU alone. Otherwise as
  * pst_batch_collated. */
 bool pst_batch_host_collated(const pst_batch *batch, uint32_t i_field, enum pst_collated part,
                              struct pst_tensor *tensor, size_t tensor_nbytes);

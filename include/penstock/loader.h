@@ -159,11 +159,11 @@ enum pst_page_cache {
 /* In which memory the arrays of a batch lie. */
 enum pst_placement {
     PST_PLACEMENT_HOST = 0, /* Host memory. */
-    /* The memory of the GPU pst_loader_options.device, for all arrays. Images and masks must have
-     * one size. Rows of boxes, keypoints, arrays and sound may differ in shape, also with
-     * pst_field_output.ragged. All rows that do are uploaded with the batch's other arrays, in one
-     * block, in which a row begins at a multiple of 64 bytes. Bytes, text, JSON and what is
-     * delivered encoded stay in host memory. */
+    /* The memory of the GPU pst_loader_options.device, for all arrays. Images and masks may differ
+     * in size, unless `share` is set. Rows of all other fields may differ in shape, too, also with
+     * pst_field_output.ragged. Rows of boxes, keypoints, arrays and sound that do are uploaded with
+     * the batch's other arrays, in one block, in which a row begins at a multiple of 64 bytes.
+     * Bytes, text, JSON and what is delivered encoded stay in host memory. */
     PST_PLACEMENT_DEVICE = 1
 };
 

@@ -42,6 +42,9 @@ struct psti_slot_field {
     uint32_t ndim; /* number of axes of a row in the array */
     int64_t shape[PST_MAX_NDIM];
     struct psti_slot_ragged ragged;
+    /* Loose rows: bytes among the slot's numbers that the loader has for each row, a multiple of
+     * 8. */
+    uint32_t note_nbytes;
 };
 
 /* Opens a pool. `fields` are copied. */
@@ -61,8 +64,9 @@ void psti_batch_pool_close(struct psti_pool **pool);
 /* Slots whose arrays lie on a GPU. src/batch has no code for GPUs, so the loader allocates their
  * memory through these functions. The index and all arrays lie on the GPU, last those of pixels and
  * others that a GPU makes. Host memory has a copy of everything before these, at the same offsets.
- * Rows with separate memory lie in host memory. Those of carried fields are put together there by
- * psti_batch_collate, in one block that the loader uploads as a whole. */
+ * Rows with separate memory lie in host memory, except loose rows (see psti_loose). Those of
+ * carried fields are put together there by psti_batch_collate, in one block that the loader uploads
+ * as a whole. */
 struct psti_slot_part {
     void *numbers;  /* copy in host memory, aligned to 4096 bytes */
     uint64_t array; /* arrays on the GPU, address aligned to 256 bytes */
@@ -209,6 +213,8 @@ void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row);
  * exhausted; *status says which. */
 void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint32_t ndim,
                          const int64_t *shape, enum pst_status *status);
+/* Records a loose row with this shape. It gets its memory later. */
+void psti_batch_note_row(pst_batch *batch, uint32_t i_field, uint32_t row, const int64_t shape[3]);
 /* Returns the memory of a recorded row. */
 void *psti_batch_row_data(const pst_batch *batch, uint32_t i_field, uint32_t row);
 /* Returns the length of a recorded row along its first axis. */
@@ -229,5 +235,35 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err);
 size_t psti_batch_carried(const pst_batch *batch, const void **rows);
 /* Sets the address on the GPU to which that block is uploaded, aligned to 64 bytes. */
 void psti_batch_set_carried(pst_batch *batch, uint64_t address);
+
+/* Loose rows are rows of pixels on a GPU that may differ in size. The loader has memory for them,
+ * and psti_batch_collate leaves them out: the loader places the rows of a batch when their shapes
+ * are known, and again if rows were made again (batch_loose.c). The caller sets the first members
+ * before psti_batch_loose_place. */
+struct psti_loose {
+    pst_batch *batch;
+    uint32_t i_field, n_rows;
+    const uint8_t *bad; /* [n_rows] not 0: the row is left out; NULL: none is */
+    size_t *offsets;    /* [n_rows] where each row begins in the loader's memory */
+    /* Results of psti_batch_loose_place: */
+    uint32_t n;               /* rows that are delivered */
+    bool alike;               /* all have the shape of the field's array, and lie in one */
+    int64_t most[3];          /* the padded shape */
+    size_t start;             /* where the array that is delivered begins in the memory */
+    size_t padded_row_nbytes; /* bytes of a padded row; 0: rows are not padded */
+};
+/* Places the rows in memory that the loader will have, from *at on, and sets *at to their end.
+ * Returns false if they are too large. */
+bool psti_batch_loose_place(struct psti_loose *loose, size_t *at);
+/* Says that the placed rows lie in the memory at this address on the GPU, aligned to 256 bytes, and
+ * writes the numbers of collated rows. The rows of "padded" are copied by the loader. */
+void psti_batch_loose_set(struct psti_loose *loose, uint64_t memory);
+/* Gives height and width of a row. Returns false if it is left out, or was not made. */
+bool psti_batch_loose_size(const struct psti_loose *loose, uint32_t row, uint32_t size[2]);
+/* Gives height and width of padded rows. */
+void psti_batch_loose_padded_size(const struct psti_loose *loose, uint32_t size[2]);
+/* Returns the loader's bytes for the slot's rows, note_nbytes for each, and their address on the
+ * GPU. */
+void *psti_batch_loose_notes(const pst_batch *batch, uint32_t i_field, uint64_t *address);
 
 #endif

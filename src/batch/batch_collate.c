@@ -294,7 +294,7 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
     if (!psti_batch_place_lists(batch, &total))
         return psti_fail(err, PST_ERROR_LIMIT, "batch", "the rows of a batch are too large");
     for (uint32_t i = 0; i < pool->n_fields; i++) {
-        if (pool->fields[i].field.ragged.kind == PST_RAGGED_LIST)
+        if (pool->fields[i].field.ragged.kind == PST_RAGGED_LIST || psti_batch_is_loose(pool, i))
             continue;
         enum pst_status status = measure_field(batch, i, &measures[i], err);
         if (status != PST_OK)
@@ -310,7 +310,7 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
     psti_batch_fill_lists(batch);
     for (uint32_t i = 0; i < pool->n_fields; i++) {
         struct psti_collated *collated = &batch->collated[i];
-        if (pool->fields[i].field.ragged.kind == PST_RAGGED_LIST)
+        if (pool->fields[i].field.ragged.kind == PST_RAGGED_LIST || psti_batch_is_loose(pool, i))
             continue;
         for (uint32_t p = 0; p <= PST_COLLATED_SHAPES; p++)
             if (collated->parts[p].ndim)
@@ -326,7 +326,8 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
     return PST_OK;
 }
 
-/* Returns one of the arrays of a field in host memory; NULL: it does not exist. */
+/* Returns one of the arrays of a field, in host memory unless it belongs to loose rows; NULL: it
+ * does not exist. */
 static const struct pst_tensor *find_part(const pst_batch *batch, uint32_t i_field,
                                           enum pst_collated part)
 {
@@ -354,7 +355,14 @@ bool pst_batch_host_collated(const pst_batch *batch, uint32_t i_field, enum pst_
                              struct pst_tensor *tensor, size_t tensor_nbytes)
 {
     const struct pst_tensor *found = find_part(batch, i_field, part);
-    if (found)
-        psti_struct_write(tensor, tensor_nbytes, found, sizeof *found);
-    return found != NULL;
+    bool is_loose = found && psti_batch_is_loose(batch->pool, i_field);
+    if (!found || (is_loose && part == PST_COLLATED_VALUES))
+        return false;
+    struct pst_tensor shown = *found;
+    if (is_loose) { /* they are numbers of the slot */
+        shown.data = batch->data + ((uintptr_t)found->data - batch->part.array);
+        shown.device = -1;
+    }
+    psti_struct_write(tensor, tensor_nbytes, &shown, sizeof shown);
+    return true;
 }

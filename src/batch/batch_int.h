@@ -114,6 +114,13 @@ static inline bool psti_batch_layout_is_gpu_alone(const struct psti_slot_field *
 {
     return psti_batch_layout_is_pixels(field) || field->gpu_makes;
 }
+enum { PSTI_PIXEL_NDIM = 3 }; /* axes of a row of pixels */
+/* True if the rows of this field are loose: they lie in memory of the loader on a GPU. */
+static inline bool psti_batch_is_loose(const struct psti_pool *pool, uint32_t i_field)
+{
+    const struct psti_slot_field *field = &pool->fields[i_field].field;
+    return pool->has_gpu && field->may_differ && psti_batch_layout_is_pixels(field);
+}
 /* Computes the offsets of the arrays for n_rows rows. Index and numbers come first and end at
  * *numbers. *total becomes the size of all. `offsets` may be NULL. */
 bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, size_t *offsets,

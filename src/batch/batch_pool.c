@@ -24,6 +24,19 @@ static bool array_row_nbytes(const struct psti_slot_field *field, size_t *nbytes
     return true;
 }
 
+/* Computes the bytes of numbers that a slot has for the loose rows of a field. Returns false if
+ * they exceed size_t. */
+static bool loose_nbytes(const struct psti_slot_field *field, uint32_t n_rows, size_t *nbytes)
+{
+    size_t row = field->note_nbytes;
+    if (field->ragged.kind == PST_RAGGED_PADDED)
+        row += 2 * sizeof(int64_t);
+    else if (field->ragged.kind == PST_RAGGED_OFFSETS)
+        row += (1 + PSTI_PIXEL_NDIM) * sizeof(int64_t);
+    return psti_mul_size(row, n_rows, nbytes) && psti_add_size(*nbytes, sizeof(int64_t), nbytes);
+}
+
+
 /* Assigns offsets to the arrays of numbers or, if `gpu_alone`, to those of pixels and others that a
  * GPU makes. */
 static bool add_arrays(const struct psti_pool *pool, uint32_t n_rows, bool gpu_alone,
@@ -32,14 +45,17 @@ static bool add_arrays(const struct psti_pool *pool, uint32_t n_rows, bool gpu_a
     size_t nbytes;
     for (uint32_t i = 0; i < pool->n_fields; i++) {
         const struct psti_slot_field *field = &pool->fields[i].field;
-        if (psti_batch_layout_is_gpu_alone(field) != gpu_alone)
+        bool is_loose = psti_batch_is_loose(pool, i);
+        if ((psti_batch_layout_is_gpu_alone(field) && !is_loose) != gpu_alone)
             continue;
         if (!psti_add_size(*at, pool->alignment - 1, at))
             return false;
         *at &= ~(pool->alignment - 1);
         if (offsets)
             offsets[i] = *at;
-        if (!array_row_nbytes(field, &nbytes) || !psti_mul_size(nbytes, n_rows, &nbytes) ||
+        if (!(is_loose
+                  ? loose_nbytes(field, n_rows, &nbytes)
+                  : array_row_nbytes(field, &nbytes) && psti_mul_size(nbytes, n_rows, &nbytes)) ||
             !psti_add_size(*at, nbytes, at))
             return false;
     }

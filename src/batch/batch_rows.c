@@ -131,6 +131,14 @@ void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint3
     return memory;
 }
 
+void psti_batch_note_row(pst_batch *batch, uint32_t i_field, uint32_t row, const int64_t shape[3])
+{
+    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
+    struct psti_row *record = psti_batch_row_record(batch, i_field, row);
+    *record = (struct psti_row){.ndim = 3, .in_array = shape_is_arrays(field, 3, shape)};
+    memcpy(record->shape, shape, 3 * sizeof *shape);
+}
+
 void *psti_batch_row_data(const pst_batch *batch, uint32_t i_field, uint32_t row)
 {
     return psti_batch_row_record(batch, i_field, row)->data;
@@ -164,7 +172,7 @@ static void move_row(pst_batch *batch, uint32_t to, uint32_t from)
             continue;
         struct psti_row *target = psti_batch_row_record(batch, i, to);
         *target = *record;
-        if (record->in_array)
+        if (record->in_array && in_host)
             target->data = array_row(batch, i, to);
     }
 }
@@ -214,14 +222,16 @@ static bool lies_on_gpu(const pst_batch *batch, uint32_t i_field)
 {
     const struct psti_layout_field *field = &batch->pool->fields[i_field];
     return field->i_rows < 0 ? batch->pool->has_gpu && field->field.has_array
-                             : psti_batch_is_carried(batch, i_field);
+                             : psti_batch_is_carried(batch, i_field) ||
+                                   psti_batch_is_loose(batch->pool, i_field);
 }
 
-/* Returns whether the field's array lies on a GPU, without a copy in host memory. */
+/* Returns whether the field's array, or its rows, lie on a GPU, without a copy in host memory. */
 static bool lies_on_gpu_alone(const pst_batch *batch, uint32_t i_field)
 {
     const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
-    return batch->pool->has_gpu && field->has_array && psti_batch_layout_is_gpu_alone(field);
+    return psti_batch_is_loose(batch->pool, i_field) ||
+           (batch->pool->has_gpu && field->has_array && psti_batch_layout_is_gpu_alone(field));
 }
 
 void psti_batch_fill_strides(struct pst_tensor *tensor)
@@ -238,6 +248,11 @@ static void fill_place(const pst_batch *batch, uint32_t i_field, uint32_t row, b
                        struct pst_tensor *tensor)
 {
     size_t at = batch->offsets[i_field] + (size_t)row * batch->pool->fields[i_field].row_nbytes;
+    if (psti_batch_is_loose(batch->pool, i_field)) {
+        tensor->device = batch->pool->gpu.device;
+        tensor->data = row < batch->count ? psti_batch_row_record(batch, i_field, row)->data : NULL;
+        return;
+    }
     tensor->device = on_gpu ? batch->pool->gpu.device : -1;
     tensor->data = on_gpu ? (void *)(uintptr_t)(batch->part.array + at) : host_at(batch, at);
 }
@@ -330,7 +345,7 @@ static void one_row(const pst_batch *batch, uint32_t i_field, uint32_t row, bool
     memcpy(tensor->shape, record ? record->shape : field->shape,
            tensor->ndim * sizeof tensor->shape[0]);
     psti_batch_fill_strides(tensor);
-    if (!record || (on_gpu && is_in_array))
+    if (!record || (on_gpu && (is_in_array || psti_batch_is_loose(batch->pool, i_field))))
         fill_place(batch, i_field, row, on_gpu, tensor);
     else if (!on_gpu)
         tensor->data = record->data;

@@ -27,6 +27,7 @@
 
 #include "augment/augment.h"
 #include "decode/decode.h"
+#include "gpu/work/gpu_pad.h"
 #include "sound/sound.h"
 
 /* Returns the number of kernels. A launch names a kernel by its number, from 0. */
@@ -50,6 +51,9 @@ struct psti_gpu_field_options {
     struct psti_chain_output output;
     /* size of all finished rows of the field; rows of any other size are refused */
     uint32_t height, width;
+    /* true: rows have any size, and height and width are those of a typical row. The caller sets
+     * where each row goes (psti_gpu_block_set_out). */
+    bool may_differ;
     /* Distance between two rows of the batch's array, in rows of this field; 0 counts as 1. The
      * views of an image that lie side by side in one array are fields with the number of views. */
     uint32_t row_step;
@@ -67,9 +71,13 @@ const char *psti_gpu_field_refusal(const struct psti_gpu_field *field);
 enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options,
                                     struct psti_gpu_field **out, struct pst_error *err);
 void psti_gpu_field_close(struct psti_gpu_field **field);
-/* Returns the bytes of a finished row. In a batch slot, row i begins at i * row_step times these
- * bytes. */
+/* Returns the bytes of a finished row; if rows may differ, those of a typical one. In a batch slot,
+ * row i begins at i * row_step times these bytes. */
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field);
+/* Returns the bytes of a finished row of this size: height, width. */
+size_t psti_gpu_field_size_nbytes(const struct psti_gpu_field *field, const uint32_t size[2]);
+/* Returns the bytes of the finished row of this draw. */
+size_t psti_gpu_field_draw_nbytes(const struct psti_gpu_field *field, const struct psti_draw *draw);
 
 /* The tables of all fields of a block, in their order. They are uploaded once, to the address right
  * behind the built-in tables. */
@@ -162,9 +170,16 @@ enum pst_status psti_gpu_block_waves(struct psti_gpu_block *block, uint32_t i_fi
 
 /* Claims pinned memory for a finished row of the batch: values of the field's psti_target, without
  * gaps between lines of pixels, or features of sound. The caller fills it; psti_gpu_block_done then
- * adds the row. Statuses are those of psti_gpu_block_row. */
+ * adds the row. `draw` is only needed for fields with may_differ, and may be NULL for others.
+ * Statuses are those of psti_gpu_block_row. */
 enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i_field,
-                                        uint32_t row, void **data, struct pst_error *err);
+                                        uint32_t row, const struct psti_draw *draw, void **data,
+                                        struct pst_error *err);
+
+/* Sets the address to which a row of a field with may_differ is written. Call it for each row that
+ * takes part, before psti_gpu_block_work. */
+void psti_gpu_block_set_out(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
+                            uint64_t at);
 
 /* One kernel launch, for psti_device_stream_launch. */
 struct psti_gpu_launch {
@@ -185,7 +200,8 @@ struct psti_gpu_work {
     uint32_t n_launches;
 };
 /* A row of `places` that is not written. Row r of field i is written to outs[i] + places[r] times
- * the distance of its rows. If `places` is NULL, places[r] is r. */
+ * the distance of its rows. If `places` is NULL, places[r] is r. With may_differ, it is written to
+ * where psti_gpu_block_set_out says. */
 #define PSTI_GPU_NOWHERE UINT32_MAX
 enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t *outs,
                                     const uint32_t *places, struct psti_gpu_work *work,
@@ -194,5 +210,16 @@ enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t
 /* Returns whether the GPU found the bytes of that row corrupt. Call it after the work is done. The
  * slot's row is undefined then, and the CPU's decoder must find the error. */
 bool psti_gpu_block_failed(const struct psti_gpu_block *block, uint32_t i_field, uint32_t row);
+
+/* Padding of finished rows that differ in size, in a launch of its own. psti_gpu_pad_set describes
+ * one row: from size (height, width) at `from` to the top left of to_size at `to`. */
+void psti_gpu_pad_set(const struct psti_gpu_field *field, const uint32_t size[2], uint64_t from,
+                      const uint32_t to_size[2], uint64_t to, struct psti_gpu_pad *pad);
+/* Makes the launch for n_pads such rows, whose copies on the GPU lie at `at`. fill: the bytes of an
+ * element of the field. launch->args becomes `args`. Returns false if there is nothing to launch,
+ * or if the rows are too large for one launch. */
+bool psti_gpu_pad_launch(const struct psti_gpu_field *field, const struct psti_gpu_pad *pads,
+                         uint32_t n_pads, uint64_t at, const unsigned char fill[8],
+                         struct psti_gpu_pad_args *args, struct psti_gpu_launch *launch);
 
 #endif

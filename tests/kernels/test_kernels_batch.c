@@ -157,7 +157,8 @@ static enum pst_status put_pixels(struct batch *b, uint32_t f, uint32_t r)
 static enum pst_status put_finished(struct batch *b, uint32_t f, uint32_t r)
 {
     void *data;
-    enum pst_status status = psti_gpu_block_finished(b->block, f, r, &data, NULL);
+    enum pst_status status =
+        psti_gpu_block_finished(b->block, f, r, &b->rows[f][r].draw, &data, NULL);
     if (status != PST_OK || b->rows[f][r].cpu != PST_OK)
         return status == PST_OK ? b->rows[f][r].cpu : status;
     memcpy(data, b->rows[f][r].expected, row_nbytes(b, f));
@@ -567,6 +568,68 @@ static void test_sizes_of_blocks(void **state)
     }
 }
 
+#ifndef PST_TEST_ON_GPU
+/* Compares a padded row with its row: the same elements, and the fill beside and below them. */
+static void check_padded(const struct psti_gpu_pad *pad, const uint8_t *fill, size_t element)
+{
+    const uint8_t *from = (const uint8_t *)(uintptr_t)pad->from;
+    const uint8_t *to = (const uint8_t *)(uintptr_t)pad->to;
+    for (uint32_t plane = 0; plane < pad->n_planes; plane++)
+        for (uint32_t y = 0; y < pad->to_n_lines; y++)
+            for (uint32_t x = 0; x < pad->to_line_nbytes; x++) {
+                bool in = y < pad->n_lines && x < pad->line_nbytes;
+                size_t line = (size_t)plane * pad->n_lines + y;
+                uint8_t expected = in ? from[line * pad->line_nbytes + x] : fill[x % element];
+                assert_int_equal(*to++, expected);
+            }
+}
+
+/* Finished rows of several sizes become one padded array, whatever their element and layout. */
+static void test_padding(void **state)
+{
+    enum { PADS = 5, MOST = 90 };
+    (void)state;
+    struct test_random random = {.seed = 98};
+    for (uint32_t i = 0; i < 200; i++) {
+        struct batch b = {.n_fields = 1, .n_rows = 1};
+        struct psti_gpu_pad pads[PADS];
+        struct psti_gpu_pad_args args;
+        struct psti_gpu_launch launch;
+        uint8_t fill[8];
+        field_make_plain(&random, i % 4 == 0, &b.fields[0]);
+        open_field(&b, 0);
+        size_t element = pst_dtype_nbytes(b.fields[0].output.dtype);
+        uint32_t to_size[2] = {1 + test_below(&random, MOST), 1 + test_below(&random, MOST)};
+        uint32_t n = 1 + test_below(&random, PADS);
+        size_t to_nbytes = psti_gpu_field_size_nbytes(b.gpus[0], to_size);
+        uint8_t *from[PADS], *to = malloc(n * to_nbytes);
+        for (int k = 0; k < 8; k++)
+            fill[k] = (uint8_t)test_below(&random, 256);
+        for (uint32_t r = 0; r < n; r++) {
+            const uint32_t size[2] = {1 + test_below(&random, to_size[0]),
+                                      1 + test_below(&random, to_size[1])};
+            size_t nbytes = psti_gpu_field_size_nbytes(b.gpus[0], size);
+            from[r] = malloc(nbytes); /* of its exact length, for AddressSanitizer */
+            for (size_t k = 0; k < nbytes; k++)
+                from[r][k] = (uint8_t)test_below(&random, 256);
+            psti_gpu_pad_set(b.gpus[0], size, (uintptr_t)from[r], to_size,
+                             (uintptr_t)to + r * to_nbytes, &pads[r]);
+        }
+        assert_true(psti_gpu_pad_launch(b.gpus[0], pads, n, (uintptr_t)pads, fill, &args, &launch));
+        exec_find(launch.kernel)(launch.n_blocks, launch.n_warps, launch.shared_nbytes,
+                                 launch.args);
+        for (uint32_t r = 0; r < n; r++) {
+            check_padded(&pads[r], fill, element);
+            free(from[r]);
+        }
+        free(to);
+        exec_free_out(b.outs[0], row_nbytes(&b, 0));
+        psti_gpu_field_close(&b.gpus[0]);
+        field_free(&b.fields[0]);
+    }
+}
+#endif
+
 /* Fields and blocks refuse wrong arguments. */
 static void test_refusals(void **state)
 {
@@ -675,6 +738,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_damaged_rows),   cmocka_unit_test(test_golden_files),
         cmocka_unit_test(test_threads),        cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_refusals),       cmocka_unit_test(test_sizes_of_blocks),
+
+        cmocka_unit_test(test_refusals),
+#ifndef PST_TEST_ON_GPU
+        cmocka_unit_test(test_padding),
+#endif
 #ifdef PST_FAULTS
         cmocka_unit_test(test_memory),
 #endif

@@ -50,6 +50,7 @@ struct psti_gpu_field {
     struct pst_decode_options decode;
     struct psti_chain_output output;
     size_t row_nbytes, row_step_nbytes; /* of a row, and from one row to the next */
+    bool may_differ;                    /* rows have any size; row_nbytes is typical */
     struct psti_gpu_finish finish;
     struct psti_gpu_sound *sound; /* how features are made; NULL: the field has pixels */
 };
@@ -68,6 +69,8 @@ struct psti_gpu_row {
     enum psti_gpu_row_kind kind;
     enum psti_gpu_row_kind claimed;     /* the kind that the row will have when it is done */
     uint64_t at;                        /* for a FINISHED row: address of the row on the GPU */
+    uint64_t out;                       /* with may_differ: address to which the row goes */
+    uint32_t size[2];                   /* height and width of the finished row */
     const struct psti_gpu_pass *passes; /* gpu_work.c sets `to` of passes that finish a row */
     uint32_t n_passes;
     uint32_t i_pass; /* gpu_work.c: the first pass that has no launch yet */
@@ -112,6 +115,7 @@ union psti_gpu_args {
     struct psti_gpu_prepare_args prepare;
     struct psti_gpu_sound_args sound;
     struct psti_gpu_copy_args copy;
+    struct psti_gpu_pad_args pad;
 };
 
 struct psti_gpu_block {

@@ -35,6 +35,7 @@ enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options
     field->output = *o;
     field->row_nbytes = nbytes;
     field->row_step_nbytes = step_nbytes;
+    field->may_differ = options->may_differ;
     psti_gpu_prepare_finish(options->chain, options->height, options->width, &field->finish);
     *out = field;
     return PST_OK;
@@ -75,6 +76,17 @@ void psti_gpu_field_close(struct psti_gpu_field **field)
 }
 
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field) { return field->row_nbytes; }
+
+size_t psti_gpu_field_size_nbytes(const struct psti_gpu_field *field, const uint32_t size[2])
+{
+    return (size_t)size[0] * size[1] * field->output.channels *
+           pst_dtype_nbytes(field->output.dtype);
+}
+
+size_t psti_gpu_field_draw_nbytes(const struct psti_gpu_field *field, const struct psti_draw *draw)
+{
+    return psti_gpu_field_size_nbytes(field, (const uint32_t[]){draw->out_height, draw->out_width});
+}
 
 const char *psti_gpu_field_refusal(const struct psti_gpu_field *field)
 {

@@ -24,7 +24,8 @@
     X(NOISE, psti_gpu_noise)                                                                       \
     X(SOUND_FRAMES, psti_gpu_sound_frames)                                                         \
     X(SOUND_VALUES, psti_gpu_sound_values)                                                         \
-    X(COPY, psti_gpu_copy_rows)
+    X(COPY, psti_gpu_copy_rows)                                                                    \
+    X(PAD, psti_gpu_pad_rows)
 
 enum psti_gpu_kernel {
 #define PSTI_GPU_KERNEL_ENUM(id, name) PSTI_GPU_KERNEL_##id,

@@ -41,8 +41,11 @@ static enum pst_status begin(struct putting *p, struct psti_gpu_block *block, ui
     p->i_row = i_row;
     p->draw = draw;
     p->row->kind = p->row->claimed = PSTI_GPU_ROW_EMPTY;
+    p->row->size[0] = draw->out_height;
+    p->row->size[1] = draw->out_width;
     const struct psti_gpu_finish *finish = &p->field->finish;
-    if (draw->out_height == finish->out_height && draw->out_width == finish->out_width)
+    if (p->field->may_differ ||
+        (draw->out_height == finish->out_height && draw->out_width == finish->out_width))
         return PST_OK;
     return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
                      "the operations give %u x %u pixels, but rows have %u x %u", draw->out_width,
@@ -400,19 +403,33 @@ enum pst_status psti_gpu_block_waves(struct psti_gpu_block *block, uint32_t i_fi
 }
 
 enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i_field,
-                                        uint32_t row, void **data, struct pst_error *err)
+                                        uint32_t row, const struct psti_draw *draw, void **data,
+                                        struct pst_error *err)
 {
+    const struct psti_gpu_field *field = block->fields[i_field];
     struct psti_gpu_row *r = psti_gpu_row(block, i_field, row);
-    const struct psti_gpu_claim claim = {.upload_nbytes = block->fields[i_field]->row_nbytes,
-                                         .list_nbytes = sizeof(struct psti_gpu_copy)};
+    struct psti_gpu_claim claim = {.upload_nbytes = field->row_nbytes,
+                                   .list_nbytes = sizeof(struct psti_gpu_copy)};
     struct psti_gpu_claimed claimed;
     r->kind = r->claimed = PSTI_GPU_ROW_EMPTY;
+    if (field->may_differ) {
+        r->size[0] = draw->out_height;
+        r->size[1] = draw->out_width;
+        claim.upload_nbytes = psti_gpu_field_draw_nbytes(field, draw);
+        claim.list_nbytes = sizeof(struct psti_gpu_pad);
+    }
     if (!psti_gpu_block_claim(block, &claim, &claimed))
         return no_room(block, err);
     r->claimed = PSTI_GPU_ROW_FINISHED;
     r->at = claimed.gpu;
     *data = claimed.host;
     return PST_OK;
+}
+
+void psti_gpu_block_set_out(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
+                            uint64_t at)
+{
+    psti_gpu_row(block, i_field, row)->out = at;
 }
 
 void psti_gpu_block_done(struct psti_gpu_block *block, uint32_t i_field, uint32_t row)

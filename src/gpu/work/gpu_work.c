@@ -57,6 +57,8 @@ static struct psti_gpu_row *row_of(const struct growth *g, uint32_t i_row,
 static uint64_t slot_of(const struct growth *g, uint32_t i_row)
 {
     uint64_t place = g->places ? g->places[i_row] : i_row;
+    if (g->field->may_differ)
+        return psti_gpu_row(g->block, g->i_field, i_row)->out;
     return g->out + place * g->field->row_step_nbytes;
 }
 
@@ -553,6 +555,30 @@ static void add_copies(struct growth *g)
         ->copy = args;
 }
 
+/* Adds the finished rows of a field whose rows differ in size: they are padded to their own
+ * size. */
+static void add_copies_that_differ(struct growth *g)
+{
+    static const unsigned char nothing[8];
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
+    struct psti_gpu_pad *to = list.host;
+    struct psti_gpu_launch launch;
+    union psti_gpu_args args;
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_FINISHED);
+        if (row)
+            psti_gpu_pad_set(g->field, row->size, row->at, row->size, slot_of(g, r), &to[n++]);
+    }
+    if (n == 0)
+        return;
+    g->end += n * sizeof *to;
+    (void)psti_gpu_pad_launch(g->field, to, n, list.gpu, nothing, &args.pad, &launch);
+    add_launch(g, PSTI_GPU_KERNEL_PAD, (uint64_t)n * args.pad.n_parts, launch.n_warps, 0,
+               launch.args_nbytes)
+        ->pad = args.pad;
+}
+
 enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t *outs,
                                     const uint32_t *places, struct psti_gpu_work *work,
                                     struct pst_error *err)
@@ -571,7 +597,10 @@ enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t
         add_jpeg(&g);
         add_prepare(&g);
         add_sound(&g);
-        add_copies(&g);
+        if (g.field->may_differ)
+            add_copies_that_differ(&g);
+        else
+            add_copies(&g);
         end = g.end;
     }
     for (uint32_t i = 0; i < block->n_launches; i++) {

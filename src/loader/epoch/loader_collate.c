@@ -154,6 +154,7 @@ enum pst_status psti_loader_collate_plan(const struct pst_field_output *wish,
     ragged->kind = wish->ragged;
     ragged->planar = pixels && plan->layout == PST_LAYOUT_CHW;
     ragged->multiple = wish->pad_multiple ? wish->pad_multiple : 1;
+    slot->note_nbytes = pixels && pads ? PSTI_LOADER_NOTE_NBYTES : 0;
     set_empty_shape(plan, slot);
     slot->carried = can_collate(plan) && !pixels;
     return PST_OK;

@@ -84,8 +84,17 @@ static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_
     const struct psti_placement_ops *ops = loader->placement.ops;
     const uint8_t *bad = job && job->n_bad_rows ? job->bad : NULL;
     bool whole;
+    struct pst_error cause = {0};
     enum pst_status status =
-        ops->submit(loader, batch, n_rows, bad, job && job->failed, &whole, err);
+        ops->submit(loader, batch, n_rows, bad, job && job->failed, &whole, &cause);
+    if (psti_loader_job_lacks_memory(status, &cause)) { /* free unused slots, and try again */
+        pthread_mutex_lock(loader->lock);
+        psti_batch_pool_trim(loader->pool, 0);
+        pthread_mutex_unlock(loader->lock);
+        status = ops->submit(loader, batch, n_rows, bad, job && job->failed, &whole, &cause);
+    }
+    if (status != PST_OK && err)
+        *err = cause;
     if (status != PST_OK || whole)
         return status;
     status = ops->wait(loader, batch, INT64_MAX, err);

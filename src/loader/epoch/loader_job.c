@@ -361,6 +361,11 @@ enum pst_status psti_loader_job_finish(struct psti_loader_worker *worker, pst_ba
     return status;
 }
 
+bool psti_loader_job_lacks_memory(enum pst_status status, const struct pst_error *err)
+{
+    return status == PST_ERROR_LIMIT && came_from(err, "device");
+}
+
 /* Closes a batch whose rows are all made or have failed. This thread brought n_left to 0, so no
  * other thread uses the job until its state is WHOLE. */
 static enum pst_status close_batch(pst_loader *loader, struct psti_loader_job *job, bool *whole,
@@ -394,7 +399,9 @@ void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_lo
     pthread_mutex_lock(loader->lock);
     psti_loader_meter_tick(loader);
     job->whole_ns = psti_clock_ns();
-    if (status != PST_OK && !job->failed) { /* if a row has failed, that error is kept */
+    if (!job->failed && psti_loader_job_lacks_memory(status, &err)) {
+        job->starved = whole = true;
+    } else if (status != PST_OK && !job->failed) { /* if a row has failed, that error is kept */
         job->failed = true;
         job->failed_row = job->n_rows;
         job->failure = err;

@@ -74,7 +74,7 @@ struct psti_loader_task {
     void *block; /* memory in the arena for all items of the row */
     /* Number of reads under way. The read that brings it to 0 moves the task to the ready list. */
     atomic_uint n_reading;
-    bool copies; /* the row is only copied, so it takes as long as any other such row */
+    bool copies;            /* the row is only copied, so it takes as long as any other such row */
     enum pst_status status; /* status of looking up and reading the items */
     struct pst_error err;
     struct psti_loader_items items;
@@ -106,6 +106,8 @@ enum pst_status psti_loader_job_finish(struct psti_loader_worker *worker, pst_ba
  * epoch, the sample in that row, and the draw number of its position. The job needs no slot. */
 struct psti_draw_key psti_loader_job_key(const pst_loader *loader,
                                          const struct psti_loader_job *job, uint32_t row);
+/* True if the error says that the placement has no memory for the rows of a batch now. */
+bool psti_loader_job_lacks_memory(enum pst_status status, const struct pst_error *err);
 /* Counts n rows as finished by the worker, whose counts must have been merged already, so that a
  * thread that sees the batch may read them. If no row is left, this closes the batch. The lock must
  * be held, and is released meanwhile. */

@@ -228,7 +228,8 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
     loader->meters.stall.settles = false;
     loader->meters.upload_wait_ns += (uint64_t)(psti_clock_ns() - start);
     psti_loader_worker_merge(&loader->crew.repairer);
-    if (status == PST_OK) {
+    job->starved |= psti_loader_job_lacks_memory(status, &cause);
+    if (status == PST_OK || job->starved) {
         job->settled = true;
         return PST_OK;
     }

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Opens a field, or view number `view` of it. */
 static enum pst_status open_part(pst_loader *loader, struct psti_loader_gpu *gpu, uint32_t i_plan,
@@ -16,6 +17,9 @@ static enum pst_status open_part(pst_loader *loader, struct psti_loader_gpu *gpu
     const int64_t *shape = slot->shape + plan->has_view_axis;
     uint32_t i = gpu->n_fields;
     bool chw = plan->layout == PST_LAYOUT_CHW;
+    uint32_t size[2] = {(uint32_t)shape[chw ? 1 : 0], (uint32_t)shape[chw ? 2 : 1]};
+    if (!plan->fixed)
+        psti_loader_gpu_expect_size(loader, i_plan, size);
     const struct psti_gpu_field_options options = {
         .chain = plan->chain,
         .decode = plan->decode,
@@ -24,8 +28,9 @@ static enum pst_status open_part(pst_loader *loader, struct psti_loader_gpu *gpu
                    .channels = plan->channels,
                    .bits = plan->bits,
                    .is_mask = plan->field->type == PST_FIELD_MASK},
-        .height = (uint32_t)shape[chw ? 1 : 0],
-        .width = (uint32_t)shape[chw ? 2 : 1],
+        .height = size[0],
+        .width = size[1],
+        .may_differ = !plan->fixed,
         .row_step = plan->n_views};
     enum pst_status status = psti_gpu_field_open(&options, &gpu->fields[i], err);
     if (status != PST_OK)
@@ -34,6 +39,10 @@ static enum pst_status open_part(pst_loader *loader, struct psti_loader_gpu *gpu
     gpu->views[i] = view;
     if (view == 0)
         gpu->fields_of_plan[i_plan] = i;
+    gpu->is_loose[i] = !plan->fixed;
+    gpu->pads[i] = !plan->fixed && slot->ragged.kind == PST_RAGGED_PADDED;
+    memcpy(gpu->fills[i], slot->ragged.fill, sizeof gpu->fills[i]);
+    gpu->n_loose += gpu->is_loose[i];
     gpu->n_fields++;
     gpu->recodes[i] = psti_recode_has_field(loader->kept.recode_key, plan->i_field);
     psti_loader_gpu_expect_items(gpu, loader, i);
@@ -50,11 +59,11 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
                          "field '%s': images on a GPU have one number of channels: set 1, 3 "
                          "or 4 instead of the stored number",
                          plan->field->name);
-    if (!plan->fixed)
+    if (!plan->fixed && loader->share)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "field '%s': images on a GPU have one size: end its operations with a "
-                         "Resize to (height, width), a Letterbox or a crop, or leave it in host "
-                         "memory (no device)",
+                         "field '%s': images that differ in size cannot come to a GPU from a group "
+                         "(share): end the field's operations with a Resize to (height, width), a "
+                         "Letterbox or a crop, or leave out share",
                          plan->field->name);
     enum pst_status status = PST_OK;
     for (uint32_t view = 0; status == PST_OK && view < n; view++)
@@ -162,13 +171,15 @@ static bool refused(const pst_loader *loader, const struct psti_batch_pool_stats
                     struct pst_error *err)
 {
     const struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
-    if (gpu->refusal == PST_OK)
+    enum pst_status status = gpu->refusal != PST_OK ? gpu->refusal : gpu->loose_refusal;
+    if (status == PST_OK)
         return false;
     if (!err)
         return true;
     char cause[PST_ERROR_TEXT_CAP];
-    snprintf(cause, sizeof cause, "%s", gpu->slot_err.text);
-    psti_fail(err, gpu->refusal, "loader",
+    snprintf(cause, sizeof cause, "%s",
+             gpu->refusal != PST_OK ? gpu->slot_err.text : gpu->loose_err.text);
+    psti_fail(err, status, "loader",
               "the GPU has no memory for another batch (%u exist, you hold %u): %.300s",
               stats->n_slots, stats->n_held, cause);
     return true;
@@ -234,6 +245,8 @@ enum pst_status psti_loader_gpu_open(pst_loader *loader, struct pst_error *err)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a GPU");
     pthread_mutex_init(&gpu->stream_lock, NULL);
     gpu->ordinal = options->device;
+    gpu->batch_size = options->batch_size;
+    gpu->lock = loader->lock;
     gpu->part = options->decode == PST_DECODE_CPU ? 0
                 : options->gpu_part > 0           ? options->gpu_part
                                                   : 1;

@@ -4,11 +4,12 @@
  * GPU to decode, pixels for it to prepare, or finished rows. The thread that finishes a batch's
  * last row submits the GPU's work on the loader's streams (loader_gpu_work.c). The caller's thread
  * waits for that work before it delivers the batch. It also makes rows again that were corrupt or
- * found no space in the block, and moves rows up to close the gaps of rows that are left out. Rows
- * of boxes and the like, which may differ in shape, are uploaded by loader_gpu_carry.c.
- * loader_gpu_sound.c puts waveforms into the block, of which the GPU makes features. Slots, and the
- * streams that read them, are in loader_gpu_slot.c, and the size of their blocks in
- * loader_gpu_size.c. Rows that the host service prepared are uploaded by loader_gpu_bring.c.
+ * found no space in the block, and moves rows up to close the gaps of rows that are left out.
+ * loader_gpu_sound.c puts waveforms into the block, of which the GPU makes features. Rows of pixels
+ * that differ in size get their memory in loader_gpu_loose.c; other rows that may differ in shape
+ * are uploaded by loader_gpu_carry.c. Slots, and the streams that read them, are in
+ * loader_gpu_slot.c, and the size of their blocks in loader_gpu_size.c. Rows that the host service
+ * prepared are uploaded by loader_gpu_bring.c.
  *
  * The GPU is closed with the pool, because the last batch may be released after the loader was
  * closed. */
@@ -21,6 +22,7 @@
 #include "loader/rows/loader_row.h"
 #include "loader/loader_worker.h"
 #include "loader/placement/loader_gpu_arena.h"
+#include "loader/placement/loader_gpu_loose.h"
 #include "loader/placement/loader_placement.h"
 
 /* Reasons to make a row again in another round. */
@@ -69,12 +71,13 @@ struct psti_loader_gpu_slot {
     bool readers_pending; /* the readers' events were recorded, and the loader's stream does not
                              wait for them yet */
     /* Rows that may differ in shape (loader_gpu_carry.c): */
-    struct psti_gpu_arena rows; /* their memory on the GPU */
+    struct psti_loader_gpu_arena rows; /* their memory on the GPU */
     bool lacks_rows;            /* there was no memory on the GPU for more rows */
     const void *packed; /* the batch's block of rows in pinned memory, which the pool owns */
     size_t packed_nbytes;
     bool is_packed;  /* the block has the rows of this batch */
     bool is_carried; /* its upload was submitted */
+    struct psti_loader_gpu_loose loose; /* rows of pixels that differ in size */
 };
 
 /* Shared memory of the host service from which rows are uploaded (loader_gpu_bring.c). */
@@ -98,7 +101,9 @@ struct psti_loader_gpu {
     struct psti_loader_gpu_homes homes; /* mappings of the host service; used by the caller's
                                            thread only */
     int32_t ordinal;
-    double part;                /* share of a batch's rows that the GPU makes, 0 to 1 */
+    double part; /* share of a batch's rows that the GPU makes, 0 to 1 */
+    uint32_t batch_size;
+    pthread_mutex_t *lock;      /* the pool's */
     struct psti_stream *stream; /* used by one thread at a time, which must hold stream_lock */
     pthread_mutex_t
         stream_lock; /* also guards `uploads`, and `readers_pending` of submitted slots */
@@ -119,10 +124,15 @@ struct psti_loader_gpu {
     /* whether the cache re-codes this part's items; until they are, the CPU may have to make all
        rows of the part */
     bool recodes[PSTI_LOADER_GPU_PARTS_MAX];
-    uint32_t plan_fields[PSTI_LOADER_GPU_PARTS_MAX]; /* for each part: its field in the plan */
-    uint32_t views[PSTI_LOADER_GPU_PARTS_MAX];       /* and its number among the field's views */
-    uint32_t fields_of_plan[PST_MAX_FIELDS];         /* for each field of the plan with pixels: the
-                                                        number of its first part */
+    uint32_t plan_fields[PSTI_LOADER_GPU_PARTS_MAX];   /* for each part: its field in the plan */
+    uint32_t views[PSTI_LOADER_GPU_PARTS_MAX];         /* and its number among the field's views */
+    bool is_loose[PSTI_LOADER_GPU_PARTS_MAX];          /* the part's rows differ in size, */
+    bool pads[PSTI_LOADER_GPU_PARTS_MAX];              /* and are padded */
+    unsigned char fills[PSTI_LOADER_GPU_PARTS_MAX][8]; /* with this element */
+    uint32_t n_loose;                                  /* number of parts with is_loose */
+    _Atomic uint64_t loose_nbytes;           /* most bytes of such rows in a batch so far */
+    uint32_t fields_of_plan[PST_MAX_FIELDS]; /* for each field of the plan with pixels: the
+                                                number of its first part */
     /* chains of fields with pixels, taken from the plan when the loader closes */
     struct psti_chain *chains[PST_MAX_FIELDS];
     /* The pool's lock guards these members: */
@@ -131,6 +141,10 @@ struct psti_loader_gpu {
     enum pst_status refusal;      /* why a slot was refused since the last claim began; PST_OK: no
                                      slot was refused */
     struct pst_error slot_err;
+    /* PST_ERROR_LIMIT: the last batch of rows that differ in size found no memory; loose_err says
+     * why. */
+    enum pst_status loose_refusal;
+    struct pst_error loose_err;
 };
 
 static inline struct psti_loader_gpu *psti_loader_gpu_of(const pst_loader *loader)
@@ -142,6 +156,7 @@ static inline struct psti_loader_gpu *psti_loader_gpu_of(const pst_loader *loade
 struct psti_loader_gpu_worker {
     /* Only psti_loader_gpu_finish sets it, while it makes a row again: */
     bool host_only; /* the row is not decoded on the GPU */
+    bool is_first;  /* the block is empty: a row that finds no space in it never will */
 };
 
 /* Files are listed in calling order: a file calls only functions of files listed above it. */
@@ -150,6 +165,8 @@ struct psti_loader_gpu_worker {
 /* Sets the expected item size of a field: the mean of some items that the GPU decodes. */
 void psti_loader_gpu_expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader,
                                   uint32_t i_field);
+/* Computes the size of a typical finished row of a field whose rows differ in size. */
+void psti_loader_gpu_expect_size(const pst_loader *loader, uint32_t i_plan, uint32_t size[2]);
 /* Computes the pinned memory and the GPU memory of a slot's block for n_rows rows. */
 void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_rows,
                                 struct psti_gpu_block_size *size);
@@ -159,16 +176,19 @@ void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_ro
  * frees the GPU (`ctx`) after the last slot. */
 void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, void (*close)(void *ctx),
                            struct psti_slot_gpu *hooks);
-struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch);
+static inline struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch)
+{
+    union { /* removes const without a cast; the pool owns the part, and nothing in it is changed */
+        const pst_batch *constant;
+        pst_batch *plain;
+    } at = {batch};
+    return psti_batch_part(at.plain)->own;
+}
 /* Makes the loader's stream wait for the caller's streams that read the slot's previous contents.
  * The stream's lock must be held. */
 enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
                                               struct psti_loader_gpu_slot *slot,
                                               struct pst_error *err);
-/* Waits in this thread for the slot's last submitted work and for the caller's streams that read
- * its previous contents. Memory of the slot may be freed then. Call it before the slot's next
- * submit, in the thread that submits. */
-enum pst_status psti_loader_gpu_settle(struct psti_loader_gpu_slot *slot, struct pst_error *err);
 
 /* loader_gpu_carry.c */
 /* Puts the rows of a finished batch into a block, for which the GPU has memory. The thread that has
@@ -195,10 +215,11 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
 void psti_loader_gpu_done(struct psti_loader_worker *worker, const struct psti_image *image);
 /* Counts a row that the CPU must make, and notes why. */
 void psti_loader_gpu_count_fallback(struct psti_loader_worker *worker, const char *why);
-/* Gives the memory in the block for a finished row. PST_OK with *data NULL: there is no space, and
- * the row will be made again. */
+/* Gives the memory in the block for a finished row; `draw` is NULL for a row of sound. PST_OK with
+ * *data NULL: there is no space, and the row will be made again. */
 enum pst_status psti_loader_gpu_find_row(struct psti_loader_worker *worker, pst_batch *batch,
-                                         uint32_t i_part, uint32_t row, void **data,
+                                         uint32_t i_part, uint32_t row,
+                                         const struct psti_draw *draw, void **data,
                                          struct pst_error *err);
 
 /* loader_gpu_sound.c */

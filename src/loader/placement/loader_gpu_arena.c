@@ -6,12 +6,23 @@
 
 #include "loader/placement/loader_gpu.h"
 
-enum pst_status psti_gpu_arena_reserve(struct psti_loader_gpu *gpu, struct psti_gpu_arena *arena,
-                                       size_t nbytes, struct pst_error *err)
+enum pst_status psti_loader_gpu_settle(struct psti_loader_gpu_slot *slot, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (slot->submitted)
+        status = psti_device_event_sync(slot->done, err);
+    for (uint32_t i = 0; status == PST_OK && slot->readers_pending && i < slot->n_readers; i++)
+        status = psti_device_event_sync(slot->readers[i].event, err);
+    return status;
+}
+
+enum pst_status psti_loader_gpu_arena_reserve(struct psti_loader_gpu *gpu,
+                                              struct psti_loader_gpu_arena *arena, size_t nbytes,
+                                              struct pst_error *err)
 {
     if (nbytes <= arena->nbytes)
         return PST_OK;
-    psti_gpu_arena_free(gpu, arena);
+    psti_loader_gpu_arena_free(gpu, arena);
     size_t wanted = nbytes + nbytes / 8;
     enum pst_status status = psti_device_alloc(gpu->device, wanted, &arena->memory, err);
     if (status == PST_ERROR_LIMIT || status == PST_ERROR_MEMORY) {
@@ -23,8 +34,8 @@ enum pst_status psti_gpu_arena_reserve(struct psti_loader_gpu *gpu, struct psti_
     return status;
 }
 
-void psti_gpu_arena_free(struct psti_loader_gpu *gpu, struct psti_gpu_arena *arena)
+void psti_loader_gpu_arena_free(struct psti_loader_gpu *gpu, struct psti_loader_gpu_arena *arena)
 {
     psti_device_free(gpu->device, arena->memory, arena->nbytes);
-    *arena = (struct psti_gpu_arena){0};
+    *arena = (struct psti_loader_gpu_arena){0};
 }

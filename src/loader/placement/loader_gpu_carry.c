@@ -47,12 +47,12 @@ enum pst_status psti_loader_gpu_make_rows(void *ctx, struct psti_slot_part *part
     enum pst_status status = psti_loader_gpu_settle(slot, err);
     if (status != PST_OK)
         return status;
-    status = psti_gpu_arena_reserve(gpu, &slot->rows, nbytes, err);
+    status = psti_loader_gpu_arena_reserve(gpu, &slot->rows, nbytes, err);
     slot->lacks_rows = status != PST_OK;
     if (status == PST_OK)
         status = psti_device_alloc_pinned(gpu->device, nbytes, rows, err);
     if (status != PST_OK)
-        psti_gpu_arena_free(gpu, &slot->rows);
+        psti_loader_gpu_arena_free(gpu, &slot->rows);
     return status;
 }
 
@@ -61,6 +61,6 @@ void psti_loader_gpu_unmake_rows(void *ctx, struct psti_slot_part *part, void *r
     struct psti_loader_gpu *gpu = ctx;
     struct psti_loader_gpu_slot *slot = part->own;
     (void)psti_loader_gpu_settle(slot, NULL); /* fails if the GPU is lost, and reads no more */
-    psti_gpu_arena_free(gpu, &slot->rows);
+    psti_loader_gpu_arena_free(gpu, &slot->rows);
     psti_device_free_pinned(gpu->device, rows, nbytes);
 }

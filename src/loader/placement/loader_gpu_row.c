@@ -120,7 +120,7 @@ static void *find_picture(struct psti_loader_worker *worker, const struct psti_i
      * that need others, and the few items that were read in part. */
     if (image->chain != plan->chain || own->host_only || image->row >= slot->n_gpu_rows ||
         image->source->partial || draw->scale_log2 ||
-        nbytes > psti_gpu_field_row_nbytes(gpu->fields[i_field]) ||
+        nbytes > psti_gpu_field_draw_nbytes(gpu->fields[i_field], draw) ||
         psti_gpu_block_pixels(slot->block, i_field, image->row, draw, &pixels, NULL) != PST_OK)
         return NULL;
     worker->placed.nbytes_upload += nbytes;
@@ -128,19 +128,26 @@ static void *find_picture(struct psti_loader_worker *worker, const struct psti_i
 }
 
 enum pst_status psti_loader_gpu_find_row(struct psti_loader_worker *worker, pst_batch *batch,
-                                         uint32_t i_part, uint32_t row, void **data,
+                                         uint32_t i_part, uint32_t row,
+                                         const struct psti_draw *draw, void **data,
                                          struct pst_error *err)
 {
-    const struct psti_loader_gpu *gpu = psti_loader_gpu_of(worker->loader);
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(worker->loader);
+    const struct psti_loader_gpu_worker *own = worker->placement;
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
-    enum pst_status status = psti_gpu_block_finished(slot->block, i_part, row, data, err);
+    const struct psti_gpu_field *field = gpu->fields[i_part];
+    size_t nbytes = gpu->is_loose[i_part] ? psti_gpu_field_draw_nbytes(field, draw)
+                                          : psti_gpu_field_row_nbytes(field);
+    enum pst_status status = psti_gpu_block_finished(slot->block, i_part, row, draw, data, err);
     if (status == PST_OK) {
-        worker->placed.nbytes_upload += psti_gpu_field_row_nbytes(gpu->fields[i_part]);
+        worker->placed.nbytes_upload += nbytes;
         return PST_OK;
     }
     *data = NULL;
     if (status != PST_ERROR_LIMIT)
         return status;
+    if (own->is_first && gpu->is_loose[i_part])
+        return psti_loader_gpu_loose_large(gpu, slot, i_part, row, nbytes, data, err);
     make_again(worker, slot, row);
     return PST_OK;
 }
@@ -150,6 +157,10 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
                                       struct pst_error *err)
 {
     *place = (struct psti_place){.kind = PSTI_LOADER_PLACE_NOWHERE};
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(worker->loader);
+    uint32_t i_part = part_of(gpu, image);
+    if (!image->plan->fixed)
+        psti_loader_gpu_loose_note(gpu, image, i_part);
     if (take(worker, image))
         return PST_OK;
     place->data = find_picture(worker, image);
@@ -157,9 +168,8 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
         place->kind = PSTI_LOADER_PLACE_PICTURE;
         return PST_OK;
     }
-    enum pst_status status = psti_loader_gpu_find_row(
-        worker, image->batch, part_of(psti_loader_gpu_of(worker->loader), image), image->row,
-        &place->data, err);
+    enum pst_status status = psti_loader_gpu_find_row(worker, image->batch, i_part, image->row,
+                                                      image->draw, &place->data, err);
     if (place->data)
         place->kind = PSTI_LOADER_PLACE_ROW;
     return status;

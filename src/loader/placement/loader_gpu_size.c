@@ -19,6 +19,7 @@
     1.25 /* factor for estimated sizes; a small one is enough, because the sizes in a              \
             batch average out */
 #define ROW_ALIGNMENT 256
+#define UNKNOWN_EDGE 256 /* height and width of rows if no sample tells them */
 
 /* True for forms that a GPU decodes. */
 static bool is_gpu_form(enum pst_form form)
@@ -70,6 +71,33 @@ static void expect_recoded(const pst_loader *loader, const struct psti_loader_pl
     } else if (form != PSTI_RECODE_PLI_JPEG && item->form != PST_FORM_PLI_JPEG) {
         item->form = PST_FORM_PLI;
     }
+}
+
+void psti_loader_gpu_expect_size(const pst_loader *loader, uint32_t i_plan, uint32_t size[2])
+{
+    const struct psti_loader_plan_field *plan = &loader->plan.fields[i_plan];
+    uint64_t count = pst_dataset_count(loader->dataset), n = 0;
+    uint64_t n_probes = !pst_dataset_is_packed(loader->dataset) ? FILES_MAX : PROBES_MAX;
+    double pixels = 0;
+    n_probes = count < n_probes ? count : n_probes;
+    for (uint64_t i = 0; i < n_probes; i++) {
+        struct pst_item item;
+        struct psti_draw draw;
+        uint64_t sample = psti_divide_u128((unsigned __int128)count * i, n_probes);
+        const struct psti_draw_key key = {.seed = loader->options.seed, .sample = sample};
+        if (!psti_loader_forms_item(loader, i_plan, i, sample, &item) &&
+            !find_item(loader, plan, sample, &item))
+            continue;
+        look_at_file(loader, plan, sample, &item);
+        if (!item.height || !item.width ||
+            psti_augment_chain_draw(plan->chain, &key, item.height, item.width, &draw, NULL) !=
+                PST_OK)
+            continue;
+        pixels += (double)draw.out_height * draw.out_width;
+        n++;
+    }
+    double edge = n > 0 ? sqrt(MARGIN * pixels / (double)n) : UNKNOWN_EDGE;
+    size[0] = size[1] = (uint32_t)(edge < 65535 ? edge + 1 : 65535);
 }
 
 void psti_loader_gpu_expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader,

@@ -19,15 +19,6 @@
 #define STREAM_LEGACY 1
 #define STREAM_OF_THREAD 2
 
-struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch)
-{
-    union { /* removes const without a cast; the pool owns the part, and nothing in it is changed */
-        const pst_batch *constant;
-        pst_batch *plain;
-    } at = {batch};
-    return psti_batch_part(at.plain)->own;
-}
-
 /* Returns the bytes of host memory that a slot takes in addition to the numbers (values of fields
  * without pixels). */
 static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
@@ -63,6 +54,7 @@ static void free_slot(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *
     psti_free(slot->again);
     psti_free(slot->todo);
     psti_free(slot->places);
+    psti_loader_gpu_loose_close(gpu, &slot->loose);
     psti_free(slot);
 }
 
@@ -106,6 +98,8 @@ static enum pst_status fill_slot(struct psti_loader_gpu *gpu, struct psti_loader
     for (uint32_t i = 0; status == PST_OK && i < sizeof events / sizeof events[0]; i++)
         status = psti_device_event_open(gpu->device, events[i], err);
     if (status == PST_OK)
+        status = psti_loader_gpu_loose_open(gpu, &slot->loose, slot->n_rows_max, err);
+    if (status == PST_OK)
         status = psti_device_alloc(gpu->device, nbytes, &slot->memory, err);
     if (status != PST_OK)
         return status;
@@ -124,8 +118,7 @@ static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, s
 {
     struct psti_loader_gpu *gpu = ctx;
     if (gpu->n_slots > 0 && gpu->n_slots == gpu->refused_at && gpu->slot_err.status) {
-        gpu->refusal =
-            gpu->slot_err.status; /* the refusal stays valid until a slot is freed */
+        gpu->refusal = gpu->slot_err.status; /* the refusal stays valid until a slot is freed */
         return gpu->refusal;
     }
     struct psti_loader_gpu_slot *slot = psti_calloc(1, sizeof *slot);
@@ -234,16 +227,6 @@ enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
     slot->n_readers = 0;
     slot->readers_pending = false;
     return PST_OK;
-}
-
-enum pst_status psti_loader_gpu_settle(struct psti_loader_gpu_slot *slot, struct pst_error *err)
-{
-    enum pst_status status = PST_OK;
-    if (slot->submitted)
-        status = psti_device_event_sync(slot->done, err);
-    for (uint32_t i = 0; status == PST_OK && slot->readers_pending && i < slot->n_readers; i++)
-        status = psti_device_event_sync(slot->readers[i].event, err);
-    return status;
 }
 
 void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, void (*close)(void *ctx),

@@ -50,7 +50,7 @@ enum pst_status psti_loader_gpu_place_sound(struct psti_loader_worker *worker, p
     if (place->data)
         return PST_OK;
     enum pst_status status =
-        psti_loader_gpu_find_row(worker, batch, i_part, row, &place->data, err);
+        psti_loader_gpu_find_row(worker, batch, i_part, row, NULL, &place->data, err);
     place->kind = place->data ? PSTI_LOADER_PLACE_ROW : PSTI_LOADER_PLACE_NOWHERE;
     return status;
 }

@@ -112,8 +112,10 @@ static enum pst_status end_work(struct psti_loader_gpu *gpu, struct psti_loader_
     return status;
 }
 
-static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch,
-                                  const uint32_t *places, struct pst_error *err)
+/* Submits the work of the rows that have a place. complete: the batch then has all its rows, unless
+ * the GPU finds some corrupt. Rows with bad[row] != 0 are left out (NULL: none). */
+static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch, uint32_t n_rows,
+                                  const uint8_t *bad, bool complete, struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
     uint64_t outs[PSTI_LOADER_GPU_PARTS_MAX];
@@ -123,14 +125,19 @@ static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch,
         outs[i] = slot->memory + offset + gpu->views[i] * psti_gpu_field_row_nbytes(gpu->fields[i]);
     }
     slot->has_launches = false;
+    enum pst_status status = psti_loader_gpu_loose_place(gpu, batch, n_rows, bad, err);
+    if (status != PST_OK)
+        return status;
     pthread_mutex_lock(&gpu->stream_lock);
-    enum pst_status status = psti_loader_gpu_await_readers(gpu, slot, err);
+    status = psti_loader_gpu_await_readers(gpu, slot, err);
     if (status == PST_OK && slot->block)
-        status = submit_block(gpu, slot, outs, places, err);
+        status = submit_block(gpu, slot, outs, slot->places, err);
     if (status == PST_OK)
         status = submit_numbers(gpu, slot, err);
     if (status == PST_OK && slot->is_packed)
         status = psti_loader_gpu_submit_rows(gpu, slot, err);
+    if (status == PST_OK)
+        status = psti_loader_gpu_loose_submit(gpu, batch, complete, err);
     status = end_work(gpu, slot, status, err);
     pthread_mutex_unlock(&gpu->stream_lock);
     return status;
@@ -152,14 +159,18 @@ enum pst_status psti_loader_gpu_submit(pst_loader *loader, pst_batch *batch, uin
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
     (void)failed; /* not used: a row before the failed one may turn out to be bad, and the lowest
                      row counts */
+    bool complete = true;
     *whole = false;
     if (!bad && !failed) {
         psti_batch_finish(batch, n_rows, NULL);
         pack_early(batch);
     }
-    for (uint32_t row = 0; row < n_rows; row++)
-        slot->places[row] = (bad && bad[row]) || slot->again[row] ? PSTI_GPU_NOWHERE : row;
-    return submit_all(gpu, batch, slot->places, err);
+    for (uint32_t row = 0; row < n_rows; row++) {
+        bool is_bad = bad && bad[row];
+        complete &= is_bad || !slot->again[row];
+        slot->places[row] = is_bad || slot->again[row] ? PSTI_GPU_NOWHERE : row;
+    }
+    return submit_all(gpu, batch, n_rows, bad, complete, err);
 }
 
 enum pst_status psti_loader_gpu_submit_parts(struct psti_loader_gpu *gpu, pst_batch *batch,
@@ -258,17 +269,18 @@ static uint32_t collect(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot
     return n;
 }
 
-/* Makes one row again. *fits: it found space in the block. */
-static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool *fits,
-                                  struct pst_error *err)
+/* Makes one row again. is_first: it is the first row in the block. *fits: it found space there. */
+static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool is_first,
+                                  bool *fits, struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(remake->batch);
     struct psti_loader_gpu_worker *own = remake->worker->placement;
     bool corrupt = slot->todo[row] == PSTI_LOADER_GPU_AGAIN_FAILED;
     own->host_only = corrupt;
+    own->is_first = is_first;
     slot->again[row] = PSTI_LOADER_GPU_AGAIN_NO;
     enum pst_status status = remake->make(remake, row, corrupt, err);
-    own->host_only = false;
+    own->host_only = own->is_first = false;
     *fits = slot->again[row] == PSTI_LOADER_GPU_AGAIN_NO;
     return status;
 }
@@ -288,7 +300,7 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
     for (uint32_t row = 0; status == PST_OK && fits && row < remake->n_wanted; row++) {
         if (!slot->todo[row])
             continue;
-        status = make_again(remake, row, &fits, err);
+        status = make_again(remake, row, !any, &fits, err);
         if (remake->starved)
             return PST_OK; /* the memory of slots is used up; the loader tries again later */
         if (!fits)
@@ -301,8 +313,11 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
     if (status == PST_OK && !any)
         status = psti_fail(err, PST_ERROR_LIMIT, "loader",
                            "a row does not fit into a batch's memory on the GPU");
+    bool complete = true;
+    for (uint32_t row = 0; row < remake->n_wanted; row++)
+        complete &= slot->todo[row] == PSTI_LOADER_GPU_AGAIN_NO;
     if (status == PST_OK)
-        status = submit_all(gpu, remake->batch, slot->places, err);
+        status = submit_all(gpu, remake->batch, remake->n_rows, remake->bad, complete, err);
     if (status == PST_OK)
         status = psti_loader_gpu_wait(loader, remake->batch, INT64_MAX, err);
     return status;
@@ -321,6 +336,8 @@ static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n
         size_t offset, row_nbytes;
         uint64_t place = 0;
         if (gpu->views[i] > 0) /* a row of the array has all views, and is moved as a whole */
+            continue;
+        if (gpu->is_loose[i]) /* their places have no gaps */
             continue;
         (void)psti_batch_place_of(batch, gpu->plan_fields[i], &offset, &row_nbytes);
         uint64_t array = slot->memory + offset;
@@ -348,8 +365,10 @@ enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *r
     enum pst_status status = PST_OK;
     memset(slot->todo, 0, slot->n_rows_max);
     while (status == PST_OK && slot->block && !remake->starved &&
-           collect(gpu, slot, remake->n_wanted) > 0)
+           collect(gpu, slot, remake->n_wanted) > 0) {
         status = make_round(loader, remake, err);
+        psti_loader_gpu_loose_end_round(gpu, slot);
+    }
     if (status != PST_OK || remake->failed || remake->starved || slot->is_carried)
         return status; /* carried: nothing has changed since the batch was submitted */
     psti_batch_finish(remake->batch, remake->n_rows, remake->bad);

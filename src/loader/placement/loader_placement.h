@@ -63,6 +63,9 @@ struct psti_place {
     void *data; /* where the pixels go; NULL only for NOWHERE */
 };
 
+/* Bytes that a placement may have among a slot's numbers for each padded row of pixels. */
+enum { PSTI_LOADER_NOTE_NBYTES = 40 };
+
 /* Counts of a worker's rows since the last merge. */
 struct psti_placed {
     uint64_t n_gpu, n_gpu_fallback, n_gpu_again, nbytes_upload;

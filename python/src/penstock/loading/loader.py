@@ -98,7 +98,7 @@ class Loader(Placed, tickets.LikeDataLoader):
             and fill); otherwise ArgumentError names both chains and the first difference. Masks are interpolated by nearest, or by
             nearest-exact if their own chain says so.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays lie on that GPU, also those of
-            boxes and other rows that differ in shape (``ragged``). Images and masks then need one size: a Resize or a crop. Text,
+            boxes, images and other rows that differ in shape (``ragged``; images from a group, ``share``, need one size). Text,
             JSON, bytes and encoded items stay in host memory. A batch is ready on the stream that is current where it is received.
             Its memory is reused only after the stream that the array was handed to has passed its last use. The loader's kernels
             have CUDA's lowest priority, which is also the default; a model's kernels go first if they run on a stream of a higher
