@@ -87,7 +87,8 @@ struct psti_slot_gpu {
      * bytes are charged to host_memory already. The thread that has the slot calls it. */
     enum pst_status (*make_rows)(void *ctx, struct psti_slot_part *part, size_t nbytes, void **rows,
                                  struct pst_error *err);
-    /* Frees both. The thread that has the slot calls it. */
+    /* Frees both, after a wait for the streams that read them. The thread that has the slot calls
+     * it, or one with the pool's lock while nobody has the slot. */
     void (*unmake_rows)(void *ctx, struct psti_slot_part *part, void *rows, size_t nbytes);
     /* Makes the CUDA stream `stream` wait until the batch may be read, and records it as a reader
      * until `released`. One thread at a time for each part. */

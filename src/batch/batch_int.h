@@ -104,7 +104,7 @@ static inline bool psti_batch_layout_is_pixels(const struct psti_slot_field *fie
 {
     return field->type == PST_FIELD_IMAGE || field->type == PST_FIELD_MASK;
 }
-/* True if the batch's rows of this field lie on a GPU, too. */
+/* True if this field's rows are copied to the GPU as well. */
 static inline bool psti_batch_is_carried(const pst_batch *batch, uint32_t i_field)
 {
     return batch->pool->has_gpu && batch->pool->fields[i_field].field.carried;
@@ -144,7 +144,7 @@ struct psti_chunk *psti_batch_add_chunk(pst_batch *batch, size_t nbytes, enum ps
 void psti_batch_free_chunks(pst_batch *batch);
 /* Gives a slot without chunks a first chunk of the pool's rows_nbytes, if the budget has plenty. */
 void psti_batch_hold_rows(pst_batch *batch);
-/* Gives a new slot on a GPU a block of the pool's block_nbytes, if the budgets have plenty. */
+/* Gives a new slot on a GPU a block of the pool's block_nbytes, if host_memory has plenty. */
 void psti_batch_hold_carried(pst_batch *batch);
 /* Makes sure that the block of combined rows has at least `nbytes`, charged to the budget. A block
  * that grows loses its contents. The thread that has the finished batch calls it. Returns

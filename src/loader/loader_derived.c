@@ -31,8 +31,8 @@ enum pst_status psti_loader_plan_check_name(const struct psti_loader_plan *plan,
 }
 
 /* Suffixes of the arrays' names, by enum psti_loader_fill from GEOMETRY on. */
-static const char *const endings[] = {"_geometry",   "_original_size",   "_tiles",
-                                      "_tile_index", "_mosaic_geometry", "_tile"};
+static const char *const endings[] = {
+    "_geometry", "_original_size", "_tiles", "_tile_index", "_mosaic_geometry", "_tile"};
 
 static bool is_matrix(enum psti_loader_fill fill)
 {
@@ -56,14 +56,15 @@ static enum pst_status add(struct psti_loader_plan *plan, uint32_t i_from,
     if (status != PST_OK)
         return status;
     *slot = &plan->slots[plan->n_fields];
-    plan->fields[plan->n_fields++] = (struct psti_loader_plan_field){
-        .field = from->field,
-        .fill = fill,
-        .i_field = from->i_field,
-        .i_item = -1,
-        .i_geometry = (int)i_from,
-        .i_boxes = -1,
-        .gives_tiles = from->gives_tiles && fill != PSTI_LOADER_FILL_MOSAIC_GEOMETRY};
+    plan->fields[plan->n_fields++] =
+        (struct psti_loader_plan_field){.field = from->field,
+                                        .fill = fill,
+                                        .i_field = from->i_field,
+                                        .i_item = -1,
+                                        .i_geometry = (int)i_from,
+                                        .i_boxes = -1,
+                                        .gives_tiles = from->gives_tiles &&
+                                                       fill != PSTI_LOADER_FILL_MOSAIC_GEOMETRY};
     **slot = (struct psti_slot_field){.type = PST_FIELD_ARRAY,
                                       .dtype = is_matrix(fill) ? PST_DTYPE_F64 : PST_DTYPE_I64};
     memcpy((*slot)->name, name, strlen(name));

@@ -50,6 +50,9 @@
 /* With PST_ORDER_PAGES: tables of rows, and tables of jobs, that are under way besides those of the
  * batches of `prefetch` take at most 1 / TABLES_PART of host_memory each. */
 #define TABLES_PART 16
+/* The largest possible rows of a batch that are carried to a GPU have memory there from the start,
+ * if it is at most 1 / CARRIED_PART of device_memory. */
+#define CARRIED_PART 16
 #define ARENA_MAX_PAGES_NBYTES ((uint64_t)1 << 30)
 
 bool psti_loader_shape_gathers(const pst_loader *loader)
@@ -435,8 +438,11 @@ static void bound_rows(pst_loader *loader)
     if (row > most)
         return;
     psti_batch_pool_set_rows(loader->pool, (size_t)row * loader->options.batch_size);
-    if (loader->options.placement == PST_PLACEMENT_DEVICE)
-        psti_batch_pool_set_carried(loader->pool, (size_t)carried * loader->options.batch_size);
+    carried *= loader->options.batch_size;
+    uint64_t device_memory = loader->options.device_memory;
+    if (loader->options.placement == PST_PLACEMENT_DEVICE &&
+        (device_memory == 0 || carried <= device_memory / CARRIED_PART))
+        psti_batch_pool_set_carried(loader->pool, (size_t)carried);
 }
 
 /* Allocates the slots that the loader will use in the long run. At least two are made, whatever

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Boxes, keypoints, arrays and sound whose rows differ in shape lie on the GPU, and are those of host memory.
+"""Images, boxes, keypoints, arrays and sound whose rows differ in shape lie on the GPU, and are those of host memory.
 
     tests/gpu/ragged_on_gpu.py
 
@@ -23,7 +23,6 @@ from loader_on_gpu import on_host, torch_output
 from penstock import transforms as T
 
 N = 50
-NAMES = ("boxes", "points", "labels", "table", "audio")
 
 
 def wav(i: int) -> bytes:
@@ -43,14 +42,15 @@ def row_of(i: int) -> dict[str, Any]:
     corners = rng.integers(0, 24, (n, 2)).astype(np.float32)
     boxes = np.concatenate([corners, corners + rng.integers(9, 14, (n, 2))], 1).astype(np.float32)
     points = np.concatenate([(boxes[:, :2] + boxes[:, 2:]) / 2, np.full((n, 1), 2)], 1).astype(np.float32)
-    return {"image": rng.integers(0, 256, (40, 48, 3), np.uint8), "boxes": boxes, "points": points,
+    photo = rng.integers(0, 256, (30 + 7 * (i % 5), 50 - 6 * (i % 4), 3), np.uint8)
+    return {"image": rng.integers(0, 256, (40, 48, 3), np.uint8), "photo": photo, "boxes": boxes, "points": points,
             "labels": np.arange(n) + 100 * i, "table": rng.integers(-9, 9, (1 + i % 4, 3)).astype(np.int16), "audio": wav(i),
             "text": f"sample {i}", "number": i}
 
 
 def write(path: Path) -> None:
-    schema = {"image": ps.Image("pli"), "boxes": ps.Boxes(), "points": ps.Keypoints(pairs=[]), "labels": ps.Array("int64"),
-              "table": ps.Array("int16"), "audio": ps.Audio(), "text": ps.Text(), "number": ps.Int()}
+    schema = {"image": ps.Image("pli"), "photo": ps.Image("pli"), "boxes": ps.Boxes(), "points": ps.Keypoints(pairs=[]),
+              "labels": ps.Array("int64"), "table": ps.Array("int16"), "audio": ps.Audio(), "text": ps.Text(), "number": ps.Int()}
     with ps.Writer(path, schema) as writer:
         for i in range(N):
             writer.write(row_of(i))
@@ -58,9 +58,10 @@ def write(path: Path) -> None:
 
 def loader_of(path: Path, ragged: str, **options: Any) -> ps.Loader:
     sound = [T.RandomClip(300)] if options.get("num_workers") else [T.Mono()]  # a clip: rows happen to have one shape
-    chains = {"image": [T.Resize((24, 24)), T.RandomHorizontalFlip()], "audio": sound}
-    per_box = ps.Annotations(per_box=["points", "labels"])
-    given = {"batch_size": 8, "seed": 4, "transforms": chains, "annotations": per_box, **options}
+    photo = [T.Resize(20), T.RandomHorizontalFlip()]  # the shorter side
+    chains = {"image": [T.Resize((24, 24)), T.RandomHorizontalFlip()], "photo": photo, "audio": sound}
+    annotations = ps.Annotations(per_box=["points", "labels"], own_geometry=["photo"])
+    given = {"batch_size": 8, "seed": 4, "transforms": chains, "annotations": annotations, **options}
     return ps.Loader(str(path), ragged=ragged, **given)
 
 

@@ -151,7 +151,7 @@ static void plan_mel(struct planning *p, const struct psti_sound_feature *featur
 
 static void plan_dct(struct planning *p, const struct psti_sound_feature *feature)
 {
-    /* A step that only raises values to the least one does so in front of the matrix, too. */
+    /* A step that only applies top_db can also multiply by the matrix: it applies top_db first. */
     bool is_new = p->step->n_complex > 0 || p->step->has_matrix || p->step->n_points > 0;
     if (is_new)
         begin_step(p);

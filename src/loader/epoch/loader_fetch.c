@@ -106,13 +106,19 @@ static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_
 /* Collates a batch. If there is no memory, frees unused slots and tries again. */
 static enum pst_status collate(pst_loader *loader, pst_batch *batch, struct pst_error *err)
 {
-    enum pst_status status = psti_loader_collate(loader, batch, err);
-    if (status != PST_ERROR_LIMIT)
-        return status;
-    pthread_mutex_lock(loader->lock);
-    psti_batch_pool_trim(loader->pool, 0);
-    pthread_mutex_unlock(loader->lock);
-    return psti_loader_collate(loader, batch, err);
+    struct pst_error cause;
+    enum pst_status status = psti_loader_collate(loader, batch, &cause);
+    if (status == PST_ERROR_LIMIT) {
+        pthread_mutex_lock(loader->lock);
+        psti_batch_pool_trim(loader->pool, 0);
+        pthread_mutex_unlock(loader->lock);
+        status = psti_loader_collate(loader, batch, &cause);
+    }
+    if (status == PST_OK)
+        return PST_OK;
+    if (err)
+        *err = cause;
+    return cause.status; /* PST_ERROR_MEMORY, where it was memory of the GPU */
 }
 
 static enum pst_status ask(const pst_loader *loader, struct pst_error *err)

@@ -74,7 +74,7 @@ struct psti_loader_task {
     void *block; /* memory in the arena for all items of the row */
     /* Number of reads under way. The read that brings it to 0 moves the task to the ready list. */
     atomic_uint n_reading;
-    bool copies;            /* the row is only copied, so it takes as long as any other such row */
+    bool copies; /* the row is only copied, so it takes as long as any other such row */
     enum pst_status status; /* status of looking up and reading the items */
     struct pst_error err;
     struct psti_loader_items items;

@@ -484,7 +484,7 @@ static enum pst_status bring(pst_loader *loader, struct psti_loader_job *job,
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a shared batch");
         share->parts_cap = most;
     }
-    give_pending(share); /* of a batch that found no memory after its upload */
+    give_pending(share); /* those of a batch that was not collated, because memory was lacking */
     share->n_parts = 0;
     for (uint32_t i = 0; i < loader->plan.n_fields; i++)
         if (loader->placement.ops->brings(loader, i) && !loader->plan.slots[i].may_differ &&

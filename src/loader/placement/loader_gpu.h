@@ -76,7 +76,7 @@ struct psti_loader_gpu_slot {
     const void *packed; /* the batch's block of rows in pinned memory, which the pool owns */
     size_t packed_nbytes;
     bool is_packed;  /* the block has the rows of this batch */
-    bool is_carried; /* its upload was submitted */
+    bool is_carried; /* the upload of this batch's block was submitted */
     struct psti_loader_gpu_loose loose; /* rows of pixels that differ in size */
 };
 

@@ -11,8 +11,12 @@ enum pst_status psti_loader_gpu_settle(struct psti_loader_gpu_slot *slot, struct
     enum pst_status status = PST_OK;
     if (slot->submitted)
         status = psti_device_event_sync(slot->done, err);
-    for (uint32_t i = 0; status == PST_OK && slot->readers_pending && i < slot->n_readers; i++)
-        status = psti_device_event_sync(slot->readers[i].event, err);
+    for (uint32_t i = 0; slot->readers_pending && i < slot->n_readers; i++) {
+        bool is_first = status == PST_OK; /* after a failure, the other streams are awaited, too */
+        enum pst_status synced =
+            psti_device_event_sync(slot->readers[i].event, is_first ? err : NULL);
+        status = is_first ? synced : status;
+    }
     return status;
 }
 

@@ -16,7 +16,7 @@
 enum pst_status psti_loader_gpu_pack_rows(pst_batch *batch, struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
-    slot->is_packed = false;
+    slot->is_packed = slot->is_carried = false;
     enum pst_status status = psti_batch_collate(batch, err);
     if (status != PST_OK)
         return status;
@@ -44,6 +44,7 @@ enum pst_status psti_loader_gpu_make_rows(void *ctx, struct psti_slot_part *part
     struct psti_loader_gpu *gpu = ctx;
     struct psti_loader_gpu_slot *slot = part->own;
     *rows = NULL;
+    slot->lacks_rows = false;
     enum pst_status status = psti_loader_gpu_settle(slot, err);
     if (status != PST_OK)
         return status;

@@ -180,8 +180,8 @@ static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t st
     bool known = false;
     for (uint32_t i = 0; i < slot->n_readers && !known; i++)
         known = slot->readers[i].stream == stream;
-    /* A handle of per-thread streams stands for several. Another known one waits already: each row
-     * of a list is handed over on its own. */
+    /* This is called for each row of a list. A known stream waits already, but STREAM_OF_THREAD is
+     * one handle for a stream of each thread. */
     if (known && stream != STREAM_OF_THREAD)
         return PST_OK;
     if (!known)

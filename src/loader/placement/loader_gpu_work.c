@@ -107,6 +107,7 @@ static enum pst_status end_work(struct psti_loader_gpu *gpu, struct psti_loader_
     if (status == PST_OK)
         status = psti_device_event_record(slot->done, gpu->stream, err);
     slot->submitted = status == PST_OK;
+    slot->is_carried = slot->is_carried && slot->submitted;
     if (status != PST_OK)
         sync_streams(gpu);
     return status;
@@ -370,7 +371,7 @@ enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *r
         psti_loader_gpu_loose_end_round(gpu, slot);
     }
     if (status != PST_OK || remake->failed || remake->starved || slot->is_carried)
-        return status; /* carried: nothing has changed since the batch was submitted */
+        return status; /* carried: since the submit, no row was made again or left out */
     psti_batch_finish(remake->batch, remake->n_rows, remake->bad);
     return remake->bad ? close_up(loader, remake->batch, remake->n_rows, remake->bad, err) : PST_OK;
 }
