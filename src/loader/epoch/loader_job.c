@@ -165,9 +165,9 @@ static bool note_bad(struct psti_loader_worker *worker, struct psti_loader_job *
     return true;
 }
 
-/* Called if the row's replacement is bad, too. Removes the row's entries from the list of bad
- * samples, so that counts and tries are as if this had been known at once. Returns the sample at
- * the row's position. */
+/* Called before a row is made again, because its sample, or the replacement of its sample, may turn
+ * out to be bad. Removes the row's entries from the list of bad samples, so that counts and tries
+ * are as if this had been known at once. Returns the sample at the row's position. */
 static uint64_t start_over(pst_loader *loader, struct psti_loader_job *job, uint32_t row)
 {
     uint32_t n = 0;
@@ -319,17 +319,16 @@ static void tell(struct psti_remake *remake)
     remake->starved = job->starved;
 }
 
-static enum pst_status remake_row(struct psti_remake *remake, uint32_t row, bool forget,
-                                  struct pst_error *err)
+static enum pst_status remake_row(struct psti_remake *remake, uint32_t row, struct pst_error *err)
 {
     struct psti_loader_worker *worker = remake->worker;
     struct psti_loader_job *job = remake->job;
     uint64_t sample = (uint64_t)psti_batch_indices(remake->batch)[row];
     struct psti_draw_key key = psti_loader_row_key(worker->loader, remake->epoch, sample, 0);
-    if (job)
+    if (job) {
         key = psti_loader_job_key(worker->loader, job, row);
-    if (job && forget)
         key.sample = start_over(worker->loader, job, row);
+    }
     uint64_t turn = job ? job->first_turn + row : PSTI_LOADER_NO_TURN;
     enum pst_status status =
         psti_loader_row_make(worker, remake->batch, row, &key, turn, &worker->err);

@@ -250,14 +250,23 @@ void psti_loader_gpu_quiesce(pst_loader *loader, pst_batch *batch)
     slot->submitted = false;
 }
 
+static bool is_left_out(const struct psti_remake *remake, uint32_t row)
+{
+    return remake->bad && remake->bad[row];
+}
+
 /* Marks in slot->todo the rows that the last round left: those that the GPU found corrupt, and
  * those without space. Returns how many rows must be made. */
 static uint32_t collect(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
-                        uint32_t n_rows)
+                        const struct psti_remake *remake)
 {
     uint32_t n = 0;
-    for (uint32_t row = 0; row < n_rows; row++) {
+    for (uint32_t row = 0; row < remake->n_wanted; row++) {
         bool failed = false;
+        if (is_left_out(remake, row)) { /* one of its images may have found no space before */
+            slot->todo[row] = slot->again[row] = PSTI_LOADER_GPU_AGAIN_NO;
+            continue;
+        }
         for (uint32_t i = 0; i < gpu->n_fields && slot->places[row] != PSTI_GPU_NOWHERE; i++)
             failed |= psti_gpu_block_failed(slot->block, i, row);
         if (failed)
@@ -270,19 +279,19 @@ static uint32_t collect(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot
     return n;
 }
 
-/* Makes one row again. is_first: it is the first row in the block. *fits: it found space there. */
+/* Makes one row again. is_first: it is the first row in the block. *fits: it found space there, or
+ * is left out. */
 static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool is_first,
                                   bool *fits, struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(remake->batch);
     struct psti_loader_gpu_worker *own = remake->worker->placement;
-    bool corrupt = slot->todo[row] == PSTI_LOADER_GPU_AGAIN_FAILED;
-    own->host_only = corrupt;
+    own->host_only = slot->todo[row] == PSTI_LOADER_GPU_AGAIN_FAILED;
     own->is_first = is_first;
     slot->again[row] = PSTI_LOADER_GPU_AGAIN_NO;
-    enum pst_status status = remake->make(remake, row, corrupt, err);
+    enum pst_status status = remake->make(remake, row, err);
     own->host_only = own->is_first = false;
-    *fits = slot->again[row] == PSTI_LOADER_GPU_AGAIN_NO;
+    *fits = slot->again[row] == PSTI_LOADER_GPU_AGAIN_NO || is_left_out(remake, row);
     return status;
 }
 
@@ -308,7 +317,7 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
             break;
         any = true;
         slot->todo[row] = PSTI_LOADER_GPU_AGAIN_NO;
-        if (!remake->bad || !remake->bad[row])
+        if (!is_left_out(remake, row))
             slot->places[row] = row;
     }
     if (status == PST_OK && !any)
@@ -366,7 +375,7 @@ enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *r
     enum pst_status status = PST_OK;
     memset(slot->todo, 0, slot->n_rows_max);
     while (status == PST_OK && slot->block && !remake->starved &&
-           collect(gpu, slot, remake->n_wanted) > 0) {
+           collect(gpu, slot, remake) > 0) {
         status = make_round(loader, remake, err);
         psti_loader_gpu_loose_end_round(gpu, slot);
     }

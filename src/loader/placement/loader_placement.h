@@ -77,11 +77,11 @@ struct psti_placed {
 struct psti_remake {
     pst_batch *batch;
     uint32_t n_rows;
-    /* Makes row `row` again by the loader's on_error policy, including its place. forget: the
-     * sample's bytes were found bad, so the job's replacement of that sample is forgotten first. An
-     * error means that the batch cannot be made. The lock must not be held. */
-    enum pst_status (*make)(struct psti_remake *remake, uint32_t row, bool forget,
-                            struct pst_error *err);
+    /* Makes row `row` again by the loader's on_error policy, including its place. The job first
+     * forgets the bad samples that it has noted for the row, and begins with the row's own sample.
+     * So each bad sample is counted once. An error means that the batch cannot be made. The row
+     * must not be one that is left out, and the lock must not be held. */
+    enum pst_status (*make)(struct psti_remake *remake, uint32_t row, struct pst_error *err);
     struct psti_loader_worker *worker; /* worker that makes the rows */
 
     /* State when `make` last returned: */
