@@ -264,9 +264,8 @@ static void test_bad_samples(void **state)
 static pst_dataset *open_sizes(const char *name)
 {
     static uint8_t pixels[200 * 200 * 3];
-    const struct pst_field fields[2] = {
-        {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1},
-        {.name = "mask", .type = PST_FIELD_MASK, .n_variants = 1}};
+    const struct pst_field fields[2] = {{.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1},
+                                        {.name = "mask", .type = PST_FIELD_MASK, .n_variants = 1}};
     struct pst_error err;
     pst_writer *writer;
     char path[128];
@@ -351,6 +350,55 @@ static void test_bad_samples_without_space(void **state)
             n_again += gpu.n_gpu_again;
         }
     assert_true(n_again > 0);
+    pst_dataset_close(&sizes);
+}
+
+/* A row that is larger than a whole block counts in host_memory while it is made. If the memory
+ * does not suffice, the loader prepares fewer batches at a time, or says so. */
+static void test_large_rows_are_charged(void **state)
+{
+    static const uint64_t samples[2][6] = {{0, 1, 2, 3, 4, 5}, {0, 65, 1, 66, 2, 67}};
+    uint64_t hashes[2 * STEPS_MAX], peaks[2];
+    struct pst_loader_stats stats;
+    struct pst_error err;
+    pst_loader *loader;
+    pst_batch *batch;
+    (void)state;
+    struct pst_loader_options options = options_of(PST_RAGGED_LIST, true);
+    pst_dataset *sizes = open_there("sizes");
+    kept.outputs[0].n_ops = 0;
+    kept.outputs[0].dtype = PST_DTYPE_F32;
+    options.batch_size = 1;
+    options.num_workers = 0;
+    options.decode = PST_DECODE_CPU;
+    options.placement = PST_PLACEMENT_DEVICE;
+    options.n_indices = 6;
+    for (int i = 0; i < 2; i++) {
+        options.indices = samples[i];
+        run(sizes, &options, 1, hashes, &stats);
+        peaks[i] = stats.host_memory_peak;
+    }
+    assert_true(peaks[1] >= peaks[0] + 191 * 200 * 3 * sizeof(float));
+    for (uint64_t memory = 2 * peaks[1]; memory > peaks[0]; memory -= peaks[1] / 10) {
+        options.host_memory = memory;
+        loader = NULL;
+        enum pst_status status = pst_loader_open(sizes, &options, &loader, &err);
+        if (status != PST_OK) {
+            assert_int_equal(status, PST_ERROR_LIMIT);
+            break;
+        }
+        assert_ok(pst_loader_begin(loader, 3, &err));
+        for (size_t i = 0; (status = pst_loader_next(loader, &batch, &err)) == PST_OK; i++) {
+            assert_int_equal(hash_all(batch), hashes[i]);
+            pst_batch_release(batch);
+        }
+        if (status != PST_END) {
+            assert_int_equal(status, PST_ERROR_LIMIT);
+            assert_non_null(strstr(err.text, "host_memory"));
+        }
+        assert_true(stats_of(loader).host_memory_peak <= memory);
+        pst_loader_close(&loader);
+    }
     pst_dataset_close(&sizes);
 }
 
@@ -472,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_bad_samples),
         cmocka_unit_test(test_large_rows),
         cmocka_unit_test(test_bad_samples_without_space),
+        cmocka_unit_test(test_large_rows_are_charged),
         cmocka_unit_test(test_fetch_replay_and_resume),
         cmocka_unit_test(test_device_memory_is_a_limit),
     };

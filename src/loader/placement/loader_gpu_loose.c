@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Sums up expected rows of all fields. A padded row takes its memory twice. */
@@ -60,7 +61,10 @@ static uint32_t number_of(const struct psti_loader_gpu *gpu, uint32_t i_part)
 
 static void free_large(struct psti_loader_gpu *gpu, struct psti_loader_gpu_large *large)
 {
+    if (!large->memory)
+        return;
     psti_device_free_pinned(gpu->device, large->memory, large->nbytes);
+    psti_batch_pool_uncharge(large->pool, large->nbytes);
     *large = (struct psti_loader_gpu_large){0};
 }
 
@@ -84,15 +88,24 @@ void psti_loader_gpu_loose_note(struct psti_loader_gpu *gpu, const struct psti_i
  * ------------------------------------------------------------------------------------------------
  */
 
-enum pst_status psti_loader_gpu_loose_large(struct psti_loader_gpu *gpu,
+enum pst_status psti_loader_gpu_loose_large(struct psti_loader_worker *worker,
                                             struct psti_loader_gpu_slot *slot, uint32_t i_part,
                                             uint32_t row, size_t nbytes, void **data,
                                             struct pst_error *err)
 {
+    const pst_loader *loader = worker->loader;
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
     struct psti_loader_gpu_large *large = &slot->loose.large[number_of(gpu, i_part)];
     free_large(gpu, large);
-    *large = (struct psti_loader_gpu_large){.nbytes = nbytes, .row = row};
+    worker->starved = !psti_batch_pool_charge(loader->pool, nbytes, false);
+    if (worker->starved)
+        return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                         "host_memory (%" PRIu64 " bytes) leaves no %zu bytes for a row",
+                         loader->options.host_memory, nbytes);
+    *large = (struct psti_loader_gpu_large){.pool = loader->pool, .nbytes = nbytes, .row = row};
     enum pst_status status = psti_device_alloc_pinned(gpu->device, nbytes, &large->memory, err);
+    if (status != PST_OK)
+        psti_batch_pool_uncharge(loader->pool, nbytes);
     *data = large->memory;
     return status;
 }

@@ -10,10 +10,12 @@
 struct psti_image;
 struct psti_loader_gpu;
 struct psti_loader_gpu_slot;
+struct psti_loader_worker;
 
 /* Pinned memory for one finished row that is larger than a whole block. */
 struct psti_loader_gpu_large {
-    void *memory; /* NULL: there is no such row */
+    void *memory;           /* NULL: there is no such row */
+    struct psti_pool *pool; /* to whose budget of host memory it is charged */
     size_t nbytes;
     uint32_t row;
 };
@@ -21,8 +23,8 @@ struct psti_loader_gpu_large {
 /* State of a slot. All zero: no field has loose rows. */
 struct psti_loader_gpu_loose {
     struct psti_loader_gpu_arena arena; /* memory of rows and padded arrays */
-    struct psti_loose *fields;   /* [gpu->n_loose] */
-    size_t *offsets;             /* [gpu->n_loose][n_rows_max] */
+    struct psti_loose *fields;          /* [gpu->n_loose] */
+    size_t *offsets;                    /* [gpu->n_loose][n_rows_max] */
     /* [gpu->n_loose] A row of each field, while a round makes a row that fits in no block. */
     struct psti_loader_gpu_large *large;
 };
@@ -36,8 +38,9 @@ void psti_loader_gpu_loose_close(struct psti_loader_gpu *gpu, struct psti_loader
 /* Records the size of an image's finished row, which this part makes, before the row is made. */
 void psti_loader_gpu_loose_note(struct psti_loader_gpu *gpu, const struct psti_image *image,
                                 uint32_t i_part);
-/* Returns pinned memory for a finished row of the part that fits in no block. */
-enum pst_status psti_loader_gpu_loose_large(struct psti_loader_gpu *gpu,
+/* Returns pinned memory for a finished row of the part that fits in no block. If host_memory does
+ * not hold it, the worker is starved. */
+enum pst_status psti_loader_gpu_loose_large(struct psti_loader_worker *worker,
                                             struct psti_loader_gpu_slot *slot, uint32_t i_part,
                                             uint32_t row, size_t nbytes, void **data,
                                             struct pst_error *err);

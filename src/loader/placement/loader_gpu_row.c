@@ -147,7 +147,7 @@ enum pst_status psti_loader_gpu_find_row(struct psti_loader_worker *worker, pst_
     if (status != PST_ERROR_LIMIT)
         return status;
     if (own->is_first && gpu->is_loose[i_part])
-        return psti_loader_gpu_loose_large(gpu, slot, i_part, row, nbytes, data, err);
+        return psti_loader_gpu_loose_large(worker, slot, i_part, row, nbytes, data, err);
     make_again(worker, slot, row);
     return PST_OK;
 }

@@ -27,7 +27,9 @@ static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
     struct psti_gpu_block_size size;
     psti_loader_gpu_block_size(gpu, n_rows, &size);
     return psti_round_up(size.upload_nbytes, PAGE_NBYTES) + sizeof(struct psti_loader_gpu_slot) +
-           (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t));
+           (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t)) +
+           gpu->n_loose * (sizeof(struct psti_loose) + sizeof(struct psti_loader_gpu_large) +
+                           (uint64_t)n_rows * sizeof(size_t));
 }
 
 static void free_slot(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot)

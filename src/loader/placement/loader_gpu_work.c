@@ -374,8 +374,7 @@ enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *r
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(remake->batch);
     enum pst_status status = PST_OK;
     memset(slot->todo, 0, slot->n_rows_max);
-    while (status == PST_OK && slot->block && !remake->starved &&
-           collect(gpu, slot, remake) > 0) {
+    while (status == PST_OK && slot->block && !remake->starved && collect(gpu, slot, remake) > 0) {
         status = make_round(loader, remake, err);
         psti_loader_gpu_loose_end_round(gpu, slot);
     }
