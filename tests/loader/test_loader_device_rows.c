@@ -232,6 +232,31 @@ static void test_one_size(void **state)
     }
 }
 
+/* Batches that take the same memory get the same, however many slots there are. */
+static void test_slots_do_not_grow(void **state)
+{
+    pst_batch *held[8];
+    uint64_t used, last, most[2] = {0, 0}; /* of the first four batches, and of the others */
+    struct pst_error err;
+    (void)state;
+    struct pst_loader_options options = options_of(PST_RAGGED_LIST, false);
+    options.placement = PST_PLACEMENT_DEVICE;
+    options.num_workers = 0;
+    options.prefetch = 1;
+    pst_loader *loader = open_loader(uniform, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    last = stats_of(loader).device_memory_used;
+    for (int i = 0; i < 8; i++, last = used) {
+        assert_ok(pst_loader_next(loader, &held[i], &err));
+        used = stats_of(loader).device_memory_used;
+        most[i / 4] = used - last > most[i / 4] ? used - last : most[i / 4];
+    }
+    assert_true(most[0] > 0 && most[1] <= most[0] + most[0] / 16);
+    for (int i = 0; i < 8; i++)
+        pst_batch_release(held[i]);
+    pst_loader_close(&loader);
+}
+
 /* Bad samples are left out or replaced by others, of other sizes. Checksums find them before the
  * rows are made; without them the kernels do. */
 static void test_bad_samples(void **state)
@@ -517,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_in_host_memory),
         cmocka_unit_test(test_one_size),
+        cmocka_unit_test(test_slots_do_not_grow),
         cmocka_unit_test(test_bad_samples),
         cmocka_unit_test(test_large_rows),
         cmocka_unit_test(test_bad_samples_without_space),

@@ -295,7 +295,7 @@ enum pst_status psti_loader_gpu_loose_place(struct psti_loader_gpu *gpu, pst_bat
     if (status != PST_OK)
         return status;
     if (slot->n_rows_max <= gpu->batch_size)
-        note_most(gpu, state->arena.nbytes);
+        note_most(gpu, total);
     tell_block(gpu, slot);
     return PST_OK;
 }
