@@ -73,9 +73,9 @@ def test_unknown_device(packed):
         ps.Loader(packed, device="tpu")
 
 
-def test_images_on_a_gpu_have_one_size(packed):
-    with pytest.raises(ps.errors.ArgumentError, match="Resize"):
-        ps.Loader(packed, device="cuda", output="dlpack")
+def test_images_on_a_gpu_have_one_number_of_channels(packed):
+    with pytest.raises(ps.errors.ArgumentError, match="one number of channels"):
+        ps.Loader(packed, device="cuda", output="dlpack", channels="stored")
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "channels_last"])

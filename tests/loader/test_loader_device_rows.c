@@ -14,7 +14,7 @@
 #define N_PLI 12
 #define STEPS_MAX 32
 
-static pst_dataset *mixed, *uniform, *spoilt, *pli, *corrupt;
+static pst_dataset *mixed, *uniform, *spoilt, *pli, *corrupt, *sizes;
 
 static pst_dataset *open_data(const char *name, enum make_images images)
 {
@@ -32,6 +32,43 @@ static pst_dataset *open_pli(const char *name)
     return open_there(name);
 }
 
+/* Writes 60 small images and 8 large ones, and their masks. */
+static pst_dataset *open_sizes(const char *name)
+{
+    static uint8_t pixels[200 * 200 * 3];
+    const struct pst_field fields[2] = {{.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1},
+                                        {.name = "mask", .type = PST_FIELD_MASK, .n_variants = 1}};
+    struct pst_error err;
+    pst_writer *writer;
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    assert_ok(pst_writer_open(
+        path, fields, 2,
+        &(struct pst_writer_options){.struct_size = sizeof(struct pst_writer_options)}, &writer,
+        &err));
+    for (uint32_t i = 0; i < 68; i++) {
+        uint32_t height = i < 60 ? 8 : 100 + 13 * (i - 60), width = i < 60 ? 8 : 200;
+        char number[16];
+        make_pixels(i, height, width, pixels);
+        const struct pst_value image = {.bytes = pixels,
+                                        .nbytes = (size_t)height * width * 3,
+                                        .form = PST_FORM_RAW,
+                                        .height = height,
+                                        .width = width,
+                                        .channels = 3,
+                                        .bits = 8};
+        struct pst_value mask = image;
+        mask.nbytes = (size_t)height * width;
+        mask.channels = 1;
+        const struct pst_value *values[2] = {&image, &mask};
+        snprintf(number, sizeof number, "%u", i);
+        add_sample(writer, number, values);
+    }
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    return open_there(name);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -44,10 +81,11 @@ static int set_up(void **state)
     pli = open_pli("pli");
     corrupt = open_pli("corrupt");
     spoil_units(corrupt, N_PLI);
+    sizes = open_sizes("sizes");
     return 0;
 }
 
-TEAR_DOWN(&mixed, &uniform, &spoilt, &pli, &corrupt)
+TEAR_DOWN(&mixed, &uniform, &spoilt, &pli, &corrupt, &sizes)
 
 /* What the options point to. */
 static struct kept {
@@ -285,43 +323,6 @@ static void test_bad_samples(void **state)
         }
 }
 
-/* Writes 60 small images and 8 large ones, and their masks. */
-static pst_dataset *open_sizes(const char *name)
-{
-    static uint8_t pixels[200 * 200 * 3];
-    const struct pst_field fields[2] = {{.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1},
-                                        {.name = "mask", .type = PST_FIELD_MASK, .n_variants = 1}};
-    struct pst_error err;
-    pst_writer *writer;
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    assert_ok(pst_writer_open(
-        path, fields, 2,
-        &(struct pst_writer_options){.struct_size = sizeof(struct pst_writer_options)}, &writer,
-        &err));
-    for (uint32_t i = 0; i < 68; i++) {
-        uint32_t height = i < 60 ? 8 : 100 + 13 * (i - 60), width = i < 60 ? 8 : 200;
-        char number[16];
-        make_pixels(i, height, width, pixels);
-        const struct pst_value image = {.bytes = pixels,
-                                        .nbytes = (size_t)height * width * 3,
-                                        .form = PST_FORM_RAW,
-                                        .height = height,
-                                        .width = width,
-                                        .channels = 3,
-                                        .bits = 8};
-        struct pst_value mask = image;
-        mask.nbytes = (size_t)height * width;
-        mask.channels = 1;
-        const struct pst_value *values[2] = {&image, &mask};
-        snprintf(number, sizeof number, "%u", i);
-        add_sample(writer, number, values);
-    }
-    assert_ok(pst_writer_finish(writer, &err));
-    pst_writer_close(&writer);
-    return open_there(name);
-}
-
 /* Rows that are larger than a whole block, which is sized for small images, are made one at a time.
  * The memory of rows grows to the largest batch. */
 static void test_large_rows(void **state)
@@ -329,7 +330,6 @@ static void test_large_rows(void **state)
     const uint64_t large[10] = {0, 60, 1, 61, 62, 63, 64, 65, 66, 67};
     struct pst_loader_stats stats;
     (void)state;
-    pst_dataset *sizes = open_sizes("sizes");
     for (int ragged = PST_RAGGED_LIST; ragged <= PST_RAGGED_OFFSETS; ragged++)
         for (int i = 0; i < 4; i++) {
             struct pst_loader_options options = options_of((enum pst_ragged)ragged, true);
@@ -342,7 +342,6 @@ static void test_large_rows(void **state)
             compare(sizes, options, 2, &stats);
             assert_true(stats.n_gpu_again > 0 || options.batch_size == 1);
         }
-    pst_dataset_close(&sizes);
 }
 
 /* Some images find no space, and then their masks turn out to be bad. Such samples are counted
@@ -353,9 +352,9 @@ static void test_bad_samples_without_space(void **state)
     struct pst_loader_stats gpu, host;
     uint64_t hashes[STEPS_MAX], n_again = 0;
     (void)state;
-    pst_dataset *sizes = open_sizes("bad_sizes");
+    pst_dataset *bad_sizes = open_sizes("bad_sizes");
     for (uint64_t sample = 61; sample < 67; sample += 1 + (sample == 63))
-        spoil_sample(sizes, sample, "mask");
+        spoil_sample(bad_sizes, sample, "mask");
     for (int ragged = PST_RAGGED_LIST; ragged <= PST_RAGGED_OFFSETS; ragged++)
         for (int i = 0; i < 12; i++) {
             struct pst_loader_options options = options_of((enum pst_ragged)ragged, false);
@@ -366,8 +365,8 @@ static void test_bad_samples_without_space(void **state)
             options.batch_size = 3 + 3 * (uint32_t)(i >> 2);
             options.indices = large;
             options.n_indices = 12;
-            run(sizes, &options, 1, hashes, &host);
-            compare(sizes, options, 1, &gpu);
+            run(bad_sizes, &options, 1, hashes, &host);
+            compare(bad_sizes, options, 1, &gpu);
             assert_int_equal(gpu.n_samples, host.n_samples);
             assert_int_equal(gpu.n_bad, host.n_bad);
             assert_int_equal(gpu.n_replaced, host.n_replaced);
@@ -375,7 +374,7 @@ static void test_bad_samples_without_space(void **state)
             n_again += gpu.n_gpu_again;
         }
     assert_true(n_again > 0);
-    pst_dataset_close(&sizes);
+    pst_dataset_close(&bad_sizes);
 }
 
 /* A row that is larger than a whole block counts in host_memory while it is made. If the memory
@@ -390,7 +389,6 @@ static void test_large_rows_are_charged(void **state)
     pst_batch *batch;
     (void)state;
     struct pst_loader_options options = options_of(PST_RAGGED_LIST, true);
-    pst_dataset *sizes = open_there("sizes");
     kept.outputs[0].n_ops = 0;
     kept.outputs[0].dtype = PST_DTYPE_F32;
     options.batch_size = 1;
@@ -424,7 +422,6 @@ static void test_large_rows_are_charged(void **state)
         assert_true(stats_of(loader).host_memory_peak <= memory);
         pst_loader_close(&loader);
     }
-    pst_dataset_close(&sizes);
 }
 
 static void test_fetch_replay_and_resume(void **state)
@@ -486,7 +483,6 @@ static void test_device_memory_is_a_limit(void **state)
     uint32_t n = 0;
     (void)state;
     struct pst_loader_options options = options_of(PST_RAGGED_PADDED, true);
-    pst_dataset *sizes = open_there("sizes");
     kept.outputs[0].n_ops = 0;
     kept.outputs[0].dtype = PST_DTYPE_F32;
     options.batch_size = 8;
@@ -534,7 +530,6 @@ static void test_device_memory_is_a_limit(void **state)
     while (n > 0)
         pst_batch_release(held[--n]);
     pst_loader_close(&loader);
-    pst_dataset_close(&sizes);
 }
 
 int main(void)
