@@ -50,8 +50,8 @@ enum pst_on_error {
     /* Another sample, chosen by a pure function of (seed, epoch, position), replaces it. */
     PST_ON_ERROR_REPLACE = 2
 };
-/* Policies of PST_ON_ERROR_SKIP for a batch whose samples are all bad. In both cases each rank gets
- * as many batches as pst_loader_n_batches says. */
+/* Policies for a batch whose samples are all bad, with PST_ON_ERROR_SKIP. Under either policy each
+ * rank gets as many batches as pst_loader_n_batches says. */
 enum pst_on_empty {
     /* The batch gets one other sample, the one that PST_ON_ERROR_REPLACE would choose for its first
      * position. n_replaced counts it. */

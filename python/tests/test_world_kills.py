@@ -120,7 +120,7 @@ class Group:
         self.change("world")
 
     def step(self, kill: bool) -> list:
-        """Does a step, again if a rank dies in it. Returns the rows of all ranks."""
+        """Does a step, and repeats it if a rank dies in it. Returns the rows of all ranks. kill: one rank is killed."""
         answers = self.ask("step", kill=kill)
         if answers is None:
             self.n_redone += 1

@@ -105,7 +105,7 @@ struct psti_recipe_step {
             uint32_t turns[4];
             float factors[4];
         };
-        /* CHANGE: every colour v >= `least` becomes (v ^ flip) & mask. */
+        /* CHANGE: each sample v of a colour becomes (v ^ flip) & mask if v >= `least`. */
         struct {
             float least;
             uint16_t flip, mask;

@@ -326,8 +326,8 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
     return PST_OK;
 }
 
-/* Returns one of the arrays of a field, in host memory unless it belongs to loose rows; NULL: it
- * does not exist. */
+/* Returns one of the arrays of a field; NULL: it does not exist. The array lies in host memory,
+ * unless the field's rows are loose. */
 static const struct pst_tensor *find_part(const pst_batch *batch, uint32_t i_field,
                                           enum pst_collated part)
 {

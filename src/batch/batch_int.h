@@ -22,7 +22,8 @@ struct psti_row {
     int64_t shape[PST_MAX_NDIM];
 };
 
-/* Memory of the combined rows (batch_collate.c). psti_slot_gpu makes it for slots on a GPU. */
+/* Memory of the rows that batch_collate.c combines. In slots on a GPU, psti_slot_gpu allocates
+ * it. */
 struct psti_block {
     void *data;                 /* NULL: there is no block */
     size_t nbytes;              /* bytes that were charged to the budget */

@@ -1,9 +1,10 @@
 /* batch_loose.c - loose rows: rows of pixels on a GPU that may differ in size.
  *
- * The loader has their memory, which grows from batch to batch. This file says where each row lies
- * in it, and describes the arrays that they form: the rows of "offsets" lie one behind another, and
- * those of "padded" are copied to a second place by the loader. Sizes and offsets are numbers of
- * the slot, so they are uploaded with all others. One thread works on a batch. */
+ * The loader owns their memory, which grows to the largest batch. This file decides where each row
+ * lies in it, and describes the arrays that the rows form. With PST_RAGGED_OFFSETS the rows lie one
+ * behind another. With PST_RAGGED_PADDED the loader copies them to a second place. Sizes and
+ * offsets lie among the numbers of the slot, so they are uploaded with these. One thread works on a
+ * batch. */
 #include "batch/batch_int.h"
 
 #include "base/bits.h"

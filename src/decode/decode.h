@@ -153,8 +153,9 @@ struct psti_decode_stats {
     uint64_t n_units;       /* PLI units that were decoded */
     uint64_t n_units_whole; /* PLI units in all the images that n_units counts units of */
     uint64_t n_libpng;      /* PNGs that libpng decoded instead of libdeflate */
-    /* JPEGs that libjpeg-turbo decoded, at least in part, although PLI's reader is faster here. The
-     * one for which a decoder first wants memory for codes is not counted. */
+    /* JPEGs that libjpeg-turbo decoded, as a whole or in part, although PLI's reader is the faster
+     * one on this CPU. The first JPEG of a decoder, which asks for memory for code tables, is not
+     * counted. */
     uint64_t n_libjpeg;
 };
 void psti_decode_stats(const struct psti_decoder *decoder, struct psti_decode_stats *stats);

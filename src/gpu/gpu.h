@@ -63,16 +63,16 @@ struct psti_gpu_field_options {
 enum pst_status psti_gpu_field_open_sound(const struct psti_sound_chain *chain,
                                           const int64_t shape[3], struct psti_gpu_field **out,
                                           struct pst_error *err);
-/* Returns why a GPU can make no row of the field of sound, or NULL. The caller then finishes all
- * rows. */
+/* Returns the reason why a GPU cannot make the rows of a field of sound; NULL: it can. If there is
+ * a reason, the caller finishes all rows. */
 const char *psti_gpu_field_refusal(const struct psti_gpu_field *field);
 /* Creates the description of a field. Returns PST_ERROR_UNSUPPORTED if a GPU cannot run the chain;
  * the error's text says why. */
 enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options,
                                     struct psti_gpu_field **out, struct pst_error *err);
 void psti_gpu_field_close(struct psti_gpu_field **field);
-/* Returns the bytes of a finished row; if rows may differ, those of a typical one. In a batch slot,
- * row i begins at i * row_step times these bytes. */
+/* Returns the bytes of a finished row. If rows may differ, they are those of a typical row. If not,
+ * row i of a batch slot begins at i * row_step times these bytes. */
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field);
 /* Returns the bytes of a finished row of this size: height, width. */
 size_t psti_gpu_field_size_nbytes(const struct psti_gpu_field *field, const uint32_t size[2]);
@@ -212,7 +212,8 @@ enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t
 bool psti_gpu_block_failed(const struct psti_gpu_block *block, uint32_t i_field, uint32_t row);
 
 /* Padding of finished rows that differ in size, in a launch of its own. psti_gpu_pad_set describes
- * one row: from size (height, width) at `from` to the top left of to_size at `to`. */
+ * the copy of one row: its pixels of `size` (height, width) at `from` go to the top left of a row
+ * of to_size at `to`. */
 void psti_gpu_pad_set(const struct psti_gpu_field *field, const uint32_t size[2], uint64_t from,
                       const uint32_t to_size[2], uint64_t to, struct psti_gpu_pad *pad);
 /* Makes the launch for n_pads such rows, whose copies on the GPU lie at `at`. fill: the bytes of an

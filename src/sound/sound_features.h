@@ -25,9 +25,9 @@ struct psti_sound_feature {
 
 enum { PSTI_SOUND_RADICES = 32 };
 
-/* The spectrogram is the first feature. It makes a complex FFT of n_complex numbers: n_fft of them
- * or, for an even n_fft, half as many and a last step. The FFT has a stage for each radix, of which
- * the last one comes first. */
+/* The spectrogram is the first feature. Its FFT transforms n_complex complex numbers. If n_fft is
+ * odd, these are n_fft numbers. If it is even, they are half as many, and a last step follows. The
+ * FFT has a stage for each radix; the stage of the last radix runs first. */
 struct psti_sound_features {
     uint32_t n;
     struct psti_sound_feature list[PST_AUDIO_MAX_OPS];

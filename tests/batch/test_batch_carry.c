@@ -11,7 +11,8 @@
 
 enum { BOXES, SOUND, TEXT, N_FIELDS, N_ROWS = 4, DEVICE = 2 };
 
-/* Memory of a GPU. `most`: the largest block of rows that it has memory for. */
+/* Stands for the memory of a GPU. `most`: the bytes of the largest block that can be allocated.
+ * `last`: the bytes that were asked for last. */
 struct gpu {
     size_t most, last;
     uint32_t n_made, n_unmade;

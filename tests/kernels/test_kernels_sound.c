@@ -305,8 +305,8 @@ static void large_frames(void **state)
     psti_sound_run_close(&s.run);
 }
 
-/* Chains without features, or with features of no fixed length, are no fields for a GPU. A row of
- * another shape than the field's is refused. */
+/* A chain is refused if it makes no features, or features whose length is not fixed. A row whose
+ * shape is not the field's is refused. */
 static void refusals(void **state)
 {
     struct sounds s = {.n_ops = 1, .channels = 1, .dtype = PST_DTYPE_F32};

@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-/* Writes n PLI images of each tier and pli-jpeg images, some hundred pixels on a side, so that a
- * crop needs few units of each, with 0 to 4 boxes. `checksums`: units have checksums. */
+/* Writes n samples: PLI images of several tiers, and pli-jpeg images. Their sides have several
+ * hundred pixels, so a crop needs few of an image's units. A sample has 0 to 4 boxes. `checksums`:
+ * units have checksums. */
 void make_pli(const char *path, uint32_t n, bool checksums);
 /* Damages the units of three of four images among the first n of the data set. Headers stay good.
  */

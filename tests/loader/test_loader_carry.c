@@ -157,7 +157,8 @@ static void check_pair(const struct pst_tensor *gpu, const struct pst_tensor *ho
         assert_memory_equal(gpu->data, host->data, (size_t)(gpu->shape[0] * gpu->strides[0]));
 }
 
-/* Checks where a batch on the GPU is: rows and arrays of boxes and labels there, 64 bytes apart. */
+/* Checks that rows and arrays of boxes and labels lie on the GPU, each at a multiple of 64
+ * bytes. */
 static void look(pst_loader *loader, const pst_batch *batch)
 {
     struct pst_tensor gpu, host;

@@ -318,7 +318,7 @@ static struct pst_loader_options feature_options(struct wish *wish, uint32_t num
     return options;
 }
 
-/* Checks where the features lie: if a GPU makes them, there alone. */
+/* Checks where the features lie: if a GPU makes them, they lie on the GPU alone. */
 static void look_at_place(pst_loader *loader, const pst_batch *batch)
 {
     const bool on_gpu = stats_of(loader).device >= 0;

@@ -95,7 +95,8 @@ static void write_tables(const struct planning *p)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Ends the current step and begins the next one, which takes its values. */
+/* Ends the current step and begins the next one. The values that a step stores are what the next
+ * step loads. */
 static void begin_step(struct planning *p)
 {
     const struct psti_gpu_sound_args *before = p->step++;

@@ -412,8 +412,9 @@ static struct psti_gpu_row *prepared_row(const struct growth *g, uint32_t i_row)
     return row;
 }
 
-/* Adds a row's passes of the turn that run on this kernel, in the form that the GPU runs. Returns
- * their number. Raises *n_tiles to that of each pass. */
+/* Writes the passes of a row that belong to this turn and run on this kernel to `to`, in the form
+ * that the GPU runs. Returns their number. *n_tiles becomes at least the number of tiles of each
+ * pass. */
 static uint32_t add_row_passes(const struct growth *g, uint32_t i_row, uint32_t turn,
                                enum psti_gpu_pass_kernel kernel, struct psti_gpu_pass *to,
                                uint32_t *n_tiles)

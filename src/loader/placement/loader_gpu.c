@@ -71,7 +71,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
     return status;
 }
 
-/* Uploads the codecs' constant tables and those of the fields, which stay on the GPU. */
+/* Uploads the tables of the codecs and of the fields. They stay on the GPU. */
 static enum pst_status upload_constants(struct psti_loader_gpu *gpu, struct pst_error *err)
 {
     void *pinned = NULL;

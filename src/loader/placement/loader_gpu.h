@@ -73,7 +73,7 @@ struct psti_loader_gpu_slot {
     /* Rows that may differ in shape (loader_gpu_carry.c): */
     struct psti_loader_gpu_arena rows; /* their memory on the GPU */
     bool lacks_rows;            /* there was no memory on the GPU for more rows */
-    const void *packed; /* the batch's block of rows in pinned memory, which the pool owns */
+    const void *packed; /* the batch's block of rows, in pinned memory of the pool */
     size_t packed_nbytes;
     bool is_packed;  /* the block has the rows of this batch */
     bool is_carried; /* the upload of this batch's block was submitted */

@@ -54,8 +54,9 @@ void psti_loader_gpu_loose_end_round(struct psti_loader_gpu *gpu,
 enum pst_status psti_loader_gpu_loose_place(struct psti_loader_gpu *gpu, pst_batch *batch,
                                             uint32_t n_rows, const uint8_t *bad,
                                             struct pst_error *err);
-/* Submits the uploads of large rows, and if the batch is complete, the launches that pad rows. The
- * numbers must be submitted before. The stream's lock must be held. */
+/* Submits the uploads of rows that were too large for the block. If `complete`, all rows of the
+ * batch are made, and the launches that pad rows are submitted, too. The numbers must be submitted
+ * before. The stream's lock must be held. */
 enum pst_status psti_loader_gpu_loose_submit(struct psti_loader_gpu *gpu, pst_batch *batch,
                                              bool complete, struct pst_error *err);
 

@@ -113,8 +113,9 @@ static enum pst_status end_work(struct psti_loader_gpu *gpu, struct psti_loader_
     return status;
 }
 
-/* Submits the work of the rows that have a place. complete: the batch then has all its rows, unless
- * the GPU finds some corrupt. Rows with bad[row] != 0 are left out (NULL: none). */
+/* Submits the work of the rows that have a place. `complete`: these are all rows that the batch
+ * still lacks. The GPU may find some of them corrupt. Rows with bad[row] != 0 are left out (NULL:
+ * none). */
 static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch, uint32_t n_rows,
                                   const uint8_t *bad, bool complete, struct pst_error *err)
 {
@@ -145,7 +146,7 @@ static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch,
 }
 
 /* Packs the rows that may differ in shape, so that the batch's work uploads them, too. If that
- * fails, psti_loader_gpu_carry does it later, and says why it cannot. */
+ * fails, nothing is reported: psti_loader_gpu_carry tries again later, and reports the error. */
 static void pack_early(pst_batch *batch)
 {
     struct pst_error ignored;

@@ -157,10 +157,11 @@ struct psti_placement_ops {
      * held. */
     enum pst_status (*finish)(pst_loader *loader, struct psti_remake *remake,
                               struct pst_error *err);
-    /* Replaces psti_batch_collate: it also brings the carried rows (batch.h) to where the batch's
-     * arrays lie. Does nothing if `submit` did both. PST_ERROR_LIMIT: there is no memory; the
-     * loader tries again when it has freed some. Called in the caller's thread; the lock must not
-     * be held. NULL: no rows are carried. */
+    /* NULL: no rows are carried, and the loader calls psti_batch_collate. Otherwise it calls this,
+     * which collates the batch and then brings the carried rows (batch.h) to where the batch's
+     * arrays lie. It does nothing if `submit` has done that. PST_ERROR_LIMIT: memory is lacking;
+     * the loader frees some and calls it again. Called in the caller's thread; the lock must not be
+     * held. */
     enum pst_status (*carry)(pst_loader *loader, pst_batch *batch, struct pst_error *err);
     /* Replaces place, done and submit for a batch whose rows the host service prepared. All numbers
      * of the batch are in place already, and psti_batch_finish was called. `parts` are the pixels,

@@ -69,7 +69,7 @@ static bool probe_first(pst_dataset *dataset, const struct psti_loader_plan_fiel
     return found;
 }
 
-/* True if batches lie on a GPU, and the caller lets it do more than hold them. */
+/* True if batches lie on a GPU, and the options let it prepare rows, not only hold them. */
 static bool makes_features(const struct pst_loader_options *options)
 {
     return options->placement == PST_PLACEMENT_DEVICE && options->decode != PST_DECODE_CPU;
