@@ -292,7 +292,7 @@ static uint32_t divide_workspaces(const pst_loader *loader, uint64_t space, uint
     return (uint32_t)more + 1;
 }
 
-/* What a loader needs of host_memory, besides files in memory and tables. */
+/* The least host_memory of a loader, without files in memory and tables. */
 struct needs {
     uint64_t slot;    /* bytes of a slot */
     uint64_t item;    /* bytes of the items of the largest row */

@@ -87,7 +87,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&mixed, &uniform, &spoilt, &pli, &corrupt, &sizes)
 
-/* What the options point to. */
+/* Operations and outputs to which the options point. */
 static struct kept {
     struct pst_op ops[3], mask_ops[2];
     struct pst_field_output outputs[2];

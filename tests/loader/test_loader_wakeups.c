@@ -27,7 +27,7 @@ static int set_up(void **state)
 
 TEAR_DOWN(&same)
 
-/* What the test and the worker agree on. */
+/* State by which the test and the worker wait for each other. */
 static struct {
     uint32_t n_slots;         /* 0: nothing is done between the worker's steps */
     atomic_uint n_held;       /* batches that the test has taken */

@@ -198,11 +198,11 @@ struct filter_kernel {
     template <int phase>
     static PSTI_LANES void run(const block &b, const struct psti_gpu_prepare_args &args)
     {
-        uint32_t i_pass, number;
-        if (!tile_find(b, args, PSTI_GPU_POINT_ROWS, i_pass, number))
+        uint32_t number;
+        const struct psti_gpu_pass *found = tile_find(b, args, PSTI_GPU_POINT_ROWS, number);
+        if (found == NULL)
             return;
-        const struct psti_gpu_pass &pass =
-            global_at<const struct psti_gpu_pass>(args.passes)[i_pass];
+        const struct psti_gpu_pass &pass = *found;
         tile t = tile_of(pass, args.finish, number, PSTI_GPU_POINT_ROWS);
         switch (pass.kind) {
         case PSTI_GPU_SHARPEN:

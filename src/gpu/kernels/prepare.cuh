@@ -291,16 +291,18 @@ PSTI_LANES void tile_end(const tile &t, const struct psti_gpu_pass &pass)
         atomic_add_uniform(global_at<uint64_t>(pass.sum_to), reduce_add(t.sum));
 }
 
-/* Finds the pass and the tile that this warp computes. Returns false if there is no work for it. */
-PSTI_LANES bool tile_find(const block &b, const struct psti_gpu_prepare_args &args, uint32_t rows,
-                          uint32_t &i_pass, uint32_t &number)
+/* Finds the pass that this warp runs, and the number of its tile. Returns NULL if there is no work
+ * for the warp. */
+PSTI_LANES const struct psti_gpu_pass *tile_find(const block &b,
+                                                 const struct psti_gpu_prepare_args &args,
+                                                 uint32_t rows, uint32_t &number)
 {
     uint32_t blocks = (args.n_tiles + b.n_warps - 1) / b.n_warps; /* blocks for each pass */
-    i_pass = b.index / blocks;
     number = b.index % blocks * b.n_warps + b.warp;
-    const struct psti_gpu_pass &pass = global_at<const struct psti_gpu_pass>(args.passes)[i_pass];
-    uint32_t per_row = (pass.width + PSTI_GPU_TILE_WIDTH - 1) / PSTI_GPU_TILE_WIDTH;
-    return number < per_row * ((pass.height + rows - 1) / rows);
+    const struct psti_gpu_pass *pass =
+        global_at<const struct psti_gpu_pass>(args.passes) + b.index / blocks;
+    uint32_t per_row = (pass->width + PSTI_GPU_TILE_WIDTH - 1) / PSTI_GPU_TILE_WIDTH;
+    return number < per_row * ((pass->height + rows - 1) / rows) ? pass : NULL;
 }
 
 /* Returns the address of row y in the picture that the pass reads. */
@@ -354,11 +356,11 @@ struct point_kernel {
     template <int phase>
     static PSTI_LANES void run(const block &b, const struct psti_gpu_prepare_args &args)
     {
-        uint32_t i_pass, number;
-        if (!tile_find(b, args, PSTI_GPU_POINT_ROWS, i_pass, number))
+        uint32_t number;
+        const struct psti_gpu_pass *found = tile_find(b, args, PSTI_GPU_POINT_ROWS, number);
+        if (found == NULL)
             return;
-        const struct psti_gpu_pass &pass =
-            global_at<const struct psti_gpu_pass>(args.passes)[i_pass];
+        const struct psti_gpu_pass &pass = *found;
         const uint32_t channels = args.finish.channels, bits = args.finish.bits;
         tile t = tile_of(pass, args.finish, number, PSTI_GPU_POINT_ROWS);
         lane_i32 from_x = pad_index(as_i32(t.x) + lane_i32(pass.x), pass.full_width, pass.pad_mode);
@@ -767,11 +769,11 @@ struct resize_kernel {
     template <int phase>
     static PSTI_LANES void run(const block &b, const struct psti_gpu_prepare_args &args)
     {
-        uint32_t i_pass, number;
-        if (!tile_find(b, args, PSTI_GPU_RESIZE_ROWS, i_pass, number))
+        uint32_t number;
+        const struct psti_gpu_pass *found = tile_find(b, args, PSTI_GPU_RESIZE_ROWS, number);
+        if (found == NULL)
             return;
-        const struct psti_gpu_pass &pass =
-            global_at<const struct psti_gpu_pass>(args.passes)[i_pass];
+        const struct psti_gpu_pass &pass = *found;
         const struct psti_gpu_finish &finish = args.finish;
         switch (finish.channels + (finish.bits == 16 ? 4u : 0u)) {
         case 1:

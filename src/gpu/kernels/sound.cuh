@@ -63,8 +63,8 @@ PSTI_LANES complex_lanes factor_at(const float *factors, lane_u32 i, lane_bool l
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Where the lanes' butterflies are: the first number of each, the distance between its numbers, and
- * its number u in its group, by which its factors are chosen. */
+/* The butterflies of the lanes. A lane's butterfly begins at number `at`, and its numbers are m
+ * apart. Its place u in its group chooses its factors. */
 struct butterflies {
     lane_u32 at, u;
     uint32_t m, stride;

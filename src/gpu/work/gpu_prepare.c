@@ -34,8 +34,8 @@ void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, ui
     memcpy(finish->offset, from.offset, sizeof finish->offset);
 }
 
-/* Where a picture or a plane of floats lies between passes: in a place in scratch, or where the
- * decoder stored it. The sink stores pictures in PLACE_FIRST. */
+/* Places of pictures and of planes of floats between passes. They lie in scratch, except
+ * PLACE_GIVEN, where the decoder stored the picture. The sink stores pictures in PLACE_FIRST. */
 enum place {
     PLACE_FIRST,
     PLACE_SECOND,

@@ -215,8 +215,8 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
 void psti_gpu_prepare_sink(const struct psti_gpu_prepare *prepare, uint64_t scratch_at,
                            struct psti_gpu_sink *sink);
 
-/* What a row of a field may need beside the scratch for its pictures and four passes. Its image has
- * height x width pixels. */
+/* Scratch and passes that a row of a field may need in addition to the scratch for its pictures and
+ * to four passes. The image has height x width pixels. */
 struct psti_gpu_prepare_more {
     size_t scratch_nbytes;
     uint32_t n_passes;

@@ -75,6 +75,14 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
     return status;
 }
 
+/* Frees the slots that nobody uses, so that a batch that found no memory may try again. */
+static void free_slots(pst_loader *loader)
+{
+    pthread_mutex_lock(loader->lock);
+    psti_batch_pool_trim(loader->pool, 0);
+    pthread_mutex_unlock(loader->lock);
+}
+
 /* Closes a batch whose rows are all made or bad: collates it and brings it to its placement.
  * finish() then hands it out. */
 static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_t epoch,
@@ -87,10 +95,8 @@ static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_
     struct pst_error cause = {0};
     enum pst_status status =
         ops->submit(loader, batch, n_rows, bad, job && job->failed, &whole, &cause);
-    if (psti_loader_job_lacks_memory(status, &cause)) { /* free unused slots, and try again */
-        pthread_mutex_lock(loader->lock);
-        psti_batch_pool_trim(loader->pool, 0);
-        pthread_mutex_unlock(loader->lock);
+    if (psti_loader_job_lacks_memory(status, &cause)) {
+        free_slots(loader);
         status = ops->submit(loader, batch, n_rows, bad, job && job->failed, &whole, &cause);
     }
     if (status != PST_OK && err)
@@ -109,9 +115,7 @@ static enum pst_status collate(pst_loader *loader, pst_batch *batch, struct pst_
     struct pst_error cause;
     enum pst_status status = psti_loader_collate(loader, batch, &cause);
     if (status == PST_ERROR_LIMIT) {
-        pthread_mutex_lock(loader->lock);
-        psti_batch_pool_trim(loader->pool, 0);
-        pthread_mutex_unlock(loader->lock);
+        free_slots(loader);
         status = psti_loader_collate(loader, batch, &cause);
     }
     if (status == PST_OK)

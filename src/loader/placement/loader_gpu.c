@@ -42,7 +42,10 @@ static enum pst_status open_part(pst_loader *loader, struct psti_loader_gpu *gpu
     gpu->is_loose[i] = !plan->fixed;
     gpu->pads[i] = !plan->fixed && slot->ragged.kind == PST_RAGGED_PADDED;
     memcpy(gpu->fills[i], slot->ragged.fill, sizeof gpu->fills[i]);
-    gpu->n_loose += gpu->is_loose[i];
+    if (gpu->is_loose[i]) {
+        gpu->loose_numbers[i] = gpu->n_loose;
+        gpu->loose_parts[gpu->n_loose++] = i;
+    }
     gpu->n_fields++;
     gpu->recodes[i] = psti_recode_has_field(loader->kept.recode_key, plan->i_field);
     psti_loader_gpu_expect_items(gpu, loader, i);

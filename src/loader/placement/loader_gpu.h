@@ -130,6 +130,8 @@ struct psti_loader_gpu {
     bool pads[PSTI_LOADER_GPU_PARTS_MAX];              /* and are padded */
     unsigned char fills[PSTI_LOADER_GPU_PARTS_MAX][8]; /* with this element */
     uint32_t n_loose;                                  /* number of parts with is_loose */
+    uint32_t loose_parts[PSTI_LOADER_GPU_PARTS_MAX];   /* [n_loose] these parts */
+    uint32_t loose_numbers[PSTI_LOADER_GPU_PARTS_MAX]; /* for such a part: its index there */
     _Atomic uint64_t loose_nbytes;           /* most bytes of such rows in a batch so far */
     uint32_t fields_of_plan[PST_MAX_FIELDS]; /* for each field of the plan with pixels: the
                                                 number of its first part */

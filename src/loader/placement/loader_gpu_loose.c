@@ -20,9 +20,10 @@
 static uint64_t expected_nbytes(const struct psti_loader_gpu *gpu, uint32_t n_rows)
 {
     uint64_t nbytes = 0;
-    for (uint32_t i = 0; i < gpu->n_fields; i++)
-        if (gpu->is_loose[i])
-            nbytes += (gpu->pads[i] ? 2 : 1) * psti_gpu_field_row_nbytes(gpu->fields[i]);
+    for (uint32_t i = 0; i < gpu->n_loose; i++) {
+        uint32_t part = gpu->loose_parts[i];
+        nbytes += (gpu->pads[part] ? 2 : 1) * psti_gpu_field_row_nbytes(gpu->fields[part]);
+    }
     return nbytes * n_rows;
 }
 
@@ -50,15 +51,6 @@ void psti_loader_gpu_loose_close(struct psti_loader_gpu *gpu, struct psti_loader
     *loose = (struct psti_loader_gpu_loose){0};
 }
 
-/* Returns the number of a part among those with loose rows. */
-static uint32_t number_of(const struct psti_loader_gpu *gpu, uint32_t i_part)
-{
-    uint32_t number = 0;
-    for (uint32_t i = 0; i < i_part; i++)
-        number += gpu->is_loose[i];
-    return number;
-}
-
 static void free_large(struct psti_loader_gpu *gpu, struct psti_loader_gpu_large *large)
 {
     if (!large->memory)
@@ -72,7 +64,7 @@ void psti_loader_gpu_loose_note(struct psti_loader_gpu *gpu, const struct psti_i
                                 uint32_t i_part)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(image->batch);
-    struct psti_loader_gpu_large *large = &slot->loose.large[number_of(gpu, i_part)];
+    struct psti_loader_gpu_large *large = &slot->loose.large[gpu->loose_numbers[i_part]];
     const struct psti_draw *draw = image->draw;
     int64_t channels = image->plan->channels;
     bool chw = image->plan->layout == PST_LAYOUT_CHW;
@@ -95,7 +87,7 @@ enum pst_status psti_loader_gpu_loose_large(struct psti_loader_worker *worker,
 {
     const pst_loader *loader = worker->loader;
     struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
-    struct psti_loader_gpu_large *large = &slot->loose.large[number_of(gpu, i_part)];
+    struct psti_loader_gpu_large *large = &slot->loose.large[gpu->loose_numbers[i_part]];
     free_large(gpu, large);
     worker->starved = !psti_batch_pool_charge(loader->pool, nbytes, false);
     if (worker->starved)
@@ -120,7 +112,8 @@ void psti_loader_gpu_loose_end_round(struct psti_loader_gpu *gpu, struct psti_lo
  * ------------------------------------------------------------------------------------------------
  */
 
-/* What happens to the rows that are in the memory already. */
+/* FATE_STAY: the rows that are in the memory already have their places there. FATE_MOVE: at least
+ * one of them has another place now. */
 enum fate { FATE_NONE_THERE, FATE_STAY, FATE_MOVE };
 
 static enum fate fate_of_rows(const struct psti_loader_gpu *gpu,
@@ -148,18 +141,15 @@ static enum pst_status copy_rows(struct psti_loader_gpu *gpu,
                                  struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    uint32_t i = 0;
-    for (uint32_t part = 0; part < gpu->n_fields; part++) {
-        if (!gpu->is_loose[part])
-            continue;
-        const struct psti_loose *loose = &state->fields[i++];
+    for (uint32_t i = 0; i < gpu->n_loose; i++) {
+        const struct psti_gpu_field *field = gpu->fields[gpu->loose_parts[i]];
+        const struct psti_loose *loose = &state->fields[i];
         for (uint32_t row = 0; status == PST_OK && row < loose->n_rows; row++) {
             uintptr_t at = (uintptr_t)psti_batch_row_data(loose->batch, loose->i_field, row);
             uint32_t size[2];
             if (at && psti_batch_loose_size(loose, row, size))
-                status = psti_device_stream_copy(
-                    gpu->stream, to + loose->offsets[row], at,
-                    psti_gpu_field_size_nbytes(gpu->fields[part], size), err);
+                status = psti_device_stream_copy(gpu->stream, to + loose->offsets[row], at,
+                                                 psti_gpu_field_size_nbytes(field, size), err);
         }
     }
     return status;
@@ -254,11 +244,9 @@ static void write_pads(const struct psti_gpu_field *field, const struct psti_loo
 static void tell_block(const struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot)
 {
     uint64_t memory = slot->loose.arena.memory;
-    uint32_t i = 0;
-    for (uint32_t part = 0; part < gpu->n_fields; part++) {
-        if (!gpu->is_loose[part])
-            continue;
-        struct psti_loose *loose = &slot->loose.fields[i++];
+    for (uint32_t i = 0; i < gpu->n_loose; i++) {
+        uint32_t part = gpu->loose_parts[i];
+        struct psti_loose *loose = &slot->loose.fields[i];
         for (uint32_t row = 0; row < loose->n_rows; row++)
             psti_gpu_block_set_out(slot->block, part, row, memory + loose->offsets[row]);
         psti_batch_loose_set(loose, memory);
@@ -275,21 +263,17 @@ enum pst_status psti_loader_gpu_loose_place(struct psti_loader_gpu *gpu, pst_bat
     struct psti_loader_gpu_loose *state = &slot->loose;
     struct pst_error cause;
     size_t total = 0;
-    uint32_t i = 0;
     if (gpu->n_loose == 0)
         return PST_OK;
-    for (uint32_t part = 0; part < gpu->n_fields; part++) {
-        if (!gpu->is_loose[part])
-            continue;
+    for (uint32_t i = 0; i < gpu->n_loose; i++) {
         struct psti_loose *loose = &state->fields[i];
         *loose = (struct psti_loose){.batch = batch,
-                                     .i_field = gpu->plan_fields[part],
+                                     .i_field = gpu->plan_fields[gpu->loose_parts[i]],
                                      .n_rows = n_rows,
                                      .bad = bad,
                                      .offsets = state->offsets + (size_t)i * slot->n_rows_max};
         if (!psti_batch_loose_place(loose, &total))
             return psti_fail(err, PST_ERROR_LIMIT, "loader", "the rows of a batch are too large");
-        i++;
     }
     enum pst_status status = note_refusal(gpu, reserve(gpu, slot, total, &cause), &cause, err);
     if (status != PST_OK)
@@ -326,12 +310,10 @@ enum pst_status psti_loader_gpu_loose_submit(struct psti_loader_gpu *gpu, pst_ba
 {
     const struct psti_loader_gpu_loose *state = &psti_loader_gpu_slot_of(batch)->loose;
     enum pst_status status = PST_OK;
-    uint32_t i = 0;
-    for (uint32_t part = 0; part < gpu->n_fields; part++) {
-        if (!gpu->is_loose[part])
-            continue;
+    for (uint32_t i = 0; i < gpu->n_loose; i++) {
+        uint32_t part = gpu->loose_parts[i];
         const struct psti_loader_gpu_large *large = &state->large[i];
-        const struct psti_loose *loose = &state->fields[i++];
+        const struct psti_loose *loose = &state->fields[i];
         uint32_t size[2];
         if (status == PST_OK && large->memory && psti_batch_loose_size(loose, large->row, size))
             status = psti_device_stream_upload(gpu->stream,

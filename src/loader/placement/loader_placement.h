@@ -134,8 +134,8 @@ struct psti_placement_ops {
                              struct psti_place *place, struct pst_error *err);
     /* Tells that the pixels are at the destination that `place` set. Called by the same worker. */
     void (*done)(struct psti_loader_worker *worker, const struct psti_image *image);
-    /* The same for a row of sound, of a field whose features the placement makes (gpu_makes). NULL:
-     * the placement makes none. */
+    /* These two do the same for a row of sound whose features the placement makes (gpu_makes).
+     * NULL: the placement makes no features. */
     enum pst_status (*place_sound)(struct psti_loader_worker *worker, pst_batch *batch,
                                    uint32_t i_plan, uint32_t row,
                                    const struct psti_sound_draw *draw, struct psti_place *place,
